@@ -1,0 +1,81 @@
+# `make` or `make help` lists the targets. `make setup` needs only Python 3.11+ and make.
+
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+UV     := $(VENV)/bin/uv
+STAMP  := $(VENV)/.setup-done
+UV_STAMP := $(VENV)/.uv-done
+# `make lock LOCK_FLAGS=--upgrade` moves every pin to the newest version.
+LOCK_FLAGS ?=
+PYTEST_FLAGS ?=
+
+# Compiled kernels survive between runs.
+export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
+# Trust the system's certificates, as pip does (needed behind some company proxies).
+UV_SYSTEM_CERTS ?= 1
+export UV_SYSTEM_CERTS
+# No network call to ask for newer versions of a pinned tool.
+export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup test slow demo bench lint types format lock clean distclean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+setup: $(STAMP)  ## Create .venv with all pinned dependencies and pliant itself (editable)
+
+test: $(STAMP)  ## Run the tests, on all cores
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto $(PYTEST_FLAGS)
+
+slow: $(STAMP)  ## Run the slow tests
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto -m slow $(PYTEST_FLAGS)
+
+demo: $(STAMP)  ## Run the first example
+	$(PY) examples/01_equilibrium.py
+
+bench: $(STAMP)  ## Run the benchmarks
+	$(PY) benchmarks/run.py
+
+lint: $(STAMP)  ## Check style and formatting
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+
+types: $(STAMP)  ## Check types
+	$(PY) -m pyright
+
+format: $(STAMP)  ## Fix formatting and what style can be fixed
+	$(PY) -m ruff check --fix-only --quiet .
+	$(PY) -m ruff format .
+
+COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --no-config $(LOCK_FLAGS)
+
+lock: $(UV_STAMP)  ## Renew the pins in requirements/ after a change of dependencies
+	$(COMPILE) requirements/uv.in --output-file requirements/uv.txt >/dev/null
+	$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt >/dev/null
+	$(COMPILE) requirements/models.in --no-deps --output-file requirements/models.txt >/dev/null
+	@! grep -nE '://|file:|^-' requirements/*.txt || { echo 'A lock file holds an address.' >&2; exit 1; }
+
+clean:  ## Remove caches, build output and pictures
+	rm -rf .cache .hypothesis .pytest_cache .ruff_cache build dist out
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean  ## Remove .venv as well
+	rm -rf $(VENV)
+
+$(UV_STAMP): requirements/uv.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "pliant needs Python 3.11 or newer, but '$(PYTHON)' is: $$($(PYTHON) --version 2>&1 || true)" >&2; \
+	  echo "Name another one: make setup PYTHON=python3.12" >&2; exit 1; }
+	@$(PY) -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	$(PY) -m pip install --quiet --require-hashes --no-deps --only-binary :all: -r requirements/uv.txt
+	@touch $@
+
+$(STAMP): $(UV_STAMP) pyproject.toml requirements/dev.txt requirements/models.txt
+	$(UV) pip install --python $(PY) --require-hashes -r requirements/dev.txt
+	$(UV) pip install --python $(PY) --require-hashes --no-deps -r requirements/models.txt
+	$(UV) pip install --python $(PY) --no-deps --no-build-isolation --editable .
+	@touch $@

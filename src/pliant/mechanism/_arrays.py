@@ -1,0 +1,324 @@
+"""From what a `Builder` collected to the arrays of a `Mechanism`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import shapes as shapes_module
+from pliant import spatial
+from pliant.errors import InputError, MechanismError
+from pliant.mechanism.joints import BALL, NDOF, NQ, stack_transform
+from pliant.mechanism.model import Mechanism, Rows, ShapeTable
+
+__all__ = ["column", "inertia_column", "joint_arrays", "numbers", "rotation_matrix", "row_arrays", "shape_arrays", "solid_properties"]
+
+
+def numbers(value: Any, what: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise MechanismError(f"{what}: numbers expected, not {value!r}") from None
+
+
+def rotation_matrix(orientation: Any, what: str) -> NDArray[np.float64]:
+    value = numbers(orientation, f"{what}: orientation")
+    if value.shape == (3, 3):
+        return value
+    if value.shape != (4,):
+        raise MechanismError(f"{what}: an orientation is a quaternion (w, x, y, z) or a 3 x 3 matrix")
+    if not abs(float(np.sqrt(value @ value)) - 1) < 1e-6:
+        raise MechanismError(f"{what}: the quaternion {value.tolist()} is not of unit length")
+    return spatial.quat_to_matrix(value / np.sqrt(value @ value))
+
+
+def column(values: list[Any], shape: tuple[int, ...], label: str, names: Sequence[str]) -> NDArray[np.float64]:
+    """A list with one entry per name as one array; the culprit is looked for only when that fails."""
+    try:
+        whole = np.array(values, dtype=np.float64)
+        if whole.shape == (len(names), *shape):
+            return whole
+    except (TypeError, ValueError, OverflowError):
+        pass
+    for name, value in zip(names, values, strict=True):
+        if numbers(value, f"'{name}': {label}").shape != shape:
+            raise MechanismError(f"'{name}': {label} needs shape {shape or 'of a single number'}, got {value!r}")
+    return np.array([np.asarray(v, np.float64) for v in values]).reshape(len(names), *shape)
+
+
+def inertia_column(values: list[Any], names: Sequence[str]) -> NDArray[np.float64]:
+    """Inertias given as three moments or as 3 x 3 matrices, mixed freely, as (n, 3, 3)."""
+    short = [i for i, value in enumerate(values) if not isinstance(value, np.ndarray) and np.shape(value) == (3,)]
+    out = np.zeros((len(values), 3, 3))
+    moments = column([values[i] for i in short], (3,), "inertia", [names[i] for i in short])
+    out[np.ix_(short, range(3), range(3))] = moments.reshape(-1, 3)[:, :, None] * np.eye(3)
+    chosen = set(short)
+    for i, value in enumerate(values):
+        if i not in chosen:
+            matrix = numbers(value, f"body '{names[i]}': inertia")
+            if matrix.shape not in ((3,), (3, 3)):
+                raise MechanismError(f"body '{names[i]}': inertia is three moments or a 3 x 3 matrix, not {value!r}")
+            out[i] = matrix if matrix.ndim == 2 else np.diag(matrix)
+    return out
+
+
+def solid_properties(name: str, shapes: tuple[shapes_module.Shape, ...], mass: Any, com: Any, inertia: Any, density: float) -> tuple:
+    """Fill in the mass properties that were not given."""
+    solid = [shape for shape in shapes if shape.kind != "plane"]
+    if not solid:
+        missing = "mass" if mass is None else "inertia"
+        raise MechanismError(f"body '{name}': give {missing}, or shapes to derive it from")
+    try:
+        parts = [shape.mass_properties() for shape in solid]
+    except InputError as error:
+        raise MechanismError(f"body '{name}': {error}") from None
+    volumes = np.array([part[0] for part in parts])
+    centre = np.einsum("i,ij->j", volumes, np.array([part[1] for part in parts])) / volumes.sum()
+    second = np.zeros((3, 3))
+    for volume, centroid, unit in parts:
+        d = centroid - centre
+        second += volume * (unit + (d @ d) * np.eye(3) - np.outer(d, d))
+    total = density * volumes.sum() if mass is None else mass
+    if inertia is None:
+        inertia = numbers(total, f"body '{name}': mass") * second / volumes.sum()
+    return total, centre if com is None else com, inertia
+
+
+def shape_arrays(shapes: list[tuple[int, shapes_module.Shape]]) -> ShapeTable:
+    if not shapes:
+        return ShapeTable()
+    meshes: dict[int, int] = {}
+    unique: list[shapes_module.Mesh] = []
+    for _, shape in shapes:
+        if shape.mesh is not None and id(shape.mesh) not in meshes:
+            meshes[id(shape.mesh)] = len(unique)
+            unique.append(shape.mesh)
+    number = {kind: i for i, kind in enumerate(shapes_module.KINDS)}
+    return ShapeTable(
+        body=np.array([body for body, _ in shapes], dtype=np.int64),
+        kind=np.array([number[shape.kind] for _, shape in shapes], dtype=np.int64),
+        size=np.array([shape.size for _, shape in shapes], dtype=np.float64),
+        pose=np.array([shape.pose for _, shape in shapes]),
+        rgba=np.array([shape.rgba for _, shape in shapes], dtype=np.float64),
+        mesh=np.array([-1 if s.mesh is None else meshes[id(s.mesh)] for _, s in shapes], dtype=np.int64),
+        meshes=tuple(unique),
+    )
+
+
+def joint_arrays(joints: list[tuple[Any, ...]], poses: NDArray) -> dict[str, Any]:
+    """Joint frames, primitives and springs as arrays. Joint frames are aligned with the world unless `orientation` says."""
+    names = tuple(joint[0] for joint in joints)
+    n = len(joints)
+    children = np.array([joint[3] for joint in joints], dtype=np.int64)
+    parents = np.array([joint[2] for joint in joints], dtype=np.int64)
+    world = np.concatenate([poses, np.eye(4)[None]])
+    members = [(j, *member) for j, joint in enumerate(joints) for member in joint[5]]
+    owner = np.array([member[0] for member in members], dtype=np.int64)
+    owner_names = [names[j] for j in owner.tolist()]
+    kind = np.array([member[1] for member in members], dtype=np.int64)
+    axis = column([member[2] for member in members], (3,), "axis", owner_names).reshape(-1, 3)
+    anchor = column([member[3] for member in members], (3,), "anchor", owner_names).reshape(-1, 3)
+    _unit_axes(kind, axis, owner_names)
+
+    # Where the joint sits in the world at the reference pose; without an anchor, at the child's origin.
+    frames = np.broadcast_to(np.eye(4), (n, 4, 4)).copy()
+    origins = poses[children, :3, 3] if n else np.empty((0, 3))
+    where = [origins[j] if joint[4] is None else joint[4] for j, joint in enumerate(joints)]
+    frames[:, :3, 3] = column(where, (3,), "anchor", names).reshape(-1, 3)
+    first = np.searchsorted(owner, np.arange(n + 1))
+    for j, joint in enumerate(joints):
+        if joint[6].get("orientation") is not None:
+            rotation = rotation_matrix(joint[6]["orientation"], f"joint '{joint[0]}'")
+            frames[j, :3, :3] = rotation
+            if not joint[7]:  # axes were given in the world: bring them into the joint frame
+                part = slice(first[j], first[j + 1])
+                axis[part] = axis[part] @ rotation
+                anchor[part] = anchor[part] @ rotation
+    child_frames = spatial.se3_inverse(world[children]) @ frames
+    parent_frames = spatial.se3_inverse(world[parents]) @ frames
+
+    coordinate_start = np.concatenate([[0], np.cumsum(NQ[kind])]).astype(int)
+    springs = _spring_arrays(joints, kind, first)
+    for j, joint in enumerate(joints):
+        if joint[9] is not None:
+            parent_frames[j], child_frames[j] = joint[9]
+        elif joint[6].get("reference") is not None:
+            part, q = slice(first[j], first[j + 1]), springs["reference"]
+            coordinates = q[coordinate_start[first[j]] : coordinate_start[first[j + 1]]]
+            _carry_axes(kind[part], axis[part], anchor[part], coordinates)
+            moved = stack_transform(kind[part], axis[part], anchor[part], coordinates)
+            parent_frames[j] = parent_frames[j] @ spatial.se3_inverse(moved)
+    return {
+        "joint_names": names,
+        "joint_types": tuple(joint[1] for joint in joints),
+        "joint_parents": parents,
+        "joint_children": children,
+        "parent_frames": parent_frames,
+        "child_frames": child_frames,
+        "primitive_joint": owner,
+        "primitive_kind": kind,
+        "primitive_axis": axis,
+        "primitive_anchor": anchor,
+        **springs,
+    }
+
+
+def _unit_axes(kind: NDArray, axis: NDArray, owners: list[str]) -> None:
+    """Refuse axes that are not of unit length before any geometry is built on them."""
+    length = np.sqrt((axis**2).sum(axis=1))
+    bad = np.flatnonzero((kind != BALL) & ~(np.abs(length - 1) <= 1e-6))
+    if len(bad):
+        p = int(bad[0])
+        raise MechanismError(f"joint '{owners[p]}': axis {axis[p].tolist()} has length {length[p]:.6g}; give a unit vector")
+
+
+def _carry_axes(kind: NDArray, axis: NDArray, anchor: NDArray, q: NDArray) -> None:
+    """Axes were given at the reference pose; express them at zero coordinates, where earlier primitives are not yet moved."""
+    start = np.concatenate([[0], np.cumsum(NQ[kind])]).astype(int)
+    moved = np.eye(4)
+    for p in range(len(kind) - 1, -1, -1):
+        axis[p] = moved[:3, :3] @ axis[p]
+        anchor[p] = moved[:3, :3] @ anchor[p] + moved[:3, 3]
+        own = stack_transform(kind[p : p + 1], axis[p : p + 1], anchor[p : p + 1], q[start[p] : start[p + 1]])
+        moved = own @ moved
+
+
+def _spring_arrays(joints: list[tuple[Any, ...]], kind: NDArray, first: NDArray) -> dict[str, Any]:
+    """Per-dof values of all joints, in joint order."""
+    ndof, nq = NDOF[kind], NQ[kind]
+    dof_start = np.concatenate([[0], np.cumsum(ndof)]).astype(int)
+    coordinate_start = np.concatenate([[0], np.cumsum(nq)]).astype(int)
+    nv, total = int(dof_start[-1]), int(coordinate_start[-1])
+    out: dict[str, Any] = {label: np.zeros(nv) for label in ("stiffness", "damping", "armature")}
+    out["lower"], out["upper"] = np.full(nv, -np.inf), np.full(nv, np.inf)
+    reference = np.zeros(total)
+    reference[coordinate_start[:-1][kind == BALL]] = 1.0
+    dof_names: list[str] = []
+    rests: list[tuple[slice, slice, Any, str]] = []
+    ends = list(zip(dof_start[first].tolist(), coordinate_start[first].tolist(), first.tolist(), strict=True))
+    for joint, (d0, c0, a), (d1, c1, b) in zip(joints, ends[:-1], ends[1:], strict=True):
+        name, spring = joint[0], joint[6]
+        dofs, coordinates = slice(d0, d1), slice(c0, c1)
+        count = dofs.stop - dofs.start
+        if joint[8] is not None:
+            if len(joint[8]) != count or not all(isinstance(given, str) for given in joint[8]):
+                raise MechanismError(f"joint '{name}': {count} dof names expected, got {joint[8]!r}")
+            dof_names.extend(joint[8])
+        else:
+            dof_names.extend([name] if count == 1 else [f"{name}.{i}" for i in range(count)])
+        if not spring:
+            continue
+        if not count:
+            raise MechanismError(f"joint '{name}' has no degree of freedom to give a spring to")
+        for label in ("stiffness", "damping", "armature"):
+            value = spring.get(label)
+            if value is None:
+                continue
+            if not isinstance(value, float):  # by far the most common, and what large mechanisms use
+                if label == "stiffness" and np.ndim(value) == 2:
+                    continue
+                value = _per_dof(value, count, f"joint '{name}': {label}")
+            out[label][dofs] = value
+        limits = spring.get("limits")
+        if limits is not None:
+            value = numbers(limits, f"joint '{name}': limits")
+            if value.shape not in ((2,), (count, 2)):
+                raise MechanismError(f"joint '{name}': limits are (lower, upper), or {count} such pairs")
+            value = np.broadcast_to(value, (count, 2))
+            out["lower"][dofs], out["upper"][dofs] = value[:, 0], value[:, 1]
+        if spring.get("reference") is not None:
+            reference[coordinates] = _coordinates(spring["reference"], kind[a:b], f"joint '{name}': reference")
+        if spring.get("rest") is not None:
+            rests.append((coordinates, slice(a, b), spring["rest"], name))
+    rest = reference.copy()
+    for coordinates, part, value, name in rests:
+        rest[coordinates] = _coordinates(value, kind[part], f"joint '{name}': rest")
+    return {**out, "reference": reference, "rest": rest, "dof_names": tuple(dof_names)}
+
+
+def _per_dof(value: Any, count: int, what: str) -> NDArray[np.float64]:
+    given = numbers(value, what)
+    if given.shape not in ((), (count,)):
+        raise MechanismError(f"{what}: one number or {count} expected, got {value!r}")
+    return given
+
+
+def _scalar(value: Any, what: str) -> float:
+    return float(_per_dof(value, 1, what).reshape(-1)[0])
+
+
+def _coordinates(value: Any, kind: NDArray, what: str) -> NDArray[np.float64]:
+    """Coordinates of one joint: one per hinge or slide, four (a quaternion) per ball."""
+    given = np.atleast_1d(numbers(value, what))
+    size = int(NQ[kind].sum())
+    if given.shape != (size,):
+        raise MechanismError(f"{what}: {size} numbers expected (a ball takes a quaternion w, x, y, z), got {value!r}")
+    return given
+
+
+def row_arrays(m: Mechanism, joints: list[tuple[Any, ...]], blocks: list[int], couplings: list, tendons: list) -> dict[str, Any]:
+    """Couplings, tendons and full stiffness blocks as sparse rows."""
+    position = m.reference[m.dof_coordinate]
+    values: list[tuple[list[int], list[float], float]] = []
+    for name, coefficients, offset in couplings:
+        dofs, c = _terms(m, coefficients, f"coupling '{name}'")
+        at_reference = float(np.dot(c, position[dofs]))
+        values.append((dofs, c, at_reference if offset is None else _scalar(offset, f"coupling '{name}': offset")))
+    springs: list[tuple[str, list[int], list[float], float, float, float]] = []
+    for name, coefficients, stiffness, damping, rest in tendons:
+        what = f"tendon '{name}'"
+        dofs, c = _terms(m, coefficients, what)
+        at_reference = float(np.dot(c, np.where(m.dof_kind[dofs] == BALL, 0.0, position[dofs])))
+        k, d, r = (_scalar(v, what) for v in (stiffness, damping, at_reference if rest is None else rest))
+        springs.append((name, dofs, c, k, d, r))
+    for j in blocks:
+        springs.extend(_block(m, j, joints[j][6]["stiffness"]))
+    return {
+        "coupling_names": tuple(name for name, *_ in couplings),
+        "couplings": _pack([(dofs, c) for dofs, c, _ in values]),
+        "coupling_offset": np.array([offset for *_, offset in values]),
+        "tendon_names": tuple(s[0] for s in springs),
+        "tendons": _pack([(s[1], s[2]) for s in springs]),
+        "tendon_stiffness": np.array([s[3] for s in springs]),
+        "tendon_damping": np.array([s[4] for s in springs]),
+        "tendon_rest": np.array([s[5] for s in springs]),
+    }
+
+
+def _terms(m: Mechanism, coefficients: Mapping[str, float], what: str) -> tuple[list[int], list[float]]:
+    dofs, values = [], []
+    for name, coefficient in coefficients.items():
+        if not isinstance(name, str):
+            raise MechanismError(f"{what}: {name!r} is not a joint's name")
+        dofs.append(m.dof_index(name))
+        values.append(_scalar(coefficient, f"{what}: coefficient of '{name}'"))
+    return dofs, values
+
+
+def _block(m: Mechanism, j: int, matrix: Any) -> list[tuple[str, list[int], list[float], float, float, float]]:
+    """A full stiffness matrix of one joint as springs along its principal directions."""
+    name, dofs = m.joint_names[j], m.joint_dofs(j)
+    count = dofs.stop - dofs.start
+    value = numbers(matrix, f"joint '{name}': stiffness")
+    if value.shape != (count, count) or not np.isfinite(value).all():
+        raise MechanismError(f"joint '{name}': a stiffness matrix must be {count} x {count} and finite")
+    if np.abs(value - value.T).max() > 1e-9 * np.abs(value).max():
+        raise MechanismError(f"joint '{name}': the stiffness matrix is not symmetric")
+    principal, directions = np.linalg.eigh((value + value.T) / 2)
+    if principal[0] < -1e-9 * max(principal[-1], 0.0):
+        raise MechanismError(f"joint '{name}': the stiffness matrix has a negative principal stiffness {principal[0]:.3g}")
+    rest = np.where(m.dof_kind[dofs] == BALL, 0.0, m.rest[m.dof_coordinate[dofs]])
+    return [
+        (f"{name}/stiffness{i}", list(range(dofs.start, dofs.stop)), c.tolist(), float(k), 0.0, float(c @ rest))
+        for i, (k, c) in enumerate(zip(principal, directions.T, strict=True))
+        if k > 1e-14 * principal[-1]
+    ]
+
+
+def _pack(rows: list[tuple[list[int], list[float]]]) -> Rows:
+    start = np.concatenate([[0], np.cumsum([len(dofs) for dofs, _ in rows])]).astype(np.int64)
+    return Rows(start, np.array([d for dofs, _ in rows for d in dofs], dtype=np.int64),
+                np.array([c for _, cs in rows for c in cs], dtype=np.float64))  # fmt: skip

@@ -1,0 +1,274 @@
+"""`Builder`: describe a mechanism body by body, joint by joint, in world coordinates at the reference pose."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant import shapes as shapes_module
+from pliant.errors import MechanismError, UnknownNameError
+from pliant.mechanism._arrays import (
+    column,
+    inertia_column,
+    joint_arrays,
+    numbers,
+    rotation_matrix,
+    row_arrays,
+    shape_arrays,
+    solid_properties,
+)
+from pliant.mechanism.joints import BALL, HINGE, SLIDE
+from pliant.mechanism.model import Mechanism
+
+__all__ = ["Builder"]
+
+_KIND = {"hinge": HINGE, "slide": SLIDE, "ball": BALL}
+_ZERO = (0.0, 0.0, 0.0)
+_X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+_IDENTITY = np.eye(3)
+_SPRING = frozenset(("stiffness", "damping", "rest", "limits", "armature", "reference", "orientation"))
+
+
+class Builder:
+    """Collects bodies, joints, couplings and tendons; `build()` checks everything and returns a `Mechanism`.
+
+    Positions, orientations, anchors and axes are in world coordinates at the reference pose. Bodies go by name; the
+    fixed frame is "world". Joints may join any two bodies: a second joint to the same child closes a loop.
+
+    Springs: every joint takes `stiffness`, `damping`, `rest`, `limits`, `armature`, `reference`. Each is one value for all its
+    degrees of freedom or one per degree of freedom. `reference` is the coordinate at the reference pose (0 if not
+    given), `rest` where the spring is slack (the reference if not given). A stiffness may be a full symmetric matrix.
+
+        >>> import pliant
+        >>> b = pliant.Builder("pendulum")
+        >>> b.body("bob", mass=1.0, position=(0, 0, -1), shapes=[pliant.shapes.sphere(0.1)])
+        >>> b.hinge("pivot", "world", "bob", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=5.0)
+        >>> b.build()
+        <Mechanism 'pendulum': 1 bodies, 1 joints, 1 dofs, 0 loops>
+    """
+
+    def __init__(self, name: str = "mechanism"):
+        self.name = name
+        self._bodies: dict[str, int] = {}
+        self._mass: list[Any] = []
+        self._com: list[Any] = []
+        self._inertia: list[Any] = []
+        self._position: list[Any] = []
+        self._rotation: list[Any] = []
+        self._shapes: list[tuple[int, shapes_module.Shape]] = []
+        self._joints: list[tuple[Any, ...]] = []
+        self._joint_names: dict[str, int] = {}
+        self._blocks: list[int] = []  # joints with a full stiffness matrix
+        self._couplings: list[tuple[str, Mapping[str, float], float]] = []
+        self._tendons: list[tuple[str, Mapping[str, float], float, float, float]] = []
+        self._end_effectors: tuple[str, ...] = ()
+
+    # --- bodies ----------------------------------------------------------------------------------------------
+
+    def body(self, name: str, *, mass: float | None = None, com: ArrayLike | None = None, inertia: ArrayLike | None = None,
+             position: ArrayLike = _ZERO, orientation: ArrayLike | None = None, density: float = 1000.0,
+             shapes: Iterable[shapes_module.Shape] = ()) -> None:  # fmt: skip
+        """Add a rigid body.
+
+        Args:
+            name: unique name.
+            mass: kg; from the shapes and `density` if not given.
+            com: centre of mass in the body frame; the shapes' centroid if there are shapes, else the origin.
+            inertia: about the centre of mass, body axes: three moments or a 3 x 3 matrix; from the shapes if not given.
+            position, orientation: the body frame in the world; quaternion (w, x, y, z) or 3 x 3 matrix.
+            density: kg/m^3, used only when `mass` is not given.
+            shapes: from `pliant.shapes`, in the body frame.
+        """
+        if not isinstance(name, str):
+            raise MechanismError(f"a body's name must be a string, not {name!r}")
+        if name in self._bodies or name == "world":
+            raise MechanismError(f"body '{name}' is there already" if name != "world" else "a body may not be called 'world'")
+        shapes = tuple(shapes)
+        for shape in shapes:
+            if not isinstance(shape, shapes_module.Shape):
+                raise MechanismError(f"body '{name}': {shape!r} is not a shape; make one with pliant.shapes")
+        if inertia is None or mass is None:
+            mass, com, inertia = solid_properties(name, shapes, mass, com, inertia, density)
+        rotation = _IDENTITY
+        if orientation is not None:
+            rotation = rotation_matrix(orientation, f"body '{name}'")
+        index = len(self._bodies)
+        self._bodies[name] = index
+        self._mass.append(mass)
+        self._com.append(_ZERO if com is None else com)
+        self._inertia.append(inertia)
+        self._position.append(position)
+        self._rotation.append(rotation)
+        self._shapes.extend((index, shape) for shape in shapes)
+
+    def world_shape(self, shape: shapes_module.Shape) -> None:
+        """Add a shape fixed to the world: a floor, a wall."""
+        if not isinstance(shape, shapes_module.Shape):
+            raise MechanismError(f"{shape!r} is not a shape; make one with pliant.shapes")
+        self._shapes.append((-1, shape))
+
+    # --- joints ----------------------------------------------------------------------------------------------
+
+    def hinge(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axis: ArrayLike, **spring: Any) -> None:
+        """A rotation about an axis through `anchor`."""
+        self._add(name, "hinge", parent, child, anchor, ((HINGE, axis, _ZERO),), spring)
+
+    def slide(self, name: str, parent: str, child: str, *, axis: ArrayLike, anchor: ArrayLike | None = None,
+              **spring: Any) -> None:  # fmt: skip
+        """A translation along an axis."""
+        self._add(name, "slide", parent, child, anchor, ((SLIDE, axis, _ZERO),), spring)
+
+    def ball(self, name: str, parent: str, child: str, *, anchor: ArrayLike, **spring: Any) -> None:
+        """A ball and socket. Its springs act on the rotation vector from rest, in axes set by `orientation`."""
+        self._add(name, "ball", parent, child, anchor, ((BALL, _Z, _ZERO),), spring)
+
+    def universal(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axes: Sequence[ArrayLike],
+                  **spring: Any) -> None:  # fmt: skip
+        """Two hinges through one point; the second axis turns with the first, at right angles to it."""
+        axes = _several(axes, 2, name)
+        directions = numbers(axes, f"joint '{name}': axes")
+        if directions.shape == (2, 3) and abs(directions[0] @ directions[1]) > 1e-6:
+            raise MechanismError(f"joint '{name}': the axes of a universal joint must be at right angles; use stack()")
+        self._add(name, "universal", parent, child, anchor, tuple((HINGE, axis, _ZERO) for axis in axes), spring)
+
+    def cylindrical(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axis: ArrayLike, **spring: Any) -> None:
+        """A slide along an axis and a hinge about it."""
+        self._add(name, "cylindrical", parent, child, anchor, ((SLIDE, axis, _ZERO), (HINGE, axis, _ZERO)), spring)
+
+    def planar(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axes: Sequence[ArrayLike], **spring: Any) -> None:
+        """Two slides along `axes`, at right angles, then a hinge about their normal."""
+        axes = _several(axes, 2, name)
+        directions = numbers(axes, f"joint '{name}': axes")
+        if directions.shape != (2, 3) or abs(directions[0] @ directions[1]) > 1e-6:
+            raise MechanismError(f"joint '{name}': a planar joint needs two axes at right angles")
+        normal = np.cross(*directions)
+        self._add(name, "planar", parent, child, anchor,
+                  ((SLIDE, axes[0], _ZERO), (SLIDE, axes[1], _ZERO), (HINGE, normal, _ZERO)), spring)  # fmt: skip
+
+    def fixed(self, name: str, parent: str, child: str) -> None:
+        """No motion at all."""
+        self._add(name, "fixed", parent, child, None, (), {})
+
+    def free(self, name: str, parent: str, child: str, **spring: Any) -> None:
+        """All six: three slides along the axes of `orientation`, then a ball about the child's origin."""
+        self._six("free", name, parent, child, None, spring)
+
+    def bushing(self, name: str, parent: str, child: str, *, anchor: ArrayLike, **spring: Any) -> None:
+        """A six-dof spring (bushing, cable segment): three slides along the axes of `orientation`, then a ball.
+
+        Stiffness and damping are per axis (x, y, z, then rotations about them), one for all, or a 6 x 6 matrix.
+        """
+        self._six("bushing", name, parent, child, anchor, spring)
+
+    def _six(self, kind: str, name: str, parent: str, child: str, anchor: ArrayLike | None, spring: dict[str, Any]) -> None:
+        stack = ((SLIDE, _X, _ZERO), (SLIDE, _Y, _ZERO), (SLIDE, _Z, _ZERO), (BALL, _Z, _ZERO))
+        self._add(name, kind, parent, child, anchor, stack, spring, local=True)
+
+    def stack(self, name: str, parent: str, child: str, primitives: Iterable[tuple[str, ArrayLike, ArrayLike]],
+              *, dof_names: Sequence[str] | None = None, **spring: Any) -> None:  # fmt: skip
+        """Any ordered stack of primitives `(kind, axis, anchor)`, kind "hinge", "slide" or "ball", root to tip.
+
+        Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not used.
+        """
+        members = []
+        for entry in primitives:
+            if not isinstance(entry, Sequence) or len(entry) != 3 or not isinstance(entry[0], str) or entry[0] not in _KIND:
+                raise MechanismError(f"joint '{name}': a primitive is ('hinge' | 'slide' | 'ball', axis, anchor), not {entry!r}")
+            members.append((_KIND[entry[0]], entry[1], entry[2]))
+        self._add(name, "stack", parent, child, _ZERO, tuple(members), spring, dof_names=dof_names)
+
+    def joint(self, name: str, kind: str, parent: str, child: str, primitives: Iterable[tuple[str, ArrayLike, ArrayLike]],
+              *, parent_frame: ArrayLike, child_frame: ArrayLike, dof_names: Sequence[str] | None = None,
+              **spring: Any) -> None:  # fmt: skip
+        """A joint by its frames (4 x 4) on either body; axes and anchors of the primitives are in the joint frame."""
+        members = tuple((_KIND[k], axis, anchor) for k, axis, anchor in primitives)
+        frames = tuple(numbers(f, f"joint '{name}': frame") for f in (parent_frame, child_frame))
+        if any(f.shape != (4, 4) for f in frames):
+            raise MechanismError(f"joint '{name}': frames are 4 x 4 matrices")
+        self._add(name, kind, parent, child, None, members, spring, dof_names=dof_names, frames=frames)
+
+    def _add(self, name: str, kind: str, parent: str, child: str, anchor: Any, members: tuple, spring: dict[str, Any],
+             *, local: bool = False, dof_names: Sequence[str] | None = None, frames: tuple | None = None) -> None:  # fmt: skip
+        if not isinstance(name, str):
+            raise MechanismError(f"a joint's name must be a string, not {name!r}")
+        if name in self._joint_names:
+            raise MechanismError(f"joint '{name}' is there already")
+        if not spring.keys() <= _SPRING:
+            unknown = min(spring.keys() - _SPRING)
+            raise MechanismError(f"joint '{name}': unknown argument '{unknown}'; joints take {', '.join(sorted(_SPRING))}")
+        for body in (parent, child):
+            if body not in self._bodies and not (body == "world" and body is parent):
+                if body == "world":
+                    raise MechanismError(f"joint '{name}': the world can only be a joint's parent; swap parent and child")
+                raise UnknownNameError(f"joint '{name}': no body '{body}'; add the body before its joints")
+        stiffness = spring.get("stiffness")
+        if not isinstance(stiffness, float) and np.ndim(stiffness) == 2:
+            self._blocks.append(len(self._joints))
+        self._joint_names[name] = len(self._joints)
+        self._joints.append((name, kind, self._bodies.get(parent, -1), self._bodies[child], anchor, members, spring, local,
+                             dof_names, frames))  # fmt: skip
+
+    # --- couplings, tendons, end effectors -------------------------------------------------------------------
+
+    def couple(self, coefficients: Mapping[str, float], *, offset: float | None = None, name: str | None = None) -> None:
+        """Couple hinge and slide coordinates: `sum(coefficient * coordinate) = offset` (gears, mimic joints).
+
+        Args:
+            coefficients: `{joint or dof: coefficient}`.
+            offset: what the sum is; by default what it is at the reference pose.
+            name: for messages and files.
+        """
+        self._couplings.append((name or f"coupling{len(self._couplings)}", _mapping(coefficients, "couple"), offset))  # type: ignore[arg-type]
+
+    def tendon(self, name: str, coefficients: Mapping[str, float], *, stiffness: float = 0.0, damping: float = 0.0,
+               rest: float | None = None) -> None:  # fmt: skip
+        """A spring on `sum(coefficient * coordinate)`: a servo or elastic tendon that acts on several joints.
+
+        It adds the block `stiffness * c c^T` to the joint-space stiffness. `rest` defaults to the reference pose's value.
+        """
+        self._tendons.append((name, _mapping(coefficients, f"tendon '{name}'"), stiffness, damping, rest))  # type: ignore[arg-type]
+
+    def end_effectors(self, *bodies: str) -> None:
+        """Suggest end effectors; without a suggestion they are the leaves of the spanning tree."""
+        self._end_effectors = tuple(bodies)
+
+    # --- build -----------------------------------------------------------------------------------------------
+
+    def build(self) -> Mechanism:
+        """Check everything and return the mechanism."""
+        body_names = tuple(self._bodies)
+        if not body_names:
+            raise MechanismError(f"'{self.name}' has no bodies: add at least one")
+        poses = np.broadcast_to(np.eye(4), (len(body_names), 4, 4)).copy()
+        poses[:, :3, :3] = column(self._rotation, (3, 3), "orientation", body_names)
+        poses[:, :3, 3] = column(self._position, (3,), "position", body_names)
+        mechanism = Mechanism(
+            name=self.name,
+            body_names=body_names,
+            mass=column(self._mass, (), "mass", body_names),
+            com=column(self._com, (3,), "com", body_names),
+            inertia=inertia_column(self._inertia, body_names),
+            reference_poses=poses,
+            **joint_arrays(self._joints, poses),
+            shape_table=shape_arrays(self._shapes),
+            end_effectors=self._end_effectors,
+        )
+        if self._couplings or self._tendons or self._blocks:
+            rows = row_arrays(mechanism, self._joints, self._blocks, self._couplings, self._tendons)
+            mechanism = mechanism.replace(**rows)
+        return mechanism
+
+
+def _several(value: Any, count: int, name: str) -> Sequence[Any]:
+    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or len(value) != count:
+        raise MechanismError(f"joint '{name}': {count} axes expected, got {value!r}")
+    return value
+
+
+def _mapping(value: Any, what: str) -> Mapping[str, float]:
+    if not isinstance(value, Mapping) or not value:
+        raise MechanismError(f"{what}: a mapping from joint names to coefficients expected, got {value!r}")
+    return dict(value)

@@ -1,0 +1,148 @@
+"""Edits of a mechanism. Each returns a new one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.errors import InputError, MechanismError, UnknownNameError
+from pliant.mechanism.joints import BALL, stack_transform
+
+if TYPE_CHECKING:
+    from pliant.mechanism.model import Mechanism
+
+__all__ = ["coordinates", "matching_dofs", "suggestion", "with_fixed_base", "with_pose", "with_rest", "with_stiffness"]
+
+
+def suggestion(name: Any, known: Iterable[str]) -> str:
+    """"; did you mean ...?", or a few of the names there are."""
+    names = list(known)
+    close = difflib.get_close_matches(str(name), names[:5000], n=3)
+    if close:
+        return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+    shown = ", ".join(f"'{n}'" for n in names[:5])
+    return f"; there are {shown}{', ...' if len(names) > 5 else ''}" if names else "; there are none"
+
+
+def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int64]:
+    """Dofs whose own name or joint's name matches a shell pattern, in order; none is an error."""
+    patterns = [pattern] if isinstance(pattern, str) else list(pattern)
+    chosen = np.zeros(m.nv, dtype=bool)
+    for one in patterns:
+        if not isinstance(one, str):
+            raise InputError(f"a joint name or pattern must be a string, not {one!r}")
+        joints = np.fromiter((fnmatchcase(name, one) for name in m.joint_names), bool, m.joints)
+        hits = joints[m.dof_joint] | np.fromiter((fnmatchcase(name, one) for name in m.dof_names), bool, m.nv)
+        if not hits.any():
+            raise UnknownNameError(f"no joint of '{m.name}' with a degree of freedom matches '{one}'"
+                                   f"{suggestion(one, m.joint_names)}")  # fmt: skip
+        chosen |= hits
+    return np.flatnonzero(chosen)
+
+
+def _values(value: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what}: numbers expected, not {value!r}") from None
+    if numbers.shape not in ((), (count,)):
+        raise InputError(f"{what}: one number or {count} (one per matching degree of freedom) expected, got shape {numbers.shape}")
+    return numbers
+
+
+def with_stiffness(m: Mechanism, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None) -> Mechanism:
+    dofs = matching_dofs(m, pattern)
+    changes = {"stiffness": m.stiffness.copy()}
+    changes["stiffness"][dofs] = _values(stiffness, len(dofs), "stiffness")
+    if damping is not None:
+        changes["damping"] = m.damping.copy()
+        changes["damping"][dofs] = _values(damping, len(dofs), "damping")
+    return m.replace(**changes)
+
+
+def with_rest(m: Mechanism, pattern: str | Iterable[str], rest: ArrayLike) -> Mechanism:
+    dofs = matching_dofs(m, pattern)
+    if (m.dof_kind[dofs] == BALL).any():
+        raise InputError(f"'{pattern}' matches a ball joint: its rest is a quaternion; set `rest` when building it")
+    value = m.rest.copy()
+    value[m.dof_coordinate[dofs]] = _values(rest, len(dofs), "rest")
+    return m.replace(rest=value)
+
+
+def coordinates(m: Mechanism, given: Any, start: NDArray | None = None) -> NDArray[np.float64]:
+    """A whole q from `{joint or dof: value}`, a q or a configuration; what is not given stays as in `start`."""
+    q = np.array(m.reference if start is None else start)
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            joint = m._joint_index.get(name)
+            if joint is not None:
+                part = m.joint_coordinates(joint)
+                q[part] = _values(value, part.stop - part.start, f"joint '{name}'")
+            else:
+                dof = m.dof_index(name)
+                if m.dof_kind[dof] == BALL:
+                    raise InputError(f"'{name}' is part of a ball joint: give its joint a quaternion (w, x, y, z)")
+                q[m.dof_coordinate[dof]] = _values(value, 1, f"'{name}'")
+    else:
+        q[:] = _values(getattr(given, "q", given), m.nq, "coordinates")
+    if not np.isfinite(q).all():
+        raise InputError("coordinates must be finite")
+    balls = m.primitive_coordinate[m.ball_primitives][:, None] + np.arange(4)
+    length = np.sqrt((q[balls] ** 2).sum(axis=1))
+    if (np.abs(length - 1) > 1e-6).any():
+        joint = m.primitive_joint[m.ball_primitives[np.flatnonzero(np.abs(length - 1) > 1e-6)[0]]]
+        raise InputError(f"joint '{m.joint_names[joint]}': the quaternion is not of unit length")
+    q[balls] /= length[:, None]
+    return q
+
+
+def link_poses(m: Mechanism, q: NDArray) -> NDArray[np.float64]:
+    """World poses of all links at q."""
+    from pliant.mechanism import _kernels
+
+    links = m.links
+    poses = np.zeros((len(links), 4, 4))
+    poses[:, 3, 3] = 1.0
+    _kernels.forward(links.parent, links.kind, links.offset, links.screw, links.anchor, links.dof, links.coordinate, q, poses)
+    return poses
+
+
+def with_pose(m: Mechanism, given: Any) -> Mechanism:
+    q = coordinates(m, given)
+    return m.replace(reference=q, reference_poses=link_poses(m, q)[m.links.body_link])
+
+
+def with_fixed_base(m: Mechanism) -> Mechanism:
+    loose = [j for j in range(m.joints) if m.joint_types[j] == "free" and m.joint_parents[j] < 0]
+    if not loose:
+        raise MechanismError(f"'{m.name}' has no free joint to the world: its base is fixed already")
+    used = np.isin(m.dof_joint, loose)
+    for label, rows, names in (("coupling", m.couplings, m.coupling_names), ("tendon", m.tendons, m.tendon_names)):
+        for r in range(len(rows)):
+            if used[rows.row(r)[0]].any():
+                raise MechanismError(f"{label} '{names[r]}' uses the free base: remove it first")
+    frames = m.parent_frames.copy()
+    for j in loose:
+        part = m.joint_primitives(j)
+        frames[j] = frames[j] @ stack_transform(m.primitive_kind[part], m.primitive_axis[part], m.primitive_anchor[part],
+                                                m.reference[m.joint_coordinates(j)])  # fmt: skip
+    primitives = ~np.isin(m.primitive_joint, loose)
+    coordinate = np.ones(m.nq, dtype=bool)
+    for j in loose:
+        coordinate[m.joint_coordinates(j)] = False
+    renumber = np.cumsum(~used) - 1
+    types = tuple("fixed" if j in set(loose) else kind for j, kind in enumerate(m.joint_types))
+    changes: dict[str, Any] = {f"primitive_{label}": getattr(m, f"primitive_{label}")[primitives]
+                               for label in ("joint", "kind", "axis", "anchor")}  # fmt: skip
+    changes |= {label: getattr(m, label)[~used] for label in ("stiffness", "damping", "armature", "lower", "upper")}
+    changes |= {label: getattr(m, label)[coordinate] for label in ("rest", "reference")}
+    for label in ("couplings", "tendons"):
+        rows = getattr(m, label)
+        changes[label] = type(rows)(rows.start, renumber[rows.dof], rows.coefficient)
+    kept = tuple(name for name, gone in zip(m.dof_names, used.tolist(), strict=True) if not gone)
+    return m.replace(parent_frames=frames, joint_types=types, dof_names=kept, **changes)

@@ -1,0 +1,116 @@
+"""The flat arrays that kinematics and statics kernels walk over.
+
+A *link* is one primitive of one joint. Links form a tree, parents before children, and
+
+    T_k = T_parent(k)  A_k  E_k(q_k)
+
+with a constant `A_k` and, for every dof, a constant motion subspace row `S` in the link's own frame. A body's
+frame is the frame of the last link of its tree joint. A loop is cut at the *body*: the loop-closing joint
+carries a second, massless copy of its child, and the loop is closed when copy and body coincide. So springs
+on loop joints are ordinary springs, and every loop is the same six rows whatever its joint.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import spatial
+from pliant.mechanism.joints import BALL, HINGE, NDOF, NQ, SLIDE, primitive_screws
+from pliant.mechanism.topology import Topology
+
+__all__ = ["LINK_BALL", "LINK_FIXED", "LINK_HINGE", "LINK_SLIDE", "Links", "build_links"]
+
+LINK_FIXED, LINK_HINGE, LINK_SLIDE, LINK_BALL = 0, 1, 2, 3
+_LINK_KIND = np.zeros(3, dtype=np.int64)
+_LINK_KIND[[HINGE, SLIDE, BALL]] = LINK_HINGE, LINK_SLIDE, LINK_BALL
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """Kernel arrays of a mechanism (n links, nv dofs).
+
+    Attributes:
+        parent: parent link, -1 the world.
+        kind: LINK_FIXED, LINK_HINGE, LINK_SLIDE or LINK_BALL.
+        offset: A_k, (n, 4, 4).
+        screw: per dof, its unit twist in the frame of its link, (nv, 6).
+        anchor: a point on the axis of a hinge, the centre of a ball, link frame, (n, 3).
+        dof, coordinate: where the link's entries start in tangent vectors and in q.
+        joint: the joint a link belongs to.
+        body: the body whose frame a link is, -1 for none.
+        body_link: per body, its link.
+        loop_copy, loop_body: per loop, the link of the copy and of the body it must coincide with.
+    """
+
+    parent: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    offset: NDArray[np.float64]
+    screw: NDArray[np.float64]
+    anchor: NDArray[np.float64]
+    dof: NDArray[np.int64]
+    coordinate: NDArray[np.int64]
+    joint: NDArray[np.int64]
+    body: NDArray[np.int64]
+    body_link: NDArray[np.int64]
+    loop_copy: NDArray[np.int64]
+    loop_body: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+
+def build_links(topology: Topology, parents: NDArray, children: NDArray, parent_frames: NDArray, child_frames: NDArray,
+                primitive_joint: NDArray, kind: NDArray, axis: NDArray, anchor: NDArray) -> Links:  # fmt: skip
+    """Flatten a validated mechanism into links."""
+    joints = np.concatenate([topology.tree, topology.chords])
+    count = np.bincount(primitive_joint, minlength=len(parents)) if len(parents) else np.empty(0, int)
+    first_primitive = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+    length = np.maximum(count[joints], 1)  # a fixed joint still needs a link for its child's frame
+    first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    n = int(first[-1])
+    starts, lasts = first[:-1], first[1:] - 1
+
+    joint = np.repeat(joints, length)
+    slot = np.arange(n) - np.repeat(starts, length)
+    moving = count[joint] > 0
+    primitive = np.where(moving, first_primitive[joint] + slot, 0)
+
+    body_link = np.zeros(len(topology.parent), dtype=np.int64)
+    tree_count = len(topology.tree)
+    body_link[children[topology.tree]] = lasts[:tree_count]
+    body = np.full(n, -1, dtype=np.int64)
+    body[lasts[:tree_count]] = children[topology.tree]
+
+    parent = np.arange(n) - 1
+    carrier = parents[joints]
+    parent[starts] = np.where(carrier >= 0, body_link[np.maximum(carrier, 0)], -1)
+
+    offset = np.broadcast_to(np.eye(4), (n, 4, 4)).copy()
+    offset[starts] = parent_frames[joints]
+    # The last primitive absorbs the child's frame:  E X_c^-1 = X_c^-1 exp(Ad(X_c) S q).
+    offset[lasts] = offset[lasts] @ spatial.se3_inverse(child_frames[joints])
+
+    link_kind = np.zeros(n, dtype=np.int64)
+    link_anchor = np.zeros((n, 3))
+    to_link = np.broadcast_to(np.eye(4), (n, 4, 4)).copy()
+    to_link[lasts] = child_frames[joints]
+    screw = np.zeros((int(NDOF[kind].sum()), 6))
+    dof = np.zeros(n, dtype=np.int64)
+    coordinate = np.zeros(n, dtype=np.int64)
+    if moving.any():
+        p = primitive[moving]
+        link_kind[moving] = _LINK_KIND[kind[p]]
+        link_anchor[moving] = np.einsum("nij,nj->ni", to_link[moving, :3, :3], anchor[p]) + to_link[moving, :3, 3]
+        dof[moving] = np.concatenate([[0], np.cumsum(NDOF[kind])])[p]
+        coordinate[moving] = np.concatenate([[0], np.cumsum(NQ[kind])])[p]
+        twists = np.einsum("nij,ndj->ndi", spatial.adjoint(to_link[moving]), primitive_screws(kind, axis, anchor)[p])
+        for d in range(3):
+            has = NDOF[kind[p]] > d
+            screw[dof[moving][has] + d] = twists[has, d]
+
+    return Links(parent=parent, kind=link_kind, offset=offset, screw=screw, anchor=link_anchor, dof=dof,
+                 coordinate=coordinate, joint=joint, body=body, body_link=body_link,
+                 loop_copy=lasts[tree_count:].copy(), loop_body=body_link[children[topology.chords]])  # fmt: skip

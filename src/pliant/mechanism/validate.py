@@ -1,0 +1,367 @@
+"""What makes a mechanism sound. Every check names the culprit and says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import shapes as shapes_module
+from pliant import spatial
+from pliant.errors import MechanismError
+from pliant.mechanism import joints
+from pliant.mechanism.joints import BALL, NDOF, NQ
+
+if TYPE_CHECKING:
+    from pliant.mechanism.model import Mechanism
+
+__all__ = ["check", "normalize"]
+
+UNIT_TOLERANCE = 1e-6  # how far from unit length an axis or quaternion may be; it is then made exact
+MEET_TOLERANCE = 1e-6  # radians, and fractions of the mechanism's size
+INERTIA_TOLERANCE = 1e-6  # relative slack in the triangle inequality: files round their numbers
+
+
+def normalize(m: Mechanism) -> None:
+    """Give every attribute its type and shape, and make arrays read-only."""
+    for label in ("body_names", "joint_names", "joint_types", "dof_names", "coupling_names", "tendon_names",
+                  "end_effectors"):  # fmt: skip
+        value = getattr(m, label)
+        if isinstance(value, str) or not all(isinstance(name, str) for name in value):
+            raise MechanismError(f"{label}: names must be strings")
+        object.__setattr__(m, label, tuple(value))
+    nb, nj, nd = len(m.body_names), len(m.joint_names), len(m.dof_names)
+    np_ = len(m.primitive_joint)
+    nc, nt, ns = len(m.coupling_names), len(m.tendon_names), len(m.shape_table.body)
+    real: dict[str, tuple[int, ...]] = {
+        "mass": (nb,), "com": (nb, 3), "inertia": (nb, 3, 3), "reference_poses": (nb, 4, 4),
+        "parent_frames": (nj, 4, 4), "child_frames": (nj, 4, 4), "primitive_axis": (np_, 3),
+        "primitive_anchor": (np_, 3), "stiffness": (nd,), "damping": (nd,), "armature": (nd,), "lower": (nd,),
+        "upper": (nd,), "coupling_offset": (nc,), "tendon_stiffness": (nt,), "tendon_damping": (nt,),
+        "tendon_rest": (nt,),
+    }  # fmt: skip
+    whole = {"joint_parents": (nj,), "joint_children": (nj,), "primitive_joint": (np_,), "primitive_kind": (np_,)}
+    for label, shape in whole.items():
+        _settle(m, label, np.int64, shape, label)
+    for label, shape in real.items():
+        _settle(m, label, np.float64, shape, label)
+    if np_ and not np.isin(m.primitive_kind, (0, 1, 2)).all():
+        raise MechanismError("primitive_kind: 0 (hinge), 1 (slide) or 2 (ball) expected")
+    nq = int(NQ[m.primitive_kind].sum())
+    for label in ("rest", "reference"):
+        _settle(m, label, np.float64, (nq,), label)
+    if int(NDOF[m.primitive_kind].sum()) != nd:
+        raise MechanismError(f"{nd} dof names for {int(NDOF[m.primitive_kind].sum())} degrees of freedom")
+    if len(m.joint_types) != nj:
+        raise MechanismError(f"{len(m.joint_types)} joint types for {nj} joints")
+    for label, rows, count in (("couplings", m.couplings, nc), ("tendons", m.tendons, nt)):
+        _settle(rows, "start", np.int64, (count + 1,), label)
+        entries = len(rows.dof)
+        _settle(rows, "dof", np.int64, (entries,), label)
+        _settle(rows, "coefficient", np.float64, (entries,), label)
+        if rows.start[0] != 0 or rows.start[-1] != entries or (np.diff(rows.start) < 1).any():
+            raise MechanismError(f"{label}: every row needs at least one coordinate")
+        if entries and (rows.dof.min() < 0 or rows.dof.max() >= nd):
+            raise MechanismError(f"{label}: a row refers to a degree of freedom that is not there")
+    table = m.shape_table
+    for label, dtype, shape in (("body", np.int64, (ns,)), ("kind", np.int64, (ns,)), ("size", np.float64, (ns, 3)),
+                                ("pose", np.float64, (ns, 4, 4)), ("rgba", np.float64, (ns, 4)),
+                                ("mesh", np.int64, (ns,))):  # fmt: skip
+        _settle(table, label, dtype, shape, f"shapes: {label}")
+
+
+def _settle(owner: Any, label: str, dtype: type, shape: tuple[int, ...], shown: str) -> None:
+    value = getattr(owner, label)
+    if not (isinstance(value, np.ndarray) and value.dtype == dtype and not value.flags.writeable and value.flags.c_contiguous):
+        try:
+            value = np.array(value, dtype=dtype, order="C")
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MechanismError(f"{shown}: an array of numbers expected ({error})") from None
+        _store(owner, label, value)
+    if value.shape != shape:
+        raise MechanismError(f"{shown}: shape {shape} expected, got {value.shape}")
+
+
+def check(m: Mechanism) -> None:
+    """Refuse a mechanism that is not sound."""
+    _names(m)
+    _finite(m)
+    _graph(m)
+    _springs(m)
+    _geometry(m)
+    _make_exact(m)
+    _masses(m)
+    _shapes(m)
+    frames_meet(m)
+    if not m.end_effectors:
+        object.__setattr__(m, "end_effectors", tuple(m.body_names[b] for b in m.topology.leaves.tolist()))
+
+
+def _names(m: Mechanism) -> None:
+    if not isinstance(m.name, str):
+        raise MechanismError("the mechanism's name must be a string")
+    if not m.body_names:
+        raise MechanismError(f"'{m.name}' has no bodies: add at least one")
+    for what, names in (("body", m.body_names), ("joint", m.joint_names), ("degree of freedom", m.dof_names),
+                        ("coupling", m.coupling_names), ("tendon", m.tendon_names)):  # fmt: skip
+        if len(set(names)) != len(names):
+            seen: set[str] = set()
+            double = next(n for n in names if n in seen or seen.add(n))
+            raise MechanismError(f"two {what} entries are called '{double}': names must be unique")
+        for name in names:
+            if not name or not name.isprintable():
+                raise MechanismError(f"{what} name {name!r}: a name needs at least one character, all printable")
+    if "world" in m.body_names:
+        raise MechanismError("no body may be called 'world': that name stands for the fixed frame")
+    for kind in m.joint_types:
+        if kind not in joints.TYPES:
+            raise MechanismError(f"joint type '{kind}' is unknown; known are {', '.join(joints.TYPES)}")
+    known = set(m.body_names)
+    for body in m.end_effectors:
+        if body not in known:
+            raise MechanismError(f"end effector '{body}' is not a body of '{m.name}'")
+    if len(set(m.end_effectors)) != len(m.end_effectors):
+        raise MechanismError("an end effector is listed twice")
+
+
+def _culprit(bad: NDArray, names: tuple[str, ...]) -> str:
+    """The names of the first few entries where `bad` is true."""
+    where = np.flatnonzero(bad.reshape(len(bad), -1).any(axis=1))
+    shown = ", ".join(f"'{names[i]}'" for i in where[:3])
+    return shown + (f" and {len(where) - 3} more" if len(where) > 3 else "")
+
+
+def _finite(m: Mechanism) -> None:
+    primitive_names = tuple(m.joint_names[j] if 0 <= j < len(m.joint_names) else "?" for j in m.primitive_joint.tolist())
+    tables = (
+        ("body", m.body_names, ("mass", "com", "inertia", "reference_poses")),
+        ("joint", m.joint_names, ("parent_frames", "child_frames")),
+        ("joint", primitive_names, ("primitive_axis", "primitive_anchor")),
+        ("degree of freedom", m.dof_names, ("stiffness", "damping", "armature")),
+        ("coupling", m.coupling_names, ("coupling_offset",)),
+        ("tendon", m.tendon_names, ("tendon_stiffness", "tendon_damping", "tendon_rest")),
+    )  # fmt: skip
+    for what, names, labels in tables:
+        for label in labels:
+            value = getattr(m, label)
+            if not np.isfinite(value).all():
+                raise MechanismError(f"{what} {_culprit(~np.isfinite(value), names)}: {label} is not finite")
+    for label in ("rest", "reference"):
+        value = getattr(m, label)
+        if not np.isfinite(value).all():
+            index = int(np.flatnonzero(~np.isfinite(value))[0])
+            owner = np.repeat(m.primitive_joint, NQ[m.primitive_kind])[index]
+            raise MechanismError(f"joint '{m.joint_names[owner]}': {label} is not finite")
+    if np.isnan(m.lower).any() or np.isnan(m.upper).any():
+        raise MechanismError(f"joint {_culprit(np.isnan(m.lower) | np.isnan(m.upper), m.dof_names)}: limits are NaN")
+    for label, rows in (("coupling", m.couplings), ("tendon", m.tendons)):
+        if not np.isfinite(rows.coefficient).all():
+            raise MechanismError(f"a {label} has a coefficient that is not finite")
+    table = m.shape_table
+    if not all(np.isfinite(v).all() for v in (table.size, table.pose, table.rgba)):
+        raise MechanismError("a shape has a size, pose or colour that is not finite")
+
+
+def _graph(m: Mechanism) -> None:
+    for label, low in (("joint_parents", -1), ("joint_children", 0)):
+        value = getattr(m, label)
+        bad = (value < low) | (value >= m.bodies)
+        if bad.any():
+            raise MechanismError(f"joint {_culprit(bad, m.joint_names)}: {label} points to no body")
+    same = m.joint_parents == m.joint_children
+    if same.any():
+        raise MechanismError(f"joint {_culprit(same, m.joint_names)} joins a body to itself")
+    if len(m.primitive_joint) and (
+        m.primitive_joint.min() < 0 or m.primitive_joint.max() >= m.joints or (np.diff(m.primitive_joint) < 0).any()
+    ):
+        raise MechanismError("primitive_joint must list primitives joint by joint, in joint order")
+    _ = m.topology  # raises if a body cannot be reached
+
+
+def _springs(m: Mechanism) -> None:
+    for label in ("stiffness", "damping", "armature"):
+        value = getattr(m, label)
+        if (value < 0).any():
+            raise MechanismError(f"joint {_culprit(value < 0, m.dof_names)}: {label} is negative; it must be 0 or more")
+    for label in ("tendon_stiffness", "tendon_damping"):
+        value = getattr(m, label)
+        if (value < 0).any():
+            raise MechanismError(f"tendon {_culprit(value < 0, m.tendon_names)}: {label[7:]} is negative")
+    crossed = m.lower > m.upper
+    if crossed.any():
+        raise MechanismError(f"joint {_culprit(crossed, m.dof_names)}: the lower limit is above the upper one")
+    turning = m.dof_kind[m.couplings.dof] == BALL
+    if turning.any():
+        raise MechanismError(
+            f"a coupling uses '{m.dof_names[m.couplings.dof[turning][0]]}' of a ball joint; "
+            "only hinge and slide coordinates can be coupled"
+        )
+    for label, rows, names in (("coupling", m.couplings, m.coupling_names), ("tendon", m.tendons, m.tendon_names)):
+        for r in range(len(rows)):
+            dofs, coefficients = rows.row(r)
+            if len(set(dofs.tolist())) != len(dofs):
+                raise MechanismError(f"{label} '{names[r]}' lists the same degree of freedom twice")
+            if not coefficients.any():
+                raise MechanismError(f"{label} '{names[r]}' has only zero coefficients")
+    if len(m.couplings):
+        position = m.reference[m.dof_coordinate]
+        value = np.add.reduceat(m.couplings.coefficient * position[m.couplings.dof], m.couplings.start[:-1])
+        scale = np.add.reduceat(np.abs(m.couplings.coefficient * position[m.couplings.dof]), m.couplings.start[:-1])
+        gap = np.abs(value - m.coupling_offset) > MEET_TOLERANCE * (1 + scale)
+        if gap.any():
+            raise MechanismError(
+                f"coupling {_culprit(gap, m.coupling_names)} does not hold at the reference pose: "
+                "change its offset or the reference coordinates"
+            )
+
+
+def _geometry(m: Mechanism) -> None:
+    straight = m.primitive_kind != BALL
+    length = np.sqrt((m.primitive_axis**2).sum(axis=1))
+    bad = straight & (np.abs(length - 1) > UNIT_TOLERANCE)
+    if bad.any():
+        p = int(np.flatnonzero(bad)[0])
+        raise MechanismError(
+            f"joint '{m.joint_names[m.primitive_joint[p]]}': axis {m.primitive_axis[p].tolist()} has length "
+            f"{length[p]:.6g}; give a unit vector"
+        )
+    for label, poses, names in (("body", m.reference_poses, m.body_names), ("joint", m.parent_frames, m.joint_names),
+                                ("joint", m.child_frames, m.joint_names)):  # fmt: skip
+        bad = not_rigid(poses)
+        if bad.any():
+            raise MechanismError(f"{label} {_culprit(bad, names)}: the pose is not a rotation and a translation")
+    balls = np.flatnonzero(m.primitive_kind == BALL)
+    start = m.primitive_coordinate[balls]
+    for label in ("rest", "reference"):
+        length = np.sqrt((getattr(m, label)[start[:, None] + np.arange(4)] ** 2).sum(axis=1))
+        bad = np.abs(length - 1) > UNIT_TOLERANCE
+        if bad.any():
+            name = m.joint_names[m.primitive_joint[balls[np.flatnonzero(bad)[0]]]]
+            raise MechanismError(f"joint '{name}': the {label} quaternion is not of unit length")
+
+
+def _make_exact(m: Mechanism) -> None:
+    """Axes, quaternions and rotations that passed but are rounded (six digits in a file) become exact to the last bit.
+
+    What is exact already is left alone, so that saving and loading changes nothing.
+    """
+    for owner, label in ((m, "reference_poses"), (m, "parent_frames"), (m, "child_frames"), (m.shape_table, "pose")):
+        poses = getattr(owner, label)
+        rotation = poses[:, :3, :3]
+        rounded = np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2), initial=0) > 1e-14
+        if rounded.any():
+            poses = poses.copy()
+            u, _, vt = np.linalg.svd(rotation[rounded])
+            poses[rounded, :3, :3] = u @ vt
+            _store(owner, label, poses)
+    straight = m.primitive_kind != BALL
+    length = np.sqrt((m.primitive_axis**2).sum(axis=1))
+    rounded = straight & (np.abs(length - 1) > 1e-15)
+    if rounded.any():
+        axis = m.primitive_axis.copy()
+        axis[rounded] /= length[rounded, None]
+        _store(m, "primitive_axis", axis)
+    where = m.primitive_coordinate[np.flatnonzero(m.primitive_kind == BALL)][:, None] + np.arange(4)
+    for label in ("rest", "reference"):
+        value = getattr(m, label)
+        length = np.sqrt((value[where] ** 2).sum(axis=1))
+        if (np.abs(length - 1) > 1e-15).any():
+            value = value.copy()
+            value[where] /= length[:, None]
+            _store(m, label, value)
+
+
+def _store(owner: Any, label: str, value: NDArray) -> None:
+    value.flags.writeable = False
+    object.__setattr__(owner, label, value)
+
+
+def not_rigid(poses: NDArray) -> NDArray[np.bool_]:
+    """Which 4 x 4 matrices are not rigid transforms."""
+    rotation = poses[:, :3, :3]
+    error = np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2))
+    last = np.abs(poses[:, 3] - np.array([0.0, 0, 0, 1])).max(axis=1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return ~((error <= UNIT_TOLERANCE) & (np.linalg.det(rotation) > 0) & (last == 0))
+
+
+def _masses(m: Mechanism) -> None:
+    # A welded tool frame or camera may be massless: it moves with the body it is fixed to.
+    jointed = np.bincount(m.primitive_joint, minlength=m.joints) > 0
+    welded = ~jointed[m.topology.tree_joint]
+    bad = (m.mass < 0) | ((m.mass == 0) & ~welded)
+    if bad.any():
+        raise MechanismError(
+            f"body {_culprit(bad, m.body_names)}: mass must be positive (0 only for a body fixed to another)"
+        )
+    skew = np.abs(m.inertia - m.inertia.transpose(0, 2, 1)).max(axis=(1, 2))
+    scale = np.abs(m.inertia).max(axis=(1, 2))
+    if (skew > INERTIA_TOLERANCE * scale).any():
+        raise MechanismError(f"body {_culprit(skew > INERTIA_TOLERANCE * scale, m.body_names)}: inertia is not symmetric")
+    moments = np.linalg.eigvalsh((m.inertia + m.inertia.transpose(0, 2, 1)) / 2)
+    bad = (moments[:, 0] < 0) | ((moments[:, 0] <= 0) & ~welded)
+    if bad.any():
+        raise MechanismError(
+            f"body {_culprit(bad, m.body_names)}: the principal moments of inertia must be positive"
+        )
+    bad = moments[:, 2] - moments[:, 0] - moments[:, 1] > INERTIA_TOLERANCE * moments[:, 2]
+    if bad.any():
+        b = int(np.flatnonzero(bad)[0])
+        raise MechanismError(
+            f"body {_culprit(bad, m.body_names)}: no solid has principal moments {moments[b].tolist()}; "
+            "the largest may not exceed the sum of the others"
+        )
+
+
+def _shapes(m: Mechanism) -> None:
+    table = m.shape_table
+    if not len(table):
+        return
+    if (table.body < -1).any() or (table.body >= m.bodies).any():
+        raise MechanismError("a shape belongs to a body that is not there")
+    if (table.kind < 0).any() or (table.kind >= len(shapes_module.KINDS)).any():
+        raise MechanismError("a shape is of an unknown kind")
+    owner = tuple("world" if b < 0 else m.body_names[b] for b in table.body.tolist())
+    if (table.size < 0).any():
+        raise MechanismError(f"body {_culprit(table.size < 0, owner)}: a shape has a negative size")
+    bad = not_rigid(table.pose)
+    if bad.any():
+        raise MechanismError(f"body {_culprit(bad, owner)}: a shape's pose is not a rotation and a translation")
+    meshed = table.kind == shapes_module.KINDS.index("mesh")
+    bad = (meshed & ((table.mesh < 0) | (table.mesh >= len(table.meshes)))) | (~meshed & (table.mesh != -1))
+    if bad.any():
+        raise MechanismError(f"body {_culprit(bad, owner)}: a shape refers to a mesh that is not there")
+
+
+def frames_meet(m: Mechanism) -> None:
+    """Refuse a joint whose two frames do not meet at the reference pose."""
+    gap = joint_gaps(m)
+    size = np.maximum(m.radius, 1e-12)
+    distance = np.sqrt((gap[:, :3, 3] ** 2).sum(axis=1))
+    # 1 - cos loses half the digits: the antisymmetric part gives sin(angle), the trace tells a half turn.
+    sine = np.sqrt(((gap[:, [2, 0, 1], [1, 2, 0]] - gap[:, [1, 2, 0], [2, 0, 1]]) ** 2).sum(axis=1)) / 2
+    angle = np.arctan2(sine, (np.trace(gap[:, :3, :3], axis1=1, axis2=2) - 1) / 2)
+    bad = (distance > MEET_TOLERANCE * size) | (angle > MEET_TOLERANCE)
+    if bad.any():
+        j = int(np.flatnonzero(bad)[0])
+        parent = m.joint_parents[j]
+        raise MechanismError(
+            f"joint '{m.joint_names[j]}': its frames on '{m.body_names[parent] if parent >= 0 else 'world'}' and "
+            f"'{m.body_names[m.joint_children[j]]}' are {distance[j]:.3g} m and {angle[j]:.3g} rad apart at the "
+            "reference pose; move a body or the joint, or assemble the loop with pliant.assemble"
+        )
+
+
+def joint_gaps(m: Mechanism) -> NDArray[np.float64]:
+    """For every joint, the child's frame seen from where the joint puts it, (joints, 4, 4): identity if they meet."""
+    world = np.concatenate([m.reference_poses, np.eye(4)[None]])  # index -1 is the world
+    put = world[m.joint_parents] @ m.parent_frames
+    transforms = joints.primitive_transforms(m.primitive_kind, m.primitive_axis, m.primitive_anchor, m.reference,
+                                             m.primitive_coordinate[:-1])  # fmt: skip
+    first = m._joint_primitive
+    count = np.diff(first)
+    for slot in range(int(count.max(initial=0))):
+        has = np.flatnonzero(count > slot)
+        put[has] = put[has] @ transforms[first[has] + slot]
+    return spatial.se3_inverse(put) @ world[m.joint_children] @ m.child_frames

@@ -1,0 +1,24 @@
+"""Settings shared by all tests."""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+# Deterministic and without a clock: the same examples on every machine and in every run.
+settings.register_profile(
+    "ci",
+    derandomize=True,
+    database=None,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# Fresh random examples, many of them: PLIANT_HYPOTHESIS_PROFILE=thorough make test
+settings.register_profile(
+    "thorough",
+    deadline=None,
+    max_examples=1000,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("PLIANT_HYPOTHESIS_PROFILE", "ci"))
