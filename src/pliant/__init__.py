@@ -1,7 +1,52 @@
-"""pliant: compliant articulated mechanisms: rigid links, springy joints, closed loops."""
+"""pliant: compliant articulated mechanisms: rigid links, springy joints, closed loops.
+
+    >>> import pliant
+    >>> arm = pliant.gallery.helix(50)
+    >>> print(pliant.equilibrium(arm, {"link50": (0, 0, -100)}).summary())  # doctest: +SKIP
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pliant import errors, shapes, spatial
 from pliant.mechanism import Builder, Mechanism
 
-__all__ = ["Builder", "Mechanism", "errors", "shapes", "spatial"]
+if TYPE_CHECKING:
+    from pliant import gallery
+    from pliant.formats import load
+    from pliant.mechanism.assembly import assemble
+    from pliant.statics import Configuration, equilibrium
+
+__all__ = [
+    "Builder",
+    "Configuration",
+    "Mechanism",
+    "assemble",
+    "equilibrium",
+    "errors",
+    "gallery",
+    "load",
+    "shapes",
+    "spatial",
+]
 __version__ = "0.1.0"
+
+# What needs numba, scipy or MuJoCo is imported when first used: `import pliant` stays quick.
+_LAZY = {
+    "Configuration": "pliant.statics",
+    "assemble": "pliant.mechanism.assembly",
+    "equilibrium": "pliant.statics",
+    "gallery": "pliant.gallery",
+    "load": "pliant.formats",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'pliant' has no attribute '{name}'")
+    module = import_module(_LAZY[name])
+    return module if _LAZY[name] == f"pliant.{name}" else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -40,10 +40,10 @@ def call_pose(kernel, *arguments):
 def test_exp(r):
     R = call(kernels.so3_exp, r, shape=(3, 3))
     q = call(kernels.quat_exp, r, shape=4)
-    assert_close(R, spatial.so3_exp(r), 2e-15)
+    assert_close(R, spatial.so3_exp(r), 5e-15)
     assert_close(q, spatial.quat_exp(r), 1e-15)
     # The rotation itself, however small, not only the matrix it is added to.
-    assert_close(spatial.vee(R), spatial.vee(spatial.so3_exp(r)), 2e-15, np.linalg.norm(r))
+    assert_close(spatial.vee(R), spatial.vee(spatial.so3_exp(r)), 5e-15, np.linalg.norm(r))
     assert_close(q[1:], spatial.quat_exp(r)[1:], 1e-15, np.linalg.norm(r))
 
 
@@ -87,7 +87,7 @@ def test_exact_half_turns(axis):
 @relaxed
 @given(long_rotation_vectors)
 def test_jacobians(r):
-    assert_close(call(kernels.right_jacobian, r, shape=(3, 3)), spatial.so3_right_jacobian(r), 2e-15)
+    assert_close(call(kernels.right_jacobian, r, shape=(3, 3)), spatial.so3_right_jacobian(r), 5e-15)
     if np.linalg.norm(r) < 5.0:
         expected = spatial.so3_right_jacobian_inverse(r)
         assert_close(call(kernels.right_jacobian_inverse, r, shape=(3, 3)), expected, 5e-15)

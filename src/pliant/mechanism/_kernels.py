@@ -1,4 +1,4 @@
-"""Forward kinematics over links, compiled."""
+"""Kinematics over links, compiled: poses, Jacobians, moves along tangent vectors."""
 
 import math
 
@@ -10,22 +10,61 @@ from pliant.spatial import _kernels as se3
 
 
 @njit(cache=True, error_model="numpy")
-def forward(parent, kind, offset, screw, anchor, dof, coordinate, q, poses):
-    """World pose of every link: `T_k = T_parent A_k E_k(q)`. Writes `poses` (links, 4, 4)."""
-    n = parent.shape[0]
-    local = np.empty((4, 4))
+def forward(parent, kind, offset, screw, anchor, dof, coordinate, q, local, poses):
+    """Pose of every link in its parent (`local = A_k E_k(q)`) and in the world (`poses`), each (links, 4, 4)."""
     motion = np.eye(4)
     turn = np.empty((3, 3))
-    for k in range(n):
+    for k in range(parent.shape[0]):
         if kind[k] == LINK_FIXED:
-            _copy(offset[k], local)
+            _copy(offset[k], local[k])
         else:
             _primitive(kind[k], screw, anchor[k], dof[k], coordinate[k], q, turn, motion)
-            se3.compose(offset[k], motion, local)
+            se3.compose(offset[k], motion, local[k])
         if parent[k] < 0:
-            _copy(local, poses[k])
+            _copy(local[k], poses[k])
         else:
-            se3.compose(poses[parent[k]], local, poses[k])
+            se3.compose(poses[parent[k]], local[k], poses[k])
+
+
+@njit(cache=True, error_model="numpy")
+def move(kind, dof, coordinate, q, step, out):
+    """`out = q + step` along a tangent vector; a ball turns by the body-frame rotation vector in `step`."""
+    turn = np.empty(4)
+    for k in range(kind.shape[0]):
+        c, d = coordinate[k], dof[k]
+        if kind[k] == LINK_BALL:
+            se3.quat_exp(step[d : d + 3], turn)
+            se3.quat_multiply(q[c : c + 4], turn, out[c : c + 4])
+            se3.quat_normalize(out[c : c + 4])
+        elif kind[k] != LINK_FIXED:
+            out[c] = q[c] + step[d]
+
+
+@njit(cache=True, error_model="numpy")
+def add_jacobian(parent, kind, screw, dof, poses, link, sign, rows):
+    """Add `sign` times the Jacobian of a link's origin velocity and angular velocity, world axes, to `rows` (6, nv)."""
+    k = link
+    turned = np.empty(6)
+    while k >= 0:
+        count = 3 if kind[k] == LINK_BALL else (0 if kind[k] == LINK_FIXED else 1)
+        for d in range(dof[k], dof[k] + count):
+            for i in range(3):
+                linear = 0.0
+                angular = 0.0
+                for j in range(3):
+                    linear += poses[k, i, j] * screw[d, j]
+                    angular += poses[k, i, j] * screw[d, 3 + j]
+                turned[i] = linear
+                turned[3 + i] = angular
+            x = poses[link, 0, 3] - poses[k, 0, 3]
+            y = poses[link, 1, 3] - poses[k, 1, 3]
+            z = poses[link, 2, 3] - poses[k, 2, 3]
+            rows[0, d] += sign * (turned[0] + turned[4] * z - turned[5] * y)
+            rows[1, d] += sign * (turned[1] + turned[5] * x - turned[3] * z)
+            rows[2, d] += sign * (turned[2] + turned[3] * y - turned[4] * x)
+            for i in range(3, 6):
+                rows[i, d] += sign * turned[i]
+        k = parent[k]
 
 
 @njit(cache=True, error_model="numpy")

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.errors import InputError, MechanismError, UnknownNameError
+from pliant.mechanism import kinematics
 from pliant.mechanism.joints import BALL, stack_transform
 
 if TYPE_CHECKING:
@@ -101,20 +102,9 @@ def coordinates(m: Mechanism, given: Any, start: NDArray | None = None) -> NDArr
     return q
 
 
-def link_poses(m: Mechanism, q: NDArray) -> NDArray[np.float64]:
-    """World poses of all links at q."""
-    from pliant.mechanism import _kernels
-
-    links = m.links
-    poses = np.zeros((len(links), 4, 4))
-    poses[:, 3, 3] = 1.0
-    _kernels.forward(links.parent, links.kind, links.offset, links.screw, links.anchor, links.dof, links.coordinate, q, poses)
-    return poses
-
-
 def with_pose(m: Mechanism, given: Any) -> Mechanism:
     q = coordinates(m, given)
-    return m.replace(reference=q, reference_poses=link_poses(m, q)[m.links.body_link])
+    return m.replace(reference=q, reference_poses=kinematics.link_poses(m, q)[m.links.body_link])
 
 
 def with_fixed_base(m: Mechanism) -> Mechanism:

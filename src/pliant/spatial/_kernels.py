@@ -12,8 +12,8 @@ from numba import njit
 
 _jit = njit(cache=True, error_model="numpy")
 
-# Taylor coefficients in y = (θ/2)² of cos h and g = (sin h / h - cos h) / y, h = θ/2; see _trig.py. Up to half
-# a turn, y <= (π/2)², they hold to rounding, need no case for zero, and are no slower than libm.
+# Taylor coefficients in y = (θ/2)² of cos h and g = (sin h / h - cos h) / y, h = θ/2; see _trig.py. Up to
+# half a turn, y <= (π/2)², they hold to rounding, need no case for zero, and are no slower than libm.
 _C = tuple((-1) ** n / factorial(2 * n) for n in range(12))
 _G = tuple((-1) ** n * (2 * n + 2) / factorial(2 * n + 3) for n in range(12))
 _SERIES_BELOW = 2.4675

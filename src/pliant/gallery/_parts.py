@@ -1,0 +1,138 @@
+"""What the gallery's modules share: argument checks, colours, springs, links and chains of links."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import shapes
+from pliant.errors import InputError
+from pliant.mechanism import Builder
+
+BLUE = (0.26, 0.47, 0.76, 1.0)
+SKY = (0.55, 0.74, 0.91, 1.0)
+ORANGE = (0.93, 0.55, 0.22, 1.0)
+RED = (0.82, 0.31, 0.29, 1.0)
+GREEN = (0.36, 0.65, 0.42, 1.0)
+TEAL = (0.22, 0.60, 0.62, 1.0)
+YELLOW = (0.96, 0.78, 0.30, 1.0)
+PURPLE = (0.55, 0.43, 0.69, 1.0)
+SAND = (0.91, 0.76, 0.62, 1.0)
+STEEL = (0.66, 0.69, 0.73, 1.0)
+DARK = (0.26, 0.28, 0.32, 1.0)
+
+X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+Point = Sequence[float]
+
+
+# --- arguments -------------------------------------------------------------------------------------------
+
+
+def count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number argument of at least `least`."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise InputError(f"{name}: a whole number expected, not {value!r}") from None
+    if number < least:
+        raise InputError(f"{name}: at least {least} expected, not {number}")
+    return number
+
+
+def amount(name: str, value: Any, *, zero: bool = False) -> float:
+    """A positive, finite number argument; `zero` allows 0 too."""
+    try:
+        if isinstance(value, (bool, str)):
+            raise TypeError
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{name}: a number expected, not {value!r}") from None
+    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
+        raise InputError(f"{name}: {'0 or more' if zero else 'a positive number'} expected, not {value!r}")
+    return number
+
+
+def choice(name: str, value: Any, known: Sequence[str]) -> str:
+    """An argument that is one of a few words."""
+    if not isinstance(value, str) or value not in known:
+        raise InputError(f"{name}: one of {', '.join(map(repr, known))} expected, not {value!r}")
+    return value
+
+
+# --- springs, bodies, chains -----------------------------------------------------------------------------
+
+
+def spring(stiffness: float, time: float = 0.005) -> dict[str, float]:
+    """Joint arguments: a stiffness, and a damping of `time` seconds times it."""
+    return {"stiffness": stiffness, "damping": stiffness * time}
+
+
+def unit(vector: ArrayLike) -> NDArray[np.float64]:
+    """The vector at unit length."""
+    v = np.asarray(vector, float)
+    return v / math.sqrt(float(v @ v))
+
+
+def link(b: Builder, name: str, start: ArrayLike, end: ArrayLike, radius: float, *, origin: ArrayLike | None = None,
+         mass: float | None = None, density: float = 1000.0, rgba: Sequence[float] = BLUE,
+         extra: Sequence[shapes.Shape] = ()) -> None:  # fmt: skip
+    """A capsule body between two world points. Its frame is world-aligned, at `origin` or halfway.
+
+    The `extra` shapes are in world axes, relative to that frame.
+    """
+    a, c = np.asarray(start, float), np.asarray(end, float)
+    o = (a + c) / 2 if origin is None else np.asarray(origin, float)
+    b.body(name, position=o, mass=mass, density=density, shapes=[shapes.rod(a - o, c - o, radius, rgba=rgba), *extra])
+
+
+def block(b: Builder, name: str, centre: ArrayLike, half_extents: Sequence[float], *, mass: float | None = None,
+          density: float = 1000.0, rgba: Sequence[float] = BLUE, extra: Sequence[shapes.Shape] = ()) -> None:  # fmt: skip
+    """A box body with its frame at the box's centre; the `extra` shapes are relative to it."""
+    b.body(name, position=centre, mass=mass, density=density, shapes=[shapes.box(half_extents, rgba=rgba), *extra])
+
+
+def along(directions: NDArray) -> NDArray[np.float64]:
+    """Rotations (n, 3, 3) whose z axes are the given unit vectors (n, 3); any roll."""
+    y = np.cross(directions, np.eye(3)[np.argmin(np.abs(directions), axis=1)])
+    y /= np.sqrt((y**2).sum(axis=1))[:, None]
+    return np.stack([np.cross(y, directions), y, directions], axis=2)
+
+
+def chain(b: Builder, prefix: str, points: ArrayLike, axes: ArrayLike, stiffness: float, radius: float, *,
+          parent: str = "world", time: float = 0.005, density: float = 1000.0,
+          colours: Sequence[Sequence[float]] = (BLUE, SKY)) -> list[str]:  # fmt: skip
+    """Capsules along a polyline, each hinged at its start to the one before; returns their names.
+
+    Link i is called `prefix` + (i + 1), and so is the hinge that carries it. Its frame is at its middle, z along it.
+    Links of one length and colour share one shape, so that long chains stay cheap.
+    """
+    nodes = np.asarray(points, float)
+    steps = np.diff(nodes, axis=0)
+    lengths = np.sqrt((steps**2).sum(axis=1))
+    frames = along(steps / lengths[:, None])
+    middles = ((nodes[1:] + nodes[:-1]) / 2).tolist()
+    names = [f"{prefix}{i + 1}" for i in range(len(steps))]
+    damping = stiffness * time
+    solids: dict[tuple[float, int], tuple] = {}
+    rows = zip(names, lengths.round(12).tolist(), frames, middles, nodes.tolist(), np.asarray(axes).tolist(), strict=False)
+    for i, (name, length, frame, middle, node, axis) in enumerate(rows):
+        key = (length, i % len(colours))
+        if key not in solids:
+            solids[key] = _solid(shapes.capsule(radius, length / 2, rgba=colours[key[1]]), density)
+        shape, mass, inertia = solids[key]
+        b.body(name, mass=mass, inertia=inertia, position=middle, orientation=frame, shapes=shape)
+        b.hinge(name, parent, name, anchor=node, axis=axis, stiffness=stiffness, damping=damping)
+        parent = name
+    return names
+
+
+def _solid(shape: shapes.Shape, density: float) -> tuple[tuple[shapes.Shape], float, NDArray[np.float64]]:
+    volume, _, second = shape.mass_properties()
+    return (shape,), density * volume, density * volume * second

@@ -1,0 +1,98 @@
+"""Serial chains: `helix`, `two_link`, `bicycle_chain`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pliant import shapes
+from pliant.gallery._parts import BLUE, DARK, ORANGE, RED, SKY, STEEL, TEAL, Y, chain, count, link, spring
+from pliant.mechanism import Builder, Mechanism
+
+__all__ = ["bicycle_chain", "helix", "two_link"]
+
+
+def helix(links: int = 50) -> Mechanism:
+    """A serial chain of hinges along three coils of a helix, fixed at the bottom (TVCG Figs. 5 and 6, Table 1).
+
+    Hinge axes alternate between the curve's binormal and normal, so the tip gives in every direction. Every joint
+    has TVCG's compliance of 0.001 rad/(N m). Since n joints in series give n times as much, the helix shrinks with
+    the square root of `links`: coil radius 0.11 m and height 0.36 m at 50 links. 100 N at the tip move it by 0.1 to
+    0.6 of the bounding radius from 20 to 400 links.
+
+    Args:
+        links: number of links; as many hinges and degrees of freedom.
+
+    The end effector is the last link.
+    """
+    n = count("links", links)
+    size = 0.45 * math.sqrt(50 / n)
+    radius, height, turn = 0.25 * size, 0.8 * size, 3 * 2 * math.pi
+    angle = np.linspace(0, turn, n + 1)
+    c, s = np.cos(angle), np.sin(angle)
+    points = np.column_stack([radius * c, radius * s, height * angle / turn])
+    slope = height / turn
+    normal = np.column_stack([-c, -s, np.zeros(n + 1)])
+    binormal = np.column_stack([slope * s, -slope * c, np.full(n + 1, radius)]) / math.hypot(radius, slope)
+    axes = np.where((np.arange(n + 1) % 2 == 0)[:, None], binormal, normal)
+    b = Builder(f"helix {n}")
+    names = chain(b, "link", points, axes, 1000.0, 0.02 * size, colours=(BLUE, SKY))
+    b.world_shape(shapes.cylinder(0.08 * size, 0.01 * size, position=(radius, 0, -0.03 * size), rgba=DARK))
+    b.end_effectors(names[-1])
+    return b.build()
+
+
+def two_link() -> Mechanism:
+    """Two links and two hinges in the x-z plane, bent like a roof (TVCG Fig. 4).
+
+    Pulled along x, the links line up and the compliance along x goes to zero: a singular pose that one
+    linearisation cannot show. Links of 0.5 m, 45 degrees up and down; springs of 100 N m/rad. 2 bodies, 2 dofs.
+    The end effector is the right link, with its frame at the free end and x along the link at 45 degrees.
+    """
+    h = 0.5 * math.sqrt(0.5)
+    base, elbow, tip = np.zeros(3), np.array([h, 0, h]), np.array([2 * h, 0, 0])
+    b = Builder("two_link")
+    link(b, "left", base, elbow, 0.02, rgba=BLUE)
+    turn = math.radians(45) / 2  # about y, so that x points down the right link
+    b.body("right", position=tip, orientation=(math.cos(turn), 0, math.sin(turn), 0),
+           shapes=[shapes.rod((-0.5, 0, 0), (0, 0, 0), 0.02, rgba=ORANGE)])  # fmt: skip
+    b.hinge("base", "world", "left", anchor=base, axis=Y, **spring(100.0))
+    b.hinge("elbow", "left", "right", anchor=elbow, axis=Y, **spring(100.0))
+    b.world_shape(shapes.box((0.06, 0.06, 0.02), position=(0, 0, -0.04), rgba=DARK))
+    b.end_effectors("right")
+    return b.build()
+
+
+def bicycle_chain(links: int = 30) -> Mechanism:
+    """A bicycle chain held at one end, straight along x (RL05 section 6.1: 30 links).
+
+    Half-inch pitch (12.7 mm), 2.6 g a link, inner and outer plates in turn, all pins along y. The pins have a
+    friction-like spring of 10 N m/rad so that the chain has a shape to come back to.
+
+    Args:
+        links: number of links; as many hinges and degrees of freedom.
+
+    The end effector is the last link.
+    """
+    n = count("links", links)
+    pitch = 0.0127
+    b = Builder(f"bicycle_chain {n}")
+    looks = [_chain_link(pitch, 0.0024, STEEL, TEAL), _chain_link(pitch, 0.0040, DARK, RED)]
+    parent = "world"
+    for i in range(n):
+        name = f"link{i + 1}"
+        b.body(name, mass=0.0026, position=((i + 0.5) * pitch, 0, 0), shapes=looks[i % 2])
+        b.hinge(name, parent, name, anchor=(i * pitch, 0, 0), axis=Y, **spring(10.0))
+        parent = name
+    b.world_shape(shapes.box((0.006, 0.012, 0.012), position=(-0.008, 0, 0), rgba=DARK))
+    b.end_effectors(parent)
+    return b.build()
+
+
+def _chain_link(pitch: float, side: float, plate: tuple, pin: tuple) -> list[shapes.Shape]:
+    """Two plates at +-side along y and the pin at the link's far end."""
+    out = [shapes.box((pitch * 0.62, 0.0005, 0.0038), position=(0, y, 0), rgba=plate) for y in (-side, side)]
+    about_x = (math.sqrt(0.5), math.sqrt(0.5), 0, 0)
+    out.append(shapes.cylinder(0.0018, 0.0045, position=(pitch / 2, 0, 0), orientation=about_x, rgba=pin))
+    return out

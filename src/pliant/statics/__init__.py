@@ -1,0 +1,6 @@
+"""Kinematics, Jacobians, loop closure and nonlinear equilibrium."""
+
+from pliant.statics.configuration import Configuration
+from pliant.statics.equilibrium import equilibrium
+
+__all__ = ["Configuration", "equilibrium"]

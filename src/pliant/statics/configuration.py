@@ -1,0 +1,168 @@
+"""`Configuration`: a mechanism at given joint coordinates, and what can be asked of it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import spatial
+from pliant.errors import InputError
+from pliant.mechanism import Mechanism, edit, kinematics
+from pliant.mechanism.summary import table
+from pliant.statics.loads import Loads
+
+__all__ = ["Configuration"]
+
+Floats = NDArray[np.float64]
+
+
+class Configuration:
+    """Joint coordinates of a mechanism, with poses, Jacobians and, after `pliant.equilibrium`, forces.
+
+    Attributes:
+        mechanism: whose configuration it is.
+        q: joint coordinates, in joint order; balls as quaternions (w, x, y, z).
+        residual: largest unbalanced force as a fraction of the load; None if no equilibrium was asked for.
+        stability: "stable", "neutral" (some motion meets no stiffness), "unstable", or None.
+        iterations: Newton iterations the equilibrium took.
+        loads: the loads it is in equilibrium with, or None.
+        multipliers: constraint forces of loops (6 each, world axes) and couplings.
+        joint_forces: (joints, 6), wrench through each joint on its child, child's frame; None if not an equilibrium.
+    """
+
+    def __init__(self, mechanism: Mechanism, q: Mapping[str, ArrayLike] | ArrayLike | None = None):
+        """A configuration by coordinates: `{joint or dof: value}`, a whole q, or the reference pose."""
+        self.mechanism = mechanism
+        self.q: Floats = edit.coordinates(mechanism, {} if q is None else q)
+        self.q.flags.writeable = False
+        self.residual: float | None = None
+        self.stability: str | None = None
+        self.iterations = 0
+        self.loads: Loads | None = None
+        self.multipliers: Floats = np.zeros(6 * mechanism.topology.loops + len(mechanism.couplings))
+        self.joint_forces: Floats | None = None
+
+    @cached_property
+    def link_poses(self) -> Floats:
+        """World poses of all links, virtual ones included."""
+        return kinematics.link_poses(self.mechanism, self.q)
+
+    @cached_property
+    def poses(self) -> Floats:
+        """World poses of all bodies, (bodies, 4, 4)."""
+        poses = self.link_poses[self.mechanism.links.body_link]
+        poses.flags.writeable = False
+        return poses
+
+    def pose(self, body: str) -> Floats:
+        """World pose of a body, 4 x 4."""
+        index = self.mechanism.body_index(body)
+        return np.eye(4) if index < 0 else self.poses[index]
+
+    def __getitem__(self, name: str) -> Any:
+        """Coordinate of a joint or dof: a number, or an array for a joint with several."""
+        m = self.mechanism
+        joint = m._joint_index.get(name)
+        if joint is None:
+            dof = m.dof_index(name)
+            return float(self.q[m.dof_coordinate[dof]])
+        values = self.q[m.joint_coordinates(joint)]
+        return float(values[0]) if len(values) == 1 else values.copy()
+
+    def jacobian(self, body: str, frame: str = "body") -> Floats:
+        """Twist of a body per dof, (6, nv), linear part first.
+
+        Args:
+            body: its name.
+            frame: "body" for the body frame; "world" for the velocity of its origin, world axes.
+
+        In a mechanism with loops the dofs are those of all joints; motions must also satisfy `loop_jacobian`.
+        """
+        if frame not in ("body", "world"):
+            raise InputError(f"frame is 'body' or 'world', not {frame!r}")
+        m = self.mechanism
+        index = m.body_index(body)
+        if index < 0:
+            return np.zeros((6, m.nv))
+        rows = kinematics.link_jacobian(m, self.link_poses, int(m.links.body_link[index]))
+        if frame == "body":
+            rotation = self.poses[index, :3, :3].T
+            rows = np.concatenate([rotation @ rows[:3], rotation @ rows[3:]])
+        return rows
+
+    def mass_matrix(self) -> Floats:
+        """Joint-space inertia (nv, nv), armature included. Dofs of loop-closing joints carry no mass of their own."""
+        from pliant.statics import _kernels
+
+        m, links = self.mechanism, self.mechanism.links
+        local, _ = kinematics.link_transforms(m, self.q)
+        out = np.zeros((m.nv, m.nv))
+        _kernels.mass_matrix(links.parent, links.kind, links.screw, links.dof, local, links.body, m.mass, m.com, m.inertia, out)
+        return out + np.diag(m.armature)
+
+    @property
+    def loop_residual(self) -> Floats:
+        """How far every loop is open, (loops, 6): position and rotation vector, world axes."""
+        gaps = kinematics.constraint_gaps(self.mechanism, self.q, self.link_poses)
+        return gaps[: 6 * self.mechanism.topology.loops].reshape(-1, 6)
+
+    @property
+    def loop_jacobian(self) -> Floats:
+        """Derivative of loop residuals and couplings along tangent vectors, (6 loops + couplings, nv)."""
+        return kinematics.constraint_rows(self.mechanism, self.link_poses)
+
+    @property
+    def loop_forces(self) -> dict[str, Floats]:
+        """Per loop-closing joint, the wrench it puts on its child at the child's origin, world axes, linear first."""
+        m = self.mechanism
+        names = [m.joint_names[j] for j in m.topology.chords.tolist()]
+        return dict(zip(names, self.multipliers[: 6 * len(names)].reshape(-1, 6).copy(), strict=True))
+
+    @property
+    def displacement(self) -> Floats:
+        """How far every body's origin is from the reference pose, m."""
+        return np.linalg.norm(self.poses[:, :3, 3] - self.mechanism.reference_poses[:, :3, 3], axis=1)
+
+    @property
+    def rotation(self) -> Floats:
+        """By what angle every body is turned from the reference pose, rad."""
+        reference = self.mechanism.reference_poses[:, :3, :3]
+        return np.linalg.norm(spatial.so3_log(reference.transpose(0, 2, 1) @ self.poses[:, :3, :3]), axis=-1)
+
+    @property
+    def beyond_limits(self) -> tuple[str, ...]:
+        """Dofs outside their limits. Statics does not enforce limits; it tells."""
+        m = self.mechanism
+        value = self.q[m.dof_coordinate]
+        outside = (value < m.lower) | (value > m.upper)
+        for p in m.ball_primitives:
+            quaternion = self.q[m.primitive_coordinate[p] : m.primitive_coordinate[p] + 4]
+            dofs = slice(m.primitive_dof[p], m.primitive_dof[p] + 3)
+            outside[dofs] = np.linalg.norm(spatial.quat_log(quaternion)) > m.upper[dofs]
+        return tuple(m.dof_names[d] for d in np.flatnonzero(outside))
+
+    def summary(self) -> str:
+        """A readable table of where the end effectors went."""
+        m = self.mechanism
+        rows = []
+        for body in m.end_effectors[:20]:
+            i = m.body_index(body)
+            x, y, z = self.poses[i, :3, 3]
+            rows.append([body, f"{x:.5f}", f"{y:.5f}", f"{z:.5f}", f"{self.displacement[i]:.5f}",
+                         f"{np.degrees(self.rotation[i]):.3f}"])  # fmt: skip
+        head = f"{m.name}: " + (
+            "configuration"
+            if self.residual is None
+            else f"{self.stability} equilibrium, residual {self.residual:.1e} of the load, {self.iterations} iterations"
+        )
+        if m.topology.loops:
+            head += f", loops closed to {np.abs(self.loop_residual).max():.1e}"
+        return head + "\n\n" + table(["end effector", "x (m)", "y (m)", "z (m)", "moved (m)", "turned (deg)"], rows)
+
+    def __repr__(self) -> str:
+        state = "" if self.residual is None else f", {self.stability}, residual {self.residual:.1e}"
+        return f"<Configuration of '{self.mechanism.name}'{state}>"

@@ -1,0 +1,281 @@
+"""`equilibrium`: the nonlinear static solution, by a globalised Newton method with geometric stiffness.
+
+Equilibria are minima of energy among configurations with closed loops. Each iteration takes a Newton step on the exact
+derivative of forces (`Tangent`), stiffened until every allowed direction has positive stiffness, limited in length,
+put back onto closed loops, and shortened until energy falls. Loads are applied in steps, as many as it takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import spatial
+from pliant.errors import ConvergenceError, InputError
+from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.assembly import close_loops
+from pliant.mechanism.joints import SLIDE
+from pliant.statics.configuration import Configuration
+from pliant.statics.loads import Loads, collect_loads
+from pliant.statics.tangent import Tangent, typical_stiffness
+
+__all__ = ["equilibrium"]
+
+Floats = NDArray[np.float64]
+
+_GOAL = 1e-12  # residual aimed at, as a fraction of the load
+_ACCEPTED = 1e-9  # residual accepted when no further progress is possible
+_CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
+_LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
+_SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
+_ITERATIONS = 60  # per load step
+_LAST_ITERATIONS = 400  # for the last attempt, at full load
+
+
+@dataclass
+class _State:
+    """Where the solver stands."""
+
+    q: Floats
+    multipliers: Floats
+    iterations: int = 0
+
+
+class _Solver:
+    def __init__(self, m: Mechanism, loads: Loads):
+        self.m, self.loads = m, loads
+        self.lever = np.where(m.dof_kind == SLIDE, 1.0, m.radius)  # torques count as forces at this lever
+        self.unit = np.where(m.dof_kind == SLIDE, m.radius, 1.0)  # steps count in radians and radii
+        self.gap_unit = np.ones(6 * m.topology.loops + len(m.couplings))
+        self.gap_unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
+        self.fallback = loads.scale * m.radius  # the only stiffness there is when nothing is sprung
+
+    def error(self, t: Tangent) -> float:
+        """Largest unbalanced force as a fraction of the load."""
+        return float(np.abs(t.residual / self.lever).max(initial=0.0)) / self.loads.scale
+
+    def open(self, gaps: Floats) -> float:
+        return float(np.abs(gaps / self.gap_unit).max(initial=0.0))
+
+    def minimise(self, state: _State, fraction: float, limit: int, guarded: bool) -> bool:
+        """Newton to the equilibrium under a fraction of the load; False if it does not get there.
+
+        A guarded run gives up at once when the first step is so long that a smaller load increment is the better
+        way. `state` moves only on success, or when unguarded.
+        """
+        m = self.m
+        loads = self.loads.at(m, fraction)
+        q, multipliers = state.q, state.multipliers
+        t = Tangent(m, q, loads, multipliers)
+        shift, best, stalled = 0.0, np.inf, 0
+        for iteration in range(limit):
+            error, gap = self.error(t), self.open(t.gaps)
+            if error <= _GOAL and gap <= _CLOSED:
+                break
+            stalled = 0 if error + gap < 0.5 * best else stalled + 1
+            best = min(best, error + gap)
+            if stalled >= 4 and error <= _ACCEPTED and gap <= 1e-11:
+                break
+            shift = self._factor(t, shift)
+            step, change = t.solve(-t.residual, -t.gaps)
+            longest = float(np.abs(step / self.unit).max(initial=0.0))
+            if not np.isfinite(longest):
+                return False
+            if guarded and iteration == 0 and longest > _LONGEST:
+                return False
+            state.iterations += 1
+            found = self._search(t, step, change, min(1.0, _LONGEST / max(longest, 1e-300)), shift)
+            if found is None:
+                if error <= _ACCEPTED and gap <= 1e-11:
+                    break
+                if shift > 1e6:
+                    return False
+                shift = max(10 * shift, 1e-3)  # shorter, safer steps
+                continue
+            q, multipliers, t = found
+            shift = 0.0 if shift < 1e-4 else shift / 10
+            if not guarded:
+                state.q, state.multipliers = q, multipliers
+        else:
+            return False
+        state.q, state.multipliers = q, multipliers
+        return True
+
+    def _factor(self, t: Tangent, shift: float) -> float:
+        """Factor, stiffened until no allowed direction has negative stiffness."""
+        while t.factor(shift, fallback=self.fallback) > 0 and shift < 1e8:
+            shift = max(4 * shift, 1e-3)
+        return shift
+
+    def _search(self, t: Tangent, step: Floats, change: Floats, length: float, shift: float
+                ) -> tuple[Floats, Floats, Tangent] | None:  # fmt: skip
+        """The longest of a few halved steps that lowers energy, or the residual near the end."""
+        m = self.m
+        slope = float(t.residual @ step)
+        before = self.error(t)
+        noise = 1e-13 * (abs(t.energy) + self.loads.scale * m.radius * 1e-3)
+        for _ in range(12):
+            q = self._close(t, kinematics.move(m, t.q, length * step))
+            if q is not None:
+                new = Tangent(m, q, t.loads, t.multipliers + length * change)
+                gain = new.energy - t.energy - _work(t, new)
+                if np.isfinite(gain) and gain <= 1e-4 * length * slope + noise:
+                    return q, new.multipliers, new
+                # Rounding hides energy differences near the end; there the residual decides.
+                if shift == 0.0 and length == 1.0 and self.error(new) < 0.5 * before:
+                    return q, new.multipliers, new
+            length *= 0.5
+        return None
+
+    def _close(self, t: Tangent, q: Floats) -> Floats | None:
+        """Put loops and couplings back together after a finite step, with the factors at hand."""
+        if not len(t.gaps):
+            return q
+        previous = np.inf
+        for _ in range(12):
+            gaps = kinematics.constraint_gaps(self.m, q, kinematics.link_poses(self.m, q))
+            gap = self.open(gaps)
+            if gap <= _CLOSED or (gap < 1e-11 and gap > 0.3 * previous):
+                return q
+            if gap > 0.9 * previous or not np.isfinite(gap):
+                return None
+            previous = gap
+            q = kinematics.move(self.m, q, t.solve(np.zeros(self.m.nv), -gaps, refine=False)[0])
+        return q if previous < 1e-9 else None
+
+    def run(self, state: _State, warm: bool) -> None:
+        """Full load from a warm start, else load steps, else one long last attempt."""
+        if warm and self.minimise(state, 1.0, _LAST_ITERATIONS, guarded=False):
+            return
+        done, increment = 0.0, 1.0
+        while not warm and done < 1.0:
+            trial = min(1.0, done + increment)
+            if self.minimise(state, trial, _ITERATIONS, guarded=True):
+                done, increment = trial, 2 * increment
+                continue
+            increment = (trial - done) / 4
+            if increment < _SMALLEST_INCREMENT:
+                break
+        if done < 1.0 and not self.minimise(state, 1.0, _LAST_ITERATIONS, guarded=False):
+            self._explain(state)
+
+    def _explain(self, state: _State) -> None:
+        """Raise the error that says why there is no equilibrium, if it can be told."""
+        m = self.m
+        t = Tangent(m, state.q, self.loads, state.multipliers)
+        error = self.error(t)
+        self._factor(t, 0.0)
+        loose = _lowest(t, self.unit)[1]
+        weight = np.abs(loose) / np.abs(loose).max()
+        culprits = [m.dof_names[d] for d in np.argsort(-weight)[:5] if weight[d] > 0.2 and m.stiffness[d] == 0]
+        where = f"the equilibrium of '{m.name}' was not found: the unbalanced force is still {error:.2g} of the load"
+        if culprits and float(np.abs(t.residual @ loose)) > 1e-6 * float(np.abs(t.residual) @ np.abs(loose)):
+            names = ", ".join(f"'{name}'" for name in culprits)
+            where += f"; the load drives {names}, which no spring holds: give them stiffness with `with_stiffness`"
+        else:
+            where += "; apply less load, stiffen the joints, or start from a configuration nearer to the answer"
+        raise ConvergenceError(where, residual=error, configuration=_configuration(m, self.loads, state, error))
+
+
+def _work(old: Tangent, new: Tangent) -> float:
+    """Work of the loads from one configuration to the next (along the straightest path, for torques)."""
+    loads = old.loads
+    total = 0.0
+    for link, vectors, local in ((loads.point_link, loads.force, loads.point),):
+        shift = new.poses[link] - old.poses[link]
+        total += float((vectors * (np.einsum("nij,nj->ni", shift[:, :3, :3], local) + shift[:, :3, 3])).sum())
+    if len(loads.torque_link):
+        turn = new.poses[loads.torque_link, :3, :3] @ old.poses[loads.torque_link, :3, :3].transpose(0, 2, 1)
+        total += float((loads.torque * spatial.so3_log(turn)).sum())
+    if len(loads.follower_link):
+        relative = spatial.se3_inverse(old.poses[loads.follower_link]) @ new.poses[loads.follower_link]
+        total += float((loads.follower * spatial.se3_log(relative)).sum())
+    return total
+
+
+def _lowest(t: Tangent, unit: Floats) -> tuple[float, Floats]:
+    """Smallest stiffness among allowed motions (step in radians and radii), and the motion, by inverse iteration."""
+    motion = np.cos(np.arange(1, t.m.nv + 1) * 1.7) * unit
+    value = np.inf
+    for _ in range(50):
+        step = t.solve(motion / unit**2, refine=False)[0]
+        size = float(np.sqrt((step / unit) @ (step / unit)))
+        if size == 0 or not np.isfinite(size):
+            return np.inf, motion
+        previous, value = value, 1 / size
+        motion = step / size
+        if abs(value - previous) < 1e-3 * value:
+            break
+    return value, motion
+
+
+def _stability(m: Mechanism, loads: Loads, state: _State, unit: Floats, fallback: float) -> str:
+    t = Tangent(m, state.q, loads, state.multipliers, symmetric=True)
+    if t.factor(passive=1e-7, fallback=fallback) > 0:
+        return "unstable"
+    lowest = _lowest(t, unit)[0]
+    return "stable" if lowest > 1e-6 * typical_stiffness(m, fallback) / max(1, m.nv) ** 2 else "neutral"
+
+
+def _configuration(m: Mechanism, loads: Loads, state: _State, residual: float) -> Configuration:
+    found = Configuration(m, state.q)
+    t = Tangent(m, state.q, loads, state.multipliers)
+    found.residual, found.loads, found.iterations = residual, loads, state.iterations
+    found.multipliers = state.multipliers
+    last = np.zeros(m.joints, dtype=np.int64)
+    last[m.links.joint] = np.arange(len(m.links))  # the last link of a joint is in its child's frame
+    found.joint_forces = -t.wrench[last]
+    return found
+
+
+def equilibrium(
+    mechanism: Mechanism,
+    wrenches: Mapping[str, Any] | None = None,
+    *,
+    gravity: ArrayLike | None = None,
+    start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
+) -> Configuration:
+    """The static equilibrium of a mechanism under load: springs, gravity, loops and couplings, fully nonlinear.
+
+    Args:
+        mechanism: the mechanism.
+        wrenches: `{body: wrench}`. A wrench is a force (3 numbers), a force and a torque (6), or a mapping with
+            `force`, `torque`, `point` (where the force acts, body frame; the body's origin if not given) and
+            `frame`. With frame "world" (default) force and torque keep their world directions as the body moves;
+            with "body" they turn with it.
+        gravity: None (default): gravity is compensated and the reference pose is the rest pose. A vector, for instance
+            `(0, 0, -9.81)`: the mechanism sags under its weight, and springs act about their own rest positions.
+        start: where to start from, such as a nearby equilibrium. By default the load is applied gradually from
+            the reference pose. Loops that are open there are closed first.
+
+    Returns:
+        The `Configuration`, which says whether the equilibrium is stable.
+
+    Raises:
+        ConvergenceError: no equilibrium was found; the error carries the last residual and configuration.
+
+    Joint limits are not enforced; `Configuration.beyond_limits` names the joints that passed theirs.
+    """
+    m = mechanism
+    if not isinstance(m, Mechanism):
+        raise InputError(f"a Mechanism expected, not {type(m).__name__}")
+    if isinstance(start, Configuration) and start.mechanism.joint_names != m.joint_names:
+        raise InputError("start is a configuration of another mechanism")
+    loads = collect_loads(m, wrenches, gravity)
+    begin = Configuration(m, start.q if isinstance(start, Configuration) else start)
+    state = _State(close_loops(m, begin.q.copy()), np.zeros_like(begin.multipliers))
+    if isinstance(start, Configuration) and start.multipliers.shape == state.multipliers.shape:
+        state.multipliers = start.multipliers.copy()
+    if loads.scale == 0.0:
+        # Without any load the reference pose is in balance; springs alone set the scale on the way back to it.
+        loads = Loads(**{**loads.__dict__, "scale": typical_stiffness(m) / m.radius})
+    solver = _Solver(m, loads)
+    solver.run(state, warm=start is not None)
+    error = solver.error(Tangent(m, state.q, loads, state.multipliers))
+    found = _configuration(m, loads, state, error)
+    found.stability = _stability(m, loads, state, solver.unit, solver.fallback)
+    return found

@@ -1,0 +1,152 @@
+"""What acts on a mechanism at rest: wrenches on bodies, gravity, springs and their rest positions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import spatial
+from pliant.errors import InputError
+from pliant.mechanism import Mechanism
+from pliant.mechanism.joints import BALL
+
+__all__ = ["Loads", "collect_loads", "parse_wrench"]
+
+Floats = NDArray[np.float64]
+_WORDS = frozenset(("force", "torque", "point", "frame"))
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Loads and spring rest positions as arrays.
+
+    Attributes:
+        point_link, point, force: forces fixed in the world, at points of links (gravity among them).
+        torque_link, torque: torques fixed in the world.
+        follower_link, follower: wrenches that turn with their link, in its frame.
+        rest, tendon_rest: where springs are slack.
+        scale: size of the loads as a force, to judge residuals by.
+    """
+
+    point_link: NDArray[np.int64]
+    point: Floats
+    force: Floats
+    torque_link: NDArray[np.int64]
+    torque: Floats
+    follower_link: NDArray[np.int64]
+    follower: Floats
+    rest: Floats
+    tendon_rest: Floats
+    scale: float
+
+    def at(self, m: Mechanism, fraction: float) -> Loads:
+        """These loads partly applied: 0 is the reference pose in balance, 1 all of them."""
+        if fraction == 1.0:
+            return self
+        rest = m.reference + fraction * (self.rest - m.reference)
+        for p in m.ball_primitives:
+            part = slice(m.primitive_coordinate[p], m.primitive_coordinate[p] + 4)
+            turn = spatial.quat_multiply(spatial.quat_conjugate(m.reference[part]), self.rest[part])
+            rest[part] = spatial.quat_multiply(m.reference[part], spatial.quat_exp(fraction * spatial.quat_log(turn)))
+        start = tendon_lengths(m, m.reference, rest)
+        return Loads(self.point_link, self.point, fraction * self.force, self.torque_link, fraction * self.torque,
+                     self.follower_link, fraction * self.follower, rest,
+                     start + fraction * (self.tendon_rest - start), self.scale)  # fmt: skip
+
+
+def tendon_lengths(m: Mechanism, q: Floats, rest: Floats) -> Floats:
+    """`sum(coefficient * coordinate)` of every tendon; a ball's coordinates are its rotation vector from rest."""
+    return m.tendons.dense(m.nv) @ spring_coordinates(m, q, rest) if len(m.tendons) else np.zeros(0)
+
+
+def spring_coordinates(m: Mechanism, q: Floats, rest: Floats) -> Floats:
+    """Per dof: the coordinate of a hinge or slide, the rotation vector from rest of a ball."""
+    x = q[m.dof_coordinate]
+    for p in m.ball_primitives:
+        part = slice(m.primitive_coordinate[p], m.primitive_coordinate[p] + 4)
+        relative = spatial.quat_multiply(spatial.quat_conjugate(rest[part]), q[part])
+        x[m.primitive_dof[p] : m.primitive_dof[p] + 3] = spatial.quat_log(relative)
+    return x
+
+
+def parse_wrench(value: Any, body: str) -> tuple[Floats, Floats, Floats, str]:
+    """Force, torque, point and frame of a wrench given as 3 or 6 numbers or as a mapping of those words."""
+    given = dict(value) if isinstance(value, Mapping) else {}
+    if not isinstance(value, Mapping):
+        numbers = _numbers(value, (3,) if np.shape(value) == (3,) else (6,), f"wrench on '{body}'")
+        given = {"force": numbers[:3], "torque": numbers[3:] if len(numbers) == 6 else np.zeros(3)}
+    unknown = given.keys() - _WORDS
+    if unknown:
+        raise InputError(f"wrench on '{body}': unknown word {min(map(str, unknown))!r}; use force, torque, point, frame")
+    frame = given.get("frame", "world")
+    if frame not in ("world", "body"):
+        raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {frame!r}")
+    parts = (_numbers(given.get(word, np.zeros(3)), (3,), f"{word} on '{body}'") for word in ("force", "torque", "point"))
+    return (*parts, frame)
+
+
+def _numbers(value: Any, shape: tuple[int, ...], what: str) -> Floats:
+    try:
+        numbers = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what}: numbers expected, not {value!r}") from None
+    if numbers.shape != shape:
+        raise InputError(f"{what}: {shape[0]} numbers expected, got shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{what} is not finite")
+    return numbers
+
+
+def collect_loads(m: Mechanism, wrenches: Mapping[str, Any] | None, gravity: ArrayLike | None) -> Loads:
+    """Loads from public arguments; see `pliant.equilibrium`."""
+    if wrenches is not None and not isinstance(wrenches, Mapping):
+        raise InputError("wrenches: a mapping {body: wrench} expected")
+    point_link, point, force, torque_link, torque, follower_link, follower = [], [], [], [], [], [], []
+    for body, value in (wrenches or {}).items():
+        index = m.body_index(body)
+        if index < 0:
+            raise InputError("a wrench on the world moves nothing: name a body")
+        link = int(m.links.body_link[index])
+        f, t, at, frame = parse_wrench(value, body)
+        if frame == "body":
+            follower_link.append(link)
+            follower.append(np.concatenate([f, t + np.cross(at, f)]))
+            continue
+        if f.any():
+            point_link.append(link)
+            point.append(at)
+            force.append(f)
+        if t.any():
+            torque_link.append(link)
+            torque.append(t)
+    scale = sum(float(np.linalg.norm(f)) for f in force)
+    scale += sum(float(np.linalg.norm(t)) for t in torque) / m.radius
+    scale += sum(float(np.linalg.norm(w[:3]) + np.linalg.norm(w[3:]) / m.radius) for w in follower)
+    rest, tendon_rest = m.reference, tendon_lengths(m, m.reference, m.reference)
+    if gravity is not None:
+        g = _numbers(gravity, (3,), "gravity")
+        heavy = np.flatnonzero(m.mass > 0) if g.any() else np.zeros(0, dtype=int)
+        point_link += m.links.body_link[heavy].tolist()
+        point += list(m.com[heavy])
+        force += list(m.mass[heavy, None] * g)
+        rest, tendon_rest = m.rest, m.tendon_rest
+        scale += m.total_mass * float(np.linalg.norm(g)) + _preload(m)
+    return Loads(np.array(point_link, dtype=np.int64), np.array(point).reshape(-1, 3), np.array(force).reshape(-1, 3),
+                 np.array(torque_link, dtype=np.int64), np.array(torque).reshape(-1, 3),
+                 np.array(follower_link, dtype=np.int64), np.array(follower).reshape(-1, 6), rest, tendon_rest,
+                 float(scale))  # fmt: skip
+
+
+def _preload(m: Mechanism) -> float:
+    """Size of the spring forces at the reference pose, as a force."""
+    x = spring_coordinates(m, m.reference, m.rest)
+    stretch = x - np.where(m.dof_kind == BALL, 0.0, m.rest[m.dof_coordinate])
+    lever = np.where(m.dof_kind == 1, 1.0, m.radius)
+    own = float(np.abs(m.stiffness * stretch / lever).max(initial=0.0))
+    rows = m.tendons.dense(m.nv) if len(m.tendons) else np.zeros((0, m.nv))
+    tension = m.tendon_stiffness * (rows @ x - m.tendon_rest)
+    return own + float(np.abs(rows * tension[:, None] / lever).max(initial=0.0))

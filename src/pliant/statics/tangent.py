@@ -1,0 +1,188 @@
+"""`Tangent`: the static forces of a mechanism at one configuration, and their exact derivative, factored.
+
+The derivative is a tree part, eliminated in linear time (`_kernels.factor`), bordered by a few rows: loops and couplings,
+which allow no motion, and tendons, which allow some. Writing A for the rows and c for their compliance (0 for loops and
+couplings, 1/k for tendons),
+
+    [ H   A^T ] [ step       ]   [ force ]
+    [ A  -c   ] [ multipliers] = [ gap   ]
+
+is solved by the Schur complement `A H^-1 A^T + c`. Loops are often overconstrained (every planar linkage is), so
+the complement is singular; its null space is left out.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.joints import BALL, SLIDE
+from pliant.statics import _kernels
+from pliant.statics.loads import Loads
+
+__all__ = ["Tangent", "typical_stiffness"]
+
+Floats = NDArray[np.float64]
+_PASSIVE = 1e-4  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
+_REDUNDANT = 1e-10  # of the largest eigenvalue of the equilibrated Schur complement
+_REFINEMENTS = 30
+
+
+def typical_stiffness(m: Mechanism, fallback: float = 1.0) -> float:
+    """Median joint stiffness, N m/rad, slides converted with the radius as lever; `fallback` if there are no springs."""
+    rotational = np.where(m.dof_kind == SLIDE, m.stiffness * m.radius**2, m.stiffness)
+    own = rotational[rotational > 0]
+    if not len(own) and len(m.tendons):
+        own = m.tendon_stiffness[m.tendon_stiffness > 0]
+    return float(np.median(own)) if len(own) else fallback
+
+
+class Tangent:
+    """Forces at `q` under `loads`, with loop and coupling multipliers, and their derivative.
+
+    Attributes:
+        q: the configuration; poses: world poses of all links.
+        residual: spring forces minus load forces per dof, constraint forces included.
+        gaps: how far loops and couplings are from closed.
+        rows: derivative of the gaps, (6 loops + couplings, nv).
+        wrench: sum of the wrenches on the subtree of every link, in its frame.
+        negative: after `factor`, number of directions of motion (those that rows allow) with negative stiffness.
+    """
+
+    def __init__(self, m: Mechanism, q: Floats, loads: Loads, multipliers: Floats | None = None, symmetric: bool = False):
+        """Evaluate forces; `symmetric` drops the part of the derivative of world torques that has no potential."""
+        self.m, self.q, self.loads = m, q, loads
+        self.local, self.poses = kinematics.link_transforms(m, q)
+        self.gaps = kinematics.constraint_gaps(m, q, self.poses)
+        self.rows = kinematics.constraint_rows(m, self.poses)
+        self.multipliers = np.zeros(len(self.gaps)) if multipliers is None else multipliers
+        self._springs()
+        self._loads(symmetric)
+        self.negative = 0
+
+    def _springs(self) -> None:
+        m, q, loads = self.m, self.q, self.loads
+        self._rows = m.tendons.dense(m.nv)
+        straight = m.dof_kind != BALL
+        stretch = np.where(straight, q[m.dof_coordinate] - loads.rest[m.dof_coordinate], 0.0)
+        self.residual = m.stiffness * stretch
+        self._blocks = np.zeros((m.nv, 3))
+        balls = m.ball_primitives
+        jacobian = np.zeros((m.nv, 3))
+        where = m.primitive_dof[balls], m.primitive_coordinate[balls]
+        if len(balls) and len(m.tendons):  # tendons need the rotation vectors before their tension is known
+            _kernels.ball_springs(*where, m.stiffness, np.zeros(m.nv), q, loads.rest, np.zeros(m.nv), self._blocks, stretch, jacobian)
+        coordinate = np.where(straight, q[m.dof_coordinate], stretch)
+        self._stretch = self._rows @ coordinate - loads.tendon_rest
+        pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
+        if len(balls):
+            _kernels.ball_springs(*where, m.stiffness, pull, q, loads.rest, self.residual, self._blocks, stretch, jacobian)
+            for d in m.primitive_dof[balls]:
+                self._rows[:, d : d + 3] = self._rows[:, d : d + 3] @ jacobian[d : d + 3]
+        self.residual += np.where(straight, pull, 0.0)
+        self.energy = 0.5 * float(m.stiffness @ stretch**2) + 0.5 * float(m.tendon_stiffness @ self._stretch**2)
+
+    def _loads(self, symmetric: bool) -> None:
+        m, loads, links = self.m, self.loads, self.m.links
+        self.wrench = np.zeros((len(links), 6))
+        self._load_tangent = np.zeros((len(links), 6, 6))
+        args = self.wrench, self._load_tangent
+        _kernels.point_loads(self.poses, loads.point_link, loads.point, loads.force, 1.0, *args)
+        _kernels.torques(self.poses, loads.torque_link, loads.torque, 1.0, 0.5 if symmetric else 1.0, *args)
+        np.add.at(self.wrench, loads.follower_link, loads.follower)
+        loops = m.topology.loops
+        if loops:
+            # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their derivative is
+            # taken symmetric: the rest of it is a multiple of the rows.
+            pairs = np.concatenate([links.loop_copy, links.loop_body])
+            given = self.multipliers[: 6 * loops].reshape(-1, 6)
+            given = np.concatenate([-given, given])
+            _kernels.point_loads(self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), 1.0, *args)
+            _kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 1.0, 0.5, *args)
+        _kernels.accumulate(links.parent, links.kind, links.screw, links.dof, self.local, self.wrench, self.residual)
+        self.residual += self.rows[6 * loops :].T @ self.multipliers[6 * loops :]
+
+    def factor(self, shift: float = 0.0, passive: float = _PASSIVE, fallback: float = 1.0) -> int:
+        """Factor the derivative; returns `negative`.
+
+        Args:
+            shift: stiffness added to every dof, as a fraction of the typical stiffness.
+            passive: the same for dofs without a spring of their own; `solve` takes it out again.
+            fallback: the typical stiffness if the mechanism has no springs.
+        """
+        m, links = self.m, self.m.links
+        unit = typical_stiffness(m, fallback) / np.where(m.dof_kind == SLIDE, m.radius**2, 1.0)
+        soft = m.stiffness == 0
+        self._proximal = np.where(soft, passive * unit, 0.0) if soft.any() else None
+        added = shift * unit + (0.0 if self._proximal is None else self._proximal)
+        blocks = self._blocks
+        turning = np.flatnonzero(m.dof_kind == BALL)
+        if len(turning):
+            blocks = blocks.copy()
+            blocks[turning, (turning - m.primitive_dof[m.ball_primitives].repeat(3))] += added[turning]
+        self._left, self._right = np.zeros((2, m.nv, 6))
+        self._inverse = np.zeros((m.nv, 3))
+        negative = _kernels.factor(links.parent, links.kind, links.screw, links.dof, self.local, self.wrench, m.stiffness + added,
+                                   blocks, self._load_tangent.copy(), self._left, self._right, self._inverse)  # fmt: skip
+        self._border = np.concatenate([self.rows, self._rows[m.tendon_stiffness > 0]])
+        self._compliance = np.zeros(len(self._border))
+        self._compliance[len(self.rows) :] = 1 / m.tendon_stiffness[m.tendon_stiffness > 0]
+        if len(self._border):
+            negative -= self._factor_border()
+        self.negative = negative
+        return negative
+
+    def _factor_border(self) -> int:
+        """Schur complement of the rows, its null space left out; returns the number of its negative eigenvalues."""
+        self._response = self._tree_solve(self._border)  # H^-1 A^T, transposed
+        complement = self._border @ self._response.T + np.diag(self._compliance)
+        size = np.abs(np.diag(complement))
+        self._scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
+        complement *= self._scale[:, None] * self._scale
+        values, vectors = np.linalg.eigh((complement + complement.T) / 2)
+        kept = np.abs(values) > _REDUNDANT * np.abs(values).max()
+        self._range = vectors[:, kept]
+        self._complement = np.linalg.inv(self._range.T @ complement @ self._range)
+        return int((values[kept] < 0).sum())
+
+    def _tree_solve(self, rhs: Floats) -> Floats:
+        """H^-1 applied to the rows of `rhs`."""
+        links = self.m.links
+        out = np.zeros_like(rhs)
+        _kernels.solve_many(links.parent, links.kind, links.screw, links.dof, self.local, self._left, self._right,
+                            self._inverse, rhs, out)  # fmt: skip
+        return out
+
+    def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
+        step = self._tree_solve(force)
+        if not len(self._border):
+            return step, np.zeros((len(force), 0))
+        miss = (step @ self._border.T - gap) * self._scale
+        multipliers = (miss @ self._range @ self._complement.T @ self._range.T) * self._scale
+        return step - multipliers @ self._response, multipliers
+
+    def solve(self, force: Floats, gap: Floats | None = None, refine: bool = True) -> tuple[Floats, Floats]:
+        """Motion and change of the multipliers under generalised forces, rows moving by `gap`.
+
+        Args:
+            force: (nv,) or (m, nv), one right side per row.
+            gap: (rows,) or (m, rows); none if not given.
+            refine: take the stiffness lent to spring-less dofs out again, by iteration.
+
+        Returns:
+            The step and the multipliers of loops and couplings, shaped like the arguments.
+        """
+        many = np.atleast_2d(force)
+        gaps = np.zeros((len(many), len(self._border)))
+        if gap is not None:
+            gaps[:, : len(self.rows)] = gap
+        step, multipliers = self._solve_once(many, gaps)
+        if refine and self._proximal is not None:
+            for _ in range(_REFINEMENTS):
+                previous = step
+                step, multipliers = self._solve_once(many + self._proximal * step, gaps)
+                if np.abs(step - previous).max() <= 1e-14 * np.abs(step).max():
+                    break
+        multipliers = multipliers[:, : len(self.rows)]
+        return (step, multipliers) if np.ndim(force) == 2 else (step[0], multipliers[0])
