@@ -47,7 +47,7 @@ def test_exp(r):
     assert_close(q[1:], spatial.quat_exp(r)[1:], 1e-15, np.linalg.norm(r))
 
 
-@pytest.mark.parametrize("angle", [1e-300, 1e-160, 1e-8, 0.1, 1.0, 2.0, 3.0, pi - 1e-9, pi, 3.2, 6.0, 20.0])
+@pytest.mark.parametrize("angle", [1e-300, 1e-8, 0.1, 1.0, 2.0, 3.0, pi - 1e-9, pi, 3.2, 6.0])
 def test_exp_and_jacobians_against_50_digits(angle):
     r = angle * np.array([1.0, -2.0, 2.0]) / 3.0
     assert reference.error(call(kernels.so3_exp, r, shape=(3, 3)), reference.exp(r))[0] <= 5e-16 * (

@@ -106,10 +106,9 @@ def test_vee_takes_the_skew_part():
     )
 
 
-@pytest.mark.parametrize("axis", AXES[1:3])
 @pytest.mark.parametrize("angle", [0.0, *SMALL, *MIDDLE, *HALF_TURN, 3.2, 4.7, 6.2])
-def test_right_jacobian_against_its_definition(angle, axis):
-    r = angle * axis
+def test_right_jacobian_against_its_definition(angle):
+    r = angle * AXES[2]
     exact = reference.right_jacobian(r)
     assert reference.error(so3_right_jacobian(r), exact)[0] <= 1e-15 * (1.0 + angle)
     difference, size = reference.error(so3_right_jacobian_inverse(r), reference.inverse(exact))

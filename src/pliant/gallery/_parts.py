@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,6 @@ STEEL = (0.66, 0.69, 0.73, 1.0)
 DARK = (0.26, 0.28, 0.32, 1.0)
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-Point = Sequence[float]
 
 
 # --- arguments -------------------------------------------------------------------------------------------
@@ -74,28 +74,64 @@ def spring(stiffness: float, time: float = 0.005) -> dict[str, float]:
     return {"stiffness": stiffness, "damping": stiffness * time}
 
 
+def point(x: float, y: float, z: float) -> NDArray[np.float64]:
+    """A point or offset as an array."""
+    return np.array([x, y, z], float)
+
+
 def unit(vector: ArrayLike) -> NDArray[np.float64]:
     """The vector at unit length."""
     v = np.asarray(vector, float)
     return v / math.sqrt(float(v @ v))
 
 
-def link(b: Builder, name: str, start: ArrayLike, end: ArrayLike, radius: float, *, origin: ArrayLike | None = None,
-         mass: float | None = None, density: float = 1000.0, rgba: Sequence[float] = BLUE,
-         extra: Sequence[shapes.Shape] = ()) -> None:  # fmt: skip
+def link(
+    b: Builder,
+    name: str,
+    start: ArrayLike,
+    end: ArrayLike,
+    radius: float,
+    *,
+    origin: ArrayLike | None = None,
+    mass: float | None = None,
+    density: float = 1000.0,
+    rgba: Sequence[float] = BLUE,
+    extra: Sequence[shapes.Shape] = (),
+) -> None:
     """A capsule body between two world points. Its frame is world-aligned, at `origin` or halfway.
 
     The `extra` shapes are in world axes, relative to that frame.
     """
     a, c = np.asarray(start, float), np.asarray(end, float)
     o = (a + c) / 2 if origin is None else np.asarray(origin, float)
-    b.body(name, position=o, mass=mass, density=density, shapes=[shapes.rod(a - o, c - o, radius, rgba=rgba), *extra])
+    b.body(
+        name,
+        position=o,
+        mass=mass,
+        density=density,
+        shapes=[shapes.rod(a - o, c - o, radius, rgba=rgba), *extra],
+    )
 
 
-def block(b: Builder, name: str, centre: ArrayLike, half_extents: Sequence[float], *, mass: float | None = None,
-          density: float = 1000.0, rgba: Sequence[float] = BLUE, extra: Sequence[shapes.Shape] = ()) -> None:  # fmt: skip
+def block(
+    b: Builder,
+    name: str,
+    centre: ArrayLike,
+    half_extents: Sequence[float],
+    *,
+    mass: float | None = None,
+    density: float = 1000.0,
+    rgba: Sequence[float] = BLUE,
+    extra: Sequence[shapes.Shape] = (),
+) -> None:
     """A box body with its frame at the box's centre; the `extra` shapes are relative to it."""
-    b.body(name, position=centre, mass=mass, density=density, shapes=[shapes.box(half_extents, rgba=rgba), *extra])
+    b.body(
+        name,
+        position=centre,
+        mass=mass,
+        density=density,
+        shapes=[shapes.box(half_extents, rgba=rgba), *extra],
+    )
 
 
 def along(directions: NDArray) -> NDArray[np.float64]:
@@ -105,13 +141,23 @@ def along(directions: NDArray) -> NDArray[np.float64]:
     return np.stack([np.cross(y, directions), y, directions], axis=2)
 
 
-def chain(b: Builder, prefix: str, points: ArrayLike, axes: ArrayLike, stiffness: float, radius: float, *,
-          parent: str = "world", time: float = 0.005, density: float = 1000.0,
-          colours: Sequence[Sequence[float]] = (BLUE, SKY)) -> list[str]:  # fmt: skip
+def chain(
+    b: Builder,
+    prefix: str,
+    points: ArrayLike,
+    axes: ArrayLike,
+    stiffness: float,
+    radius: float,
+    *,
+    parent: str = "world",
+    time: float = 0.005,
+    density: float = 1000.0,
+    colours: Sequence[Sequence[float]] = (BLUE, SKY),
+) -> list[str]:
     """Capsules along a polyline, each hinged at its start to the one before; returns their names.
 
-    Link i is called `prefix` + (i + 1), and so is the hinge that carries it. Its frame is at its middle, z along it.
-    Links of one length and colour share one shape, so that long chains stay cheap.
+    Link i is called `prefix` + (i + 1), and so is the hinge that carries it. Its frame is at its middle, z
+    along it. Links of one length and colour share one shape, so that long chains stay cheap.
     """
     nodes = np.asarray(points, float)
     steps = np.diff(nodes, axis=0)
@@ -120,19 +166,28 @@ def chain(b: Builder, prefix: str, points: ArrayLike, axes: ArrayLike, stiffness
     middles = ((nodes[1:] + nodes[:-1]) / 2).tolist()
     names = [f"{prefix}{i + 1}" for i in range(len(steps))]
     damping = stiffness * time
-    solids: dict[tuple[float, int], tuple] = {}
-    rows = zip(names, lengths.round(12).tolist(), frames, middles, nodes.tolist(), np.asarray(axes).tolist(), strict=False)
+    rows = zip(
+        names,
+        lengths.round(12).tolist(),
+        frames,
+        middles,
+        nodes.tolist(),
+        np.asarray(axes).tolist(),
+        strict=False,
+    )
     for i, (name, length, frame, middle, node, axis) in enumerate(rows):
-        key = (length, i % len(colours))
-        if key not in solids:
-            solids[key] = _solid(shapes.capsule(radius, length / 2, rgba=colours[key[1]]), density)
-        shape, mass, inertia = solids[key]
+        shape, mass, inertia = _capsule(radius, length, density, tuple(colours[i % len(colours)]))
         b.body(name, mass=mass, inertia=inertia, position=middle, orientation=frame, shapes=shape)
         b.hinge(name, parent, name, anchor=node, axis=axis, stiffness=stiffness, damping=damping)
         parent = name
     return names
 
 
-def _solid(shape: shapes.Shape, density: float) -> tuple[tuple[shapes.Shape], float, NDArray[np.float64]]:
+@lru_cache(maxsize=256)
+def _capsule(
+    radius: float, length: float, density: float, rgba: tuple[float, ...]
+) -> tuple[tuple, float, NDArray]:
+    """A capsule as a body's shapes, its mass and its inertia."""
+    shape = shapes.capsule(radius, length / 2, rgba=rgba)
     volume, _, second = shape.mass_properties()
     return (shape,), density * volume, density * volume * second

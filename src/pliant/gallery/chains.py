@@ -14,12 +14,14 @@ __all__ = ["bicycle_chain", "helix", "two_link"]
 
 
 def helix(links: int = 50) -> Mechanism:
-    """A serial chain of hinges along three coils of a helix, fixed at the bottom (TVCG Figs. 5 and 6, Table 1).
+    """A serial chain of hinges along three coils of a helix, fixed below (TVCG Figs. 5 and 6, Table 1).
 
-    Hinge axes alternate between the curve's binormal and normal, so the tip gives in every direction. Every joint
-    has TVCG's compliance of 0.001 rad/(N m). Since n joints in series give n times as much, the helix shrinks with
-    the square root of `links`: coil radius 0.11 m and height 0.36 m at 50 links. 100 N at the tip move it by 0.1 to
-    0.6 of the bounding radius from 20 to 400 links.
+    Hinge axes follow the curve's binormal, normal and tangent in turn, so the tip gives in every direction
+    (with the first two alone it would not: both are square to the screw motion along the helix). Every
+    joint has TVCG's compliance of 0.001 rad/(N m). Since n joints in series give n times as much, the helix
+    shrinks with the square root of `links`: coil radius 5 cm and height 16 cm at 50 links. To first order,
+    100 N at the tip in the softest direction move it by 0.17, 0.22 and 0.62 of the bounding radius at 20,
+    50 and 400 links. Steel, 0.6 kg at 50 links.
 
     Args:
         links: number of links; as many hinges and degrees of freedom.
@@ -27,17 +29,21 @@ def helix(links: int = 50) -> Mechanism:
     The end effector is the last link.
     """
     n = count("links", links)
-    size = 0.45 * math.sqrt(50 / n)
+    size = 0.2 * math.sqrt(50 / n)
     radius, height, turn = 0.25 * size, 0.8 * size, 3 * 2 * math.pi
     angle = np.linspace(0, turn, n + 1)
     c, s = np.cos(angle), np.sin(angle)
     points = np.column_stack([radius * c, radius * s, height * angle / turn])
-    slope = height / turn
-    normal = np.column_stack([-c, -s, np.zeros(n + 1)])
-    binormal = np.column_stack([slope * s, -slope * c, np.full(n + 1, radius)]) / math.hypot(radius, slope)
-    axes = np.where((np.arange(n + 1) % 2 == 0)[:, None], binormal, normal)
+    slope, zero = height / turn, np.zeros(n + 1)
+    speed = math.hypot(radius, slope)
+    tangent = np.column_stack([-radius * s, radius * c, zero + slope]) / speed
+    normal = np.column_stack([-c, -s, zero])
+    binormal = np.column_stack([slope * s, -slope * c, zero + radius]) / speed
+    axes = np.stack([binormal, normal, tangent])[np.arange(n + 1) % 3, np.arange(n + 1)]
     b = Builder(f"helix {n}")
-    names = chain(b, "link", points, axes, 1000.0, 0.02 * size, colours=(BLUE, SKY))
+    names = chain(
+        b, "link", points, axes, 1000.0, 0.025 * size, time=0.002, density=7850.0, colours=(BLUE, SKY)
+    )
     b.world_shape(shapes.cylinder(0.08 * size, 0.01 * size, position=(radius, 0, -0.03 * size), rgba=DARK))
     b.end_effectors(names[-1])
     return b.build()
@@ -47,18 +53,23 @@ def two_link() -> Mechanism:
     """Two links and two hinges in the x-z plane, bent like a roof (TVCG Fig. 4).
 
     Pulled along x, the links line up and the compliance along x goes to zero: a singular pose that one
-    linearisation cannot show. Links of 0.5 m, 45 degrees up and down; springs of 100 N m/rad. 2 bodies, 2 dofs.
-    The end effector is the right link, with its frame at the free end and x along the link at 45 degrees.
+    linearisation cannot show. Links of 0.5 m, 45 degrees up and down; springs of 1000 N m/rad. 2 bodies, 2
+    dofs. The end effector is the right link, with its frame at the free end and x along the link at 45
+    degrees.
     """
     h = 0.5 * math.sqrt(0.5)
     base, elbow, tip = np.zeros(3), np.array([h, 0, h]), np.array([2 * h, 0, 0])
     b = Builder("two_link")
     link(b, "left", base, elbow, 0.02, rgba=BLUE)
     turn = math.radians(45) / 2  # about y, so that x points down the right link
-    b.body("right", position=tip, orientation=(math.cos(turn), 0, math.sin(turn), 0),
-           shapes=[shapes.rod((-0.5, 0, 0), (0, 0, 0), 0.02, rgba=ORANGE)])  # fmt: skip
-    b.hinge("base", "world", "left", anchor=base, axis=Y, **spring(100.0))
-    b.hinge("elbow", "left", "right", anchor=elbow, axis=Y, **spring(100.0))
+    b.body(
+        "right",
+        position=tip,
+        orientation=(math.cos(turn), 0, math.sin(turn), 0),
+        shapes=[shapes.rod((-0.5, 0, 0), (0, 0, 0), 0.02, rgba=ORANGE)],
+    )
+    b.hinge("base", "world", "left", anchor=base, axis=Y, **spring(1000.0))
+    b.hinge("elbow", "left", "right", anchor=elbow, axis=Y, **spring(1000.0))
     b.world_shape(shapes.box((0.06, 0.06, 0.02), position=(0, 0, -0.04), rgba=DARK))
     b.end_effectors("right")
     return b.build()

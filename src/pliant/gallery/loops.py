@@ -33,10 +33,11 @@ STIFF = spring(1000.0)  # TVCG: compliance 0.001 rad/(N m)
 
 
 def y() -> Mechanism:
-    """A stem of 10 links that splits into two branches of 10 (TVCG Figs. 5 and 7): 30 links, 30 hinges, no loop.
+    """A stem of 10 links that splits into two branches of 10 (TVCG Figs. 5 and 7): 30 hinges, no loop.
 
-    It stands in the x-z plane. Hinge axes alternate between y and the in-plane normal of the link; every joint has a
-    compliance of 0.001 rad/(N m). Links of 14 mm, about 0.26 m tall. The end effectors are the two tips.
+    It stands in the x-z plane. Hinge axes alternate between y and the in-plane normal of the link; every
+    joint has a compliance of 0.001 rad/(N m). Links of 14 mm, about 0.26 m tall. The end effectors are the
+    two tips.
     """
     step, lean = 0.014, math.radians(35)
     b = Builder("y")
@@ -46,11 +47,16 @@ def y() -> Mechanism:
         across = np.array([math.cos(angle), 0, -math.sin(angle)])
         points = start + step * np.arange(11)[:, None] * direction
         axes = [Y if i % 2 == 0 else across for i in range(10)]
-        return chain(b, prefix, points, axes, 1000.0, 0.003, parent=parent, colours=colours)[-1]
+        return chain(
+            b, prefix, points, axes, 1000.0, 0.004, parent=parent, time=0.002, density=7850.0, colours=colours
+        )[-1]
 
     fork = branch("stem", np.zeros(3), 0.0, "world", (BLUE, SKY))
     top = np.array([0, 0, 10 * step])
-    tips = [branch("left", top, -lean, fork, (TEAL, GREEN)), branch("right", top, lean, fork, (ORANGE, YELLOW))]
+    tips = [
+        branch("left", top, -lean, fork, (TEAL, GREEN)),
+        branch("right", top, lean, fork, (ORANGE, YELLOW)),
+    ]
     b.world_shape(shapes.box((0.02, 0.02, 0.004), position=(0, 0, -0.006), rgba=DARK))
     b.end_effectors(*tips)
     return b.build()
@@ -59,23 +65,24 @@ def y() -> Mechanism:
 def loop() -> Mechanism:
     """One closed loop with long branches (TVCG Fig. 6): two chains from the ground that carry one plate.
 
-    A half circle of radius 0.2 m in the x-z plane: two branches of 10 links and the end effector "plate" on top, 21
-    bodies, 22 hinges, 1 loop. Hinge axes alternate between y and the radius, so the loop closes in all six
-    directions; compliance 0.001 rad/(N m) each.
+    A half circle of radius 1 m in the x-z plane: two branches of 15 links and the end effector "plate" on
+    top, 31 bodies, 32 hinges, 1 loop. Hinge axes go along y, the radius and the tangent in turn, so the
+    loop closes in all six directions and 26 degrees of freedom are left; compliance 0.001 rad/(N m) each.
     """
-    radius, half = 0.2, math.radians(8)  # the plate spans 16 degrees of the arch
+    radius, half, links = 1.0, math.radians(5), 15  # the plate spans 10 degrees of the arch
     b = Builder("loop")
     tips, ends = [], []
     for prefix, sign, colours in (("left", -1, (BLUE, SKY)), ("right", 1, (TEAL, GREEN))):
-        angle = np.linspace(math.pi / 2, half, 11)  # from the vertical
-        radial = np.column_stack([sign * np.sin(angle), np.zeros(11), np.cos(angle)])
-        axes = [Y if i % 2 == 0 else radial[i] for i in range(11)]
-        tips.append(chain(b, prefix, radius * radial, axes, 1000.0, 0.005, colours=colours)[-1])
-        ends.append((radius * radial[-1], axes[-1] if sign < 0 else radial[-1]))
-    block(b, "plate", (ends[0][0] + ends[1][0]) / 2, (0.026, 0.02, 0.005), rgba=ORANGE)
+        angle = np.linspace(math.pi / 2, half, links + 1)  # from the vertical
+        radial = np.column_stack([sign * np.sin(angle), 0 * angle, np.cos(angle)])
+        tangent = np.cross(radial, Y)
+        axes = [(Y, radial[i], tangent[i])[i % 3] for i in range(links + 1)]
+        tips.append(chain(b, prefix, radius * radial, axes, 1000.0, 0.018, colours=colours)[-1])
+        ends.append((radius * radial[-1], axes[-1]))
+    block(b, "plate", (ends[0][0] + ends[1][0]) / 2, (0.087, 0.08, 0.02), rgba=ORANGE)
     for tip, (anchor, axis) in zip(tips, ends, strict=True):
         b.hinge(f"{tip}_plate", tip, "plate", anchor=anchor, axis=axis, **STIFF)
-    b.world_shape(shapes.box((0.23, 0.03, 0.006), position=(0, 0, -0.011), rgba=DARK))
+    b.world_shape(shapes.box((1.1, 0.12, 0.02), position=(0, 0, -0.038), rgba=DARK))
     b.end_effectors("plate")
     return b.build()
 
@@ -83,10 +90,11 @@ def loop() -> Mechanism:
 def ladder(rungs: int = 12, form: str = "cells", cell: float = 2.0) -> Mechanism:
     """A spring ladder in the x-z plane that stands on the ground, all hinges along y (TVCG Fig. 5).
 
-    Per rung there are two side links and the rung itself, so 3 * `rungs` links: ladder(12) is TVCG's 36-link and
-    ladder(16) its 48-link ladder. Both forms have 4 * `rungs` hinges, compliance 0.001 rad/(N m) each, and `rungs`
-    loops, planar and so overconstrained: 3 of the 6 closing conditions of a loop depend on the others, which leaves
-    one degree of freedom per rung. The reference pose is singular: the ladder leans, but cannot be stretched.
+    Per rung there are two side links and the rung itself, so 3 * `rungs` links: ladder(12) is TVCG's
+    36-link and ladder(16) its 48-link ladder. Both forms have 4 * `rungs` hinges, compliance 0.001 rad/(N
+    m) each, and `rungs` loops, planar and so overconstrained: 3 of the 6 closing conditions of a loop
+    depend on the others, which leaves one degree of freedom per rung. The reference pose is singular: the
+    ladder leans, but cannot be stretched.
 
     Args:
         rungs: number of rungs; the ground is another one.
@@ -106,9 +114,18 @@ def ladder(rungs: int = 12, form: str = "cells", cell: float = 2.0) -> Mechanism
     for i in range(1, n + 1):
         low, high = (i - 1) * height, i * height
         for side, x in sides:
-            link(b, f"{side}{i}", (x, 0, low), (x, 0, high), radius, density=100.0, rgba=BLUE if i % 2 else SKY)
-        link(b, f"rung{i}", (-half, 0, high), (half, 0, high), radius, density=100.0,
-             rgba=ORANGE if i == n else YELLOW)  # fmt: skip
+            link(
+                b, f"{side}{i}", (x, 0, low), (x, 0, high), radius, density=100.0, rgba=BLUE if i % 2 else SKY
+            )
+        link(
+            b,
+            f"rung{i}",
+            (-half, 0, high),
+            (half, 0, high),
+            radius,
+            density=100.0,
+            rgba=ORANGE if i == n else YELLOW,
+        )
         below = "world" if i == 1 else f"rung{i - 1}"
         for side, x in sides:
             carrier = below if form == "cells" or i == 1 else f"{side}{i - 1}"
@@ -122,11 +139,11 @@ def ladder(rungs: int = 12, form: str = "cells", cell: float = 2.0) -> Mechanism
 def flexure_stage() -> Mechanism:
     """A parallel-guiding flexure as a pseudo-rigid-body model: a stage on two steel blades.
 
-    Howell's model of a fixed-guided beam: a rigid link of the length γL in the middle, γ = 0.8517, and at either end
-    a torsion spring 2 γ K_Θ E I / L with K_Θ = 2.65. The blades are of spring steel (E = 207 GPa), L = 50 mm,
-    10 mm x 0.5 mm, 60 mm apart, upright; each spring comes to 1.95 N m/rad and the stage to 4.29 N/mm along x, where
-    beam theory gives 24 E I / L^3 = 4.14 N/mm. 3 bodies, 4 hinges along y, 1 planar loop, 1 degree of freedom. The end
-    effector is the stage.
+    Howell's model of a fixed-guided beam: a rigid link of the length γL in the middle, γ = 0.8517, and at
+    either end a torsion spring 2 γ K_Θ E I / L with K_Θ = 2.65. The blades are of spring steel (E = 207
+    GPa), L = 50 mm, 10 mm x 0.5 mm, 60 mm apart, upright; each spring comes to 1.95 N m/rad and the stage
+    to 4.29 N/mm along x, where beam theory gives 24 E I / L^3 = 4.14 N/mm. 3 bodies, 4 hinges along y, 1
+    planar loop, 1 degree of freedom. The end effector is the stage.
     """
     length, width, thickness, young = 0.05, 0.010, 0.0005, 207e9
     gamma, k_theta = 0.8517, 2.65

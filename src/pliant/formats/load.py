@@ -1,0 +1,81 @@
+"""`load`: a mechanism from a file, whatever its format."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pliant.errors import FormatError, MechanismError, UnsupportedWarning
+from pliant.formats import json_file, mjcf, urdf, xml_tree
+from pliant.formats.paths import Folders, as_path, read_bytes
+
+if TYPE_CHECKING:
+    from pliant.mechanism import Mechanism
+
+__all__ = ["load"]
+
+MAX_JSON_BYTES = 4_000_000_000
+
+
+def load(path: str | os.PathLike[str], *, keyframe: str | int | None = None,
+         allow: Iterable[str | os.PathLike[str]] = ()) -> Mechanism:  # fmt: skip
+    """Load a mechanism from MJCF, URDF or pliant's own JSON; the content decides, not the file's name.
+
+    MJCF and URDF go through MuJoCo's compiler. Position servos become stiffness and damping around their set
+    point: zero, or the keyframe's controls. What cannot be represented is left out and listed in one
+    `UnsupportedWarning`.
+
+    Args:
+        path: the file.
+        keyframe: name or number of the MJCF keyframe to take as reference pose; by default the model's own pose.
+        allow: folders outside the model's own from which it may read meshes and includes.
+
+    Raises:
+        FormatError: the file is broken; the message names file and line where they are known.
+        UnsafePathError: it refers to a file outside its folder and outside `allow`.
+        MechanismError: what it describes is not a sound mechanism.
+
+    Example:
+        >>> hand = pliant.load("right_hand.xml", keyframe="grasp")  # doctest: +SKIP
+    """
+    path = as_path(path)
+    data = read_bytes(path, MAX_JSON_BYTES)
+    head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head[:1] == b"{":
+        if keyframe is not None:
+            raise FormatError(f"'{path}': a pliant file has no keyframes")
+        return json_file.read(data, path)
+    if not head:
+        raise FormatError(f"'{path}' is empty")
+    root = xml_tree.parse(data, path)
+    del data
+    source = mjcf.Source(Folders(path, allow))
+    if root.tag == "mujoco":
+        mjcf.prepare(root, path, source)
+    elif root.tag == "robot":
+        urdf.prepare(root, path, source)
+    elif root.tag == "mujocoinclude":
+        raise FormatError(f"'{path}' is a fragment for other MJCF files to include, not a model of its own")
+    else:
+        raise FormatError(f"'{path}' is neither MJCF (<mujoco>) nor URDF (<robot>): its root element is <{root.tag}>")
+    return _compiled(path, source, keyframe)
+
+
+def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Mechanism:
+    from pliant.formats.compiler import compile_tree
+    from pliant.formats.mujoco_model import convert
+
+    report = Counter(source.dropped)
+    model = compile_tree(source.root, source.assets, path, lines=not source.models)
+    try:
+        mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
+    except MechanismError as error:
+        raise type(error)(f"'{path}': {error}") from None
+    left_out = [f"{count} x {what}" for what, count in sorted(report.items()) if count]
+    if left_out:
+        warnings.warn(f"'{path}': left out what pliant cannot represent: {'; '.join(left_out)}", UnsupportedWarning, stacklevel=3)
+    return mechanism

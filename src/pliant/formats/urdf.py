@@ -1,0 +1,96 @@
+"""A URDF tree made ready for MuJoCo's compiler, which knows neither packages nor most mesh formats."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote
+
+from pliant.errors import FormatError, UnsafePathError
+from pliant.formats.mjcf import Source
+from pliant.formats.xml_tree import Node
+
+__all__ = ["prepare"]
+
+_READABLE = {".stl", ".obj", ".msh"}
+_FOLDERS = ("meshdir", "assetdir", "texturedir", "strippath")
+
+
+def prepare(root: Node, path: Path, source: Source) -> None:
+    """Make `root` ready and put it into `source`.
+
+    Every link stays a body of its own, also a massless one that is fixed to another. Geometry in files that are
+    missing or that MuJoCo cannot read is left out and counted.
+    """
+    for node in root.iter():
+        if node.tag.startswith("xacro:") or any("${" in value or "$(" in value for value in _numbers(node)):
+            raise FormatError(f"{node.where()}: this is a xacro file; expand it first: xacro {path.name} > model.urdf")
+    settings = [node for node in root.children if node.tag == "mujoco"]
+    base = source.folders.model.parent
+    folder = ""
+    for compiler in [child for node in settings for child in node.children if child.tag == "compiler"]:
+        folder = compiler.get("meshdir", compiler.get("assetdir", folder))
+        for key in (*_FOLDERS, "fusestatic", "discardvisual"):
+            compiler.attrib.pop(key, None)
+        compiler.children = []
+    for node in settings:
+        node.children = [child for child in node.children if child.tag in ("compiler", "option")]
+    root.children = [node for node in root.children if node.tag in ("link", "joint", "material", "mujoco")]
+    ours = Node("compiler", {"fusestatic": "false", "discardvisual": "false", "strippath": "false"}, file=path)
+    root.children.insert(0, Node("mujoco", children=[ours], file=path))
+    for node in root.children:
+        if node.tag == "link":
+            node.children = [child for child in node.children
+                             if child.tag not in ("visual", "collision") or _geometry(child, base, folder, source)]  # fmt: skip
+        elif node.tag == "joint" and node.get("type") == "fixed":
+            for child in node.find("child"):
+                source.joint_names[child.get("link")] = node.get("name")
+    for node in root.iter():
+        node.children = [child for child in node.children if child.tag != "texture"]
+        if node.tag != "mesh" and "filename" in node.attrib:
+            del node.attrib["filename"]
+    source.root = root
+
+
+def _numbers(node: Node) -> list[str]:
+    return list(node.attrib.values()) if node.tag in ("link", "joint", "origin", "mass", "inertia", "axis", "limit") else []
+
+
+def _geometry(element: Node, base: Path, folder: str, source: Source) -> bool:
+    """Read the meshes of a <visual> or <collision>; False if it has to be left out."""
+    for mesh in [node for node in element.iter() if node.tag == "mesh"]:
+        reference = mesh.get("filename")
+        path = _find(reference, base, folder, f"{mesh.where()}: <mesh>", source)
+        if path is None or not path.is_file():
+            source.dropped["mesh file that was not found"] += 1
+            return False
+        if path.suffix.lower() not in _READABLE:
+            source.dropped[f"mesh in a format MuJoCo cannot read ({path.suffix.lower() or 'no suffix'})"] += 1
+            return False
+        # One name per file and scale: MuJoCo takes meshes of one name for the same.
+        mesh.attrib["filename"] = source.add(path, f"{mesh.where()}: '{reference}'", mesh.get("scale"))
+        for key in list(mesh.attrib):
+            if key not in ("filename", "scale"):
+                del mesh.attrib[key]
+    return True
+
+
+def _find(reference: str, base: Path, folder: str, shown: str, source: Source) -> Path | None:
+    """The file a mesh reference means; None if there is none."""
+    scheme, separator, rest = reference.partition("://")
+    if separator and scheme in ("package", "model"):
+        return source.folders.package(rest, shown)
+    if separator and scheme != "file":
+        raise UnsafePathError(f"{shown}: '{reference}' is not a file; only package:// and file:// are followed")
+    name = unquote(rest) if separator else reference
+    if not name.strip():
+        return None
+    name = str(PurePosixPath(name.replace("\\", "/")))
+    try:
+        path = source.folders.resolve(name, base / folder, shown)
+        if folder and not path.is_file():
+            path = source.folders.resolve(name, base, shown)
+    except UnsafePathError:
+        if "\0" in name or not (base / folder / name).exists():
+            return None  # refused or missing, nothing was read: as good as not found
+        raise
+    return path

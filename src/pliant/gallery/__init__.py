@@ -1,0 +1,92 @@
+"""The papers' mechanisms and a few everyday ones, as short functions that return a `Mechanism`.
+
+    >>> import pliant
+    >>> pliant.gallery.helix(50)
+    <Mechanism 'helix 50': 50 bodies, 50 joints, 50 dofs, 0 loops>
+    >>> pliant.gallery.make("ladder", rungs=16)
+    <Mechanism 'ladder 16 cells': 48 bodies, 64 joints, 64 dofs, 16 loops>
+
+TVCG, GS17 and RL05 are the papers listed in the README. All lengths are in metres, masses in kg; z is up.
+Every joint is at rest at the reference pose, and lightly damped.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from pliant.errors import InputError
+from pliant.gallery.cables import cable, crane, strong_robot
+from pliant.gallery.chains import bicycle_chain, helix, two_link
+from pliant.gallery.hands import arm, gripper, hand
+from pliant.gallery.huge import millipede, molecule
+from pliant.gallery.loops import flexure_stage, ladder, loop, y
+from pliant.gallery.robots import firefighters, hexapod, suspension
+from pliant.mechanism import Mechanism
+from pliant.mechanism.edit import suggestion
+
+__all__ = [
+    "arm",
+    "bicycle_chain",
+    "cable",
+    "crane",
+    "firefighters",
+    "flexure_stage",
+    "gripper",
+    "hand",
+    "helix",
+    "hexapod",
+    "ladder",
+    "loop",
+    "make",
+    "millipede",
+    "molecule",
+    "names",
+    "strong_robot",
+    "suspension",
+    "two_link",
+    "y",
+]
+
+_MAKERS: dict[str, Callable[..., Mechanism]] = {
+    maker.__name__: maker
+    for maker in (
+        helix,
+        ladder,
+        y,
+        loop,
+        two_link,
+        arm,
+        hand,
+        gripper,
+        flexure_stage,
+        suspension,
+        hexapod,
+        firefighters,
+        bicycle_chain,
+        millipede,
+        molecule,
+        cable,
+        crane,
+        strong_robot,
+    )
+}
+
+
+def names() -> tuple[str, ...]:
+    """The names of all mechanisms of the gallery."""
+    return tuple(_MAKERS)
+
+
+def make(name: str, **arguments: Any) -> Mechanism:
+    """The mechanism of that name: `make("helix", links=100)` is `helix(links=100)`."""
+    maker = _MAKERS.get(name) if isinstance(name, str) else None
+    if maker is None:
+        raise InputError(f"the gallery has no '{name}'{suggestion(name, _MAKERS)}")
+    known = inspect.signature(maker).parameters
+    for argument in arguments:
+        if argument not in known:
+            takes = f"takes {', '.join(known)}" if known else "takes no arguments"
+            raise InputError(f"{name}: unknown argument '{argument}'; it {takes}")
+    return maker(**arguments)
