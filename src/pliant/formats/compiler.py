@@ -23,6 +23,13 @@ from pliant.formats.xml_tree import Node, write
 __all__ = ["TIME_LIMIT", "CompiledModel", "compile_tree"]
 
 TIME_LIMIT = 120.0  # seconds for one model
+_REMEDIES = {
+    "mass and inertia of moving bodies": "A body that moves needs mass and inertia: give it an <inertial>, or fix its joint",
+    "A + B >= C": "Correct the inertia, or let MuJoCo repair it with <compiler balanceinertia=\"true\"/> "
+                  "(in URDF: inside a <mujoco> element of <robot>)",
+    "positive eigenvalues": "Correct the inertia, or let MuJoCo repair it with <compiler boundinertia=\"1e-9\" "
+                            "balanceinertia=\"true\"/> (in URDF: inside a <mujoco> element of <robot>)",
+}  # fmt: skip
 _DTYPES = {"<f8", "<f4", "<i4", "<i8", "|u1", "|b1", "<u8"}
 
 
@@ -176,8 +183,9 @@ def _explain(message: str, origins: list[Node], path: Path) -> str:
         return f", line {node.line}" + (f" of '{node.file}'" if node.file != path else "")
 
     message = re.sub(r",? line (\d+)\b", place, message)
-    if "mass and inertia of moving bodies" in message:
-        message += ": a body that moves needs mass and inertia; give it an <inertial>, or fix its joint"
-    elif "balanceinertia" in message:
-        message += " (an attribute of <compiler>), or correct the inertia"
+    message = re.sub(r"\s*Element name '([^']*)', id \d+", r" (element '\1')", message)
+    message = re.sub(r"\s*Element '([^']*)'", r" (element <\1>)", message)
+    for symptom, remedy in _REMEDIES.items():
+        if symptom in message:
+            message += f". {remedy}"
     return f"'{path}': MuJoCo's compiler refuses the model: {message}"

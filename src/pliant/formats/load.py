@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable
@@ -69,8 +70,22 @@ def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Me
     from pliant.formats.compiler import compile_tree
     from pliant.formats.mujoco_model import convert
 
+    while True:
+        try:
+            model = compile_tree(source.root, source.assets, path, lines=not source.models)
+            break
+        except FormatError as error:
+            # A link of a URDF has its mass apart from its looks: a mesh MuJoCo cannot read is no reason to refuse it.
+            asset = next((name for name in source.files if re.search(rf"\b{Path(name).stem}\b", str(error))), None)
+            if source.root.tag == "robot" and asset is not None and urdf.drop_mesh(source, asset):
+                continue
+            message = str(error)
+            for name, file in source.files.items():
+                message = re.sub(rf"\b{re.escape(name)}", str(file).replace("\\", "/"), message)
+            raise FormatError(message) from None
+    if len(model["body_mass"]) < 2:
+        raise FormatError(f"'{path}' describes no body that could move: it may be a fragment for other files to include")
     report = Counter(source.dropped)
-    model = compile_tree(source.root, source.assets, path, lines=not source.models)
     try:
         mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
     except MechanismError as error:

@@ -37,6 +37,8 @@ class Source:
         assets: the files.
         dropped: what was left out, with counts.
         joint_names: names for joints the compiler does not name, by child body (URDF's fixed joints).
+        models: how many other models are attached to it.
+        files: where the assets came from, for messages.
     """
 
     folders: Folders
@@ -45,6 +47,7 @@ class Source:
     dropped: Counter[str] = field(default_factory=Counter)
     joint_names: dict[str, str] = field(default_factory=dict)
     models: int = 0
+    files: dict[str, Path] = field(default_factory=dict)
     _known: dict[tuple[Path, str], str] = field(default_factory=dict)
 
     def add(self, path: Path, shown: str, variant: str = "") -> str:
@@ -54,6 +57,7 @@ class Source:
             name = f"asset{len(self.assets)}{path.suffix.lower()}"
             self.assets[name] = read_bytes(path, MAX_ASSET_BYTES, shown)
             self._known[path, variant] = name
+            self.files[name] = path
             if sum(map(len, self.assets.values())) > 2 * MAX_ASSET_BYTES:
                 raise FormatError(f"{shown}: the model's files take more than {2 * MAX_ASSET_BYTES} bytes")
         return name

@@ -13,7 +13,6 @@ from urllib.parse import unquote
 from xml.parsers import expat
 
 from pliant.errors import FormatError, InputError, UnsafePathError
-from pliant.formats import xml_tree
 
 __all__ = ["MAX_ASSET_BYTES", "Folders", "as_path", "read_bytes"]
 
@@ -38,13 +37,13 @@ def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
         FormatError: it cannot be read, or is larger than `limit`.
     """
     shown = shown or f"'{path}'"
+    if not os.path.isfile(path):  # a pipe or device could block for ever
+        raise FormatError(f"{shown} is not a file" if os.path.exists(path) else f"{shown}: there is no such file")
     try:
-        if not path.is_file():  # a pipe or device could block for ever
-            raise FormatError(f"{shown}: there is no such file" if not path.exists() else f"{shown} is not a file")
         with path.open("rb") as file:
             data = file.read(limit + 1)
-    except (OSError, ValueError) as error:
-        raise FormatError(f"{shown} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except OSError as error:
+        raise FormatError(f"{shown} cannot be read: {error.strerror or error}") from None
     if len(data) > limit:
         raise FormatError(f"{shown} is larger than {limit} bytes")
     return data
@@ -66,7 +65,7 @@ class Folders:
         except TypeError:
             raise InputError(f"allow: folders expected, not {allow!r}") from None
         for folder in extra:
-            if not folder.is_dir():
+            if not os.path.isdir(folder):
                 raise InputError(f"allow: '{folder}' is not a folder")
         self.model = _real(model)
         self.roots = [self.model.parent, *(_real(folder) for folder in extra)]
@@ -104,11 +103,11 @@ class Folders:
         name, rest = parts[0], "/".join(parts[1:])
         for level, folder in enumerate((self.model.parent, *self.model.parent.parents)):
             manifest = folder / "package.xml"
-            if _package_name(manifest) == name or (folder.name == name and (manifest.is_file() or _ordinary(folder, level))):
+            if _package_name(manifest) == name or (folder.name == name and (os.path.isfile(manifest) or _ordinary(folder, level))):
                 self.roots.append(folder)
                 return self.resolve(rest, folder, shown)
         for folder in (*self.roots, *(above for root in self.roots[:1] for above in root.parents)):
-            if (folder / name).is_dir():
+            if os.path.isdir(folder / name):
                 return self.resolve(rest, folder / name, shown)
         return None
 
@@ -148,7 +147,7 @@ def _package_name(manifest: Path) -> str | None:
             inside = False
 
         def refuse(*_: object) -> None:
-            raise xml_tree.FormatError("document type")
+            raise FormatError("document type")
 
         parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
         parser.StartDoctypeDeclHandler = refuse

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote
 
@@ -9,7 +10,7 @@ from pliant.errors import FormatError, UnsafePathError
 from pliant.formats.mjcf import Source
 from pliant.formats.xml_tree import Node
 
-__all__ = ["prepare"]
+__all__ = ["drop_mesh", "prepare"]
 
 _READABLE = {".stl", ".obj", ".msh"}
 _FOLDERS = ("meshdir", "assetdir", "texturedir", "strippath")
@@ -60,7 +61,7 @@ def _geometry(element: Node, base: Path, folder: str, source: Source) -> bool:
     for mesh in [node for node in element.iter() if node.tag == "mesh"]:
         reference = mesh.get("filename")
         path = _find(reference, base, folder, f"{mesh.where()}: <mesh>", source)
-        if path is None or not path.is_file():
+        if path is None or not os.path.isfile(path):
             source.dropped["mesh file that was not found"] += 1
             return False
         if path.suffix.lower() not in _READABLE:
@@ -87,10 +88,22 @@ def _find(reference: str, base: Path, folder: str, shown: str, source: Source) -
     name = str(PurePosixPath(name.replace("\\", "/")))
     try:
         path = source.folders.resolve(name, base / folder, shown)
-        if folder and not path.is_file():
+        if folder and not os.path.isfile(path):
             path = source.folders.resolve(name, base, shown)
     except UnsafePathError:
-        if "\0" in name or not (base / folder / name).exists():
+        if "\0" in name or not os.path.exists(base / folder / name):
             return None  # refused or missing, nothing was read: as good as not found
         raise
     return path
+
+
+def drop_mesh(source: Source, asset: str) -> int:
+    """Leave out all geometry that uses a file; returns how many pieces."""
+    count = 0
+    for link in source.root.find("link"):
+        kept = [child for child in link.children
+                if not any(node.tag == "mesh" and node.get("filename") == asset for node in child.iter())]  # fmt: skip
+        count += len(link.children) - len(kept)
+        link.children = kept
+    source.dropped["mesh that MuJoCo cannot read"] += count
+    return count

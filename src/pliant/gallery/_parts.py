@@ -168,7 +168,7 @@ def chain(
     damping = stiffness * time
     rows = zip(
         names,
-        lengths.round(12).tolist(),
+        lengths.round(14).tolist(),
         frames,
         middles,
         nodes.tolist(),
@@ -186,8 +186,8 @@ def chain(
 @lru_cache(maxsize=256)
 def _capsule(
     radius: float, length: float, density: float, rgba: tuple[float, ...]
-) -> tuple[tuple, float, NDArray]:
-    """A capsule as a body's shapes, its mass and its inertia."""
+) -> tuple[tuple, float, tuple]:
+    """A capsule as a body's shapes, its mass and its principal moments."""
     shape = shapes.capsule(radius, length / 2, rgba=rgba)
     volume, _, second = shape.mass_properties()
-    return (shape,), density * volume, density * volume * second
+    return (shape,), density * volume, tuple((density * volume * np.diag(second)).tolist())

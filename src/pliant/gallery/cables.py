@@ -79,7 +79,7 @@ def cable(
     points[:, 2] = -length * np.linspace(0, 1, n) if n > 1 else -length
     last = _segments(b, "world", points, segment, kind, springs, radius=0.008) if n > 1 else "world"
     edge = (load / 7850) ** (1 / 3)  # a cube of steel
-    block(b, "load", points[-1] - (0, 0, edge / 2), (edge / 2,) * 3, mass=load, rgba=ORANGE)
+    block(b, "load", points[-1] - point(0, 0, edge / 2), (edge / 2,) * 3, mass=load, rgba=ORANGE)
     _cable_joint(b, f"joint{n}", last, "load", points[-1], n, kind, springs)
     b.world_shape(shapes.box((0.06, 0.06, 0.02), position=(0, 0, 0.03), rgba=DARK))
     b.end_effectors("load")
@@ -131,8 +131,8 @@ def crane(segments: int = 30) -> Mechanism:
     The tower slews about z, the boom (20 m, raised by 20 degrees) is hinged to it and held by a luffing
     strut of barrel and rod, so there is one planar loop. The cable is of bushings: 1e10 N/m in every
     translation, 10 N m/rad in bending and torsion; it is 6 m long. Bodies: tower, boom, barrel, rod,
-    vehicle and the segments; joints: 4 hinges, 1 slide and `segments` + 1 bushings. A segment has 0.2 kg. The masses are GS17's,
-    so the ratio is 500,000 : 1.
+    vehicle and the segments; joints: 4 hinges, 1 slide and `segments` + 1 bushings. A segment has 0.2 kg.
+    The masses are GS17's: their ratio is 500,000 : 1.
 
     Args:
         segments: number of cable segments.
@@ -185,7 +185,7 @@ def strong_robot(segments: int = 20) -> Mechanism:
     (ankles, hips, waist, collars, shoulders, wrists) and 10 hinges (feet on the ground, knees, elbows, four
     fingers). The cable is of `segments` + 1 bushings, 1e10 N/m in every translation and 10 N m/rad in
     bending and torsion, between the tank, on a slide along x for a motor to drive, and the handle.
-    `segments` + 23 bodies, 5 loops. The robot is 1.8 m tall, 119 kg, fingers of 0.1 kg; every one of its
+    `segments` + 23 bodies, 5 loops. The robot is 1.8 m tall, 110 kg, fingers of 0.1 kg; every one of its
     joints has a PD spring. The end effectors are the handle and the tank.
 
     Args:
@@ -235,7 +235,7 @@ def _legs_and_trunk(b: Builder) -> None:
         b.hinge(f"{side}_ground", "world", f"{side}_foot", anchor=(-0.06, 0.16 * s, 0), axis=Y, **spring(2e4))
         b.universal(f"{side}_ankle", f"{side}_foot", f"{side}_shin", anchor=ankle, axes=(Y, X), **spring(2e4))
         b.hinge(f"{side}_knee", f"{side}_shin", f"{side}_thigh", anchor=knee, axis=Y, **spring(2e4))
-        b.universal(f"{side}_hip", f"{side}_thigh", "pelvis", anchor=hip, axes=(Y, X), **spring(2e4))
+        b.universal(f"{side}_hip", f"{side}_thigh", "pelvis", anchor=hip, axes=(X, Z), **spring(2e4))
     chest = (waist + neck) / 2
     lean = math.atan2(waist[0] - neck[0], neck[2] - waist[2]) / 2
     trunk = shapes.box((0.10, 0.18, 0.20), orientation=(math.cos(lean), 0, -math.sin(lean), 0), rgba=BLUE)
@@ -265,5 +265,7 @@ def _strong_arm(b: Builder, side: str, s: int, grip: np.ndarray) -> None:
         tip = grip + point(0, y * s, 0)
         name = f"{side}_{finger}"
         link(b, name, knuckle, tip, 0.012, mass=0.1, rgba=ORANGE)
-        b.hinge(name, f"{side}_hand", name, anchor=knuckle, axis=Y, **spring(1e3))
+        b.hinge(
+            name, f"{side}_hand", name, anchor=knuckle, axis=unit(np.cross(Z, tip - knuckle)), **spring(1e3)
+        )
         b.ball(f"{name}_tip", name, "handle", anchor=tip, **spring(10.0))

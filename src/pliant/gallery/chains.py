@@ -21,7 +21,7 @@ def helix(links: int = 50) -> Mechanism:
     joint has TVCG's compliance of 0.001 rad/(N m). Since n joints in series give n times as much, the helix
     shrinks with the square root of `links`: coil radius 5 cm and height 16 cm at 50 links. To first order,
     100 N at the tip in the softest direction move it by 0.17, 0.22 and 0.62 of the bounding radius at 20,
-    50 and 400 links. Steel, 0.6 kg at 50 links.
+    50 and 400 links. Steel, 0.8 kg at 50 links.
 
     Args:
         links: number of links; as many hinges and degrees of freedom.

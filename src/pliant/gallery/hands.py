@@ -57,7 +57,7 @@ class _Finger:
             n * (math.cos(c) * forward - math.sin(c) * np.array(Z))
             for n, c in zip(self.lengths, self.curl, strict=True)
         ]
-        return np.cumsum([self.knuckle, *steps], axis=0), bend, np.array(Z)
+        return np.cumsum(np.vstack([self.knuckle, *steps]), axis=0), bend, np.array(Z)
 
 
 _CURL = (math.radians(12), math.radians(30), math.radians(45))

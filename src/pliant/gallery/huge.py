@@ -98,7 +98,7 @@ def molecule(links: int = 50_000, seed: int = 0) -> Mechanism:
     looks = [
         (shapes.capsule(0.0016, 0.005, rgba=colour),) for colour in (BLUE, ORANGE, GREEN, RED, PURPLE, TEAL)
     ]
-    inertia = 0.001 * looks[0][0].mass_properties()[2]
+    inertia = tuple((0.001 * np.diag(looks[0][0].mass_properties()[2])).tolist())
     b = Builder(f"molecule {n}")
     names = [f"bond{i + 1}" for i in range(n)]
     parents = ["world", *(names[p] for p in parent[1:].tolist())]

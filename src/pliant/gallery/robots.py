@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant import shapes
 from pliant.gallery._parts import (
@@ -30,6 +31,8 @@ from pliant.gallery._parts import (
 from pliant.mechanism import Builder, Mechanism
 
 __all__ = ["firefighters", "hexapod", "suspension"]
+
+_RADIUS, _HEIGHT = 0.55, 1.0  # of the trampoline
 
 
 def hexapod() -> Mechanism:
@@ -75,16 +78,20 @@ def firefighters() -> Mechanism:
     ball, 8 hinge; 32 dofs, 3 loops, 14 degrees of freedom left. The end effector is the trampoline.
     """
     b = Builder("firefighters")
-    centre, radius = point(0, 0, 1.0), 0.55
     for name, sign, coat in (("left", -1, YELLOW), ("right", 1, RED)):
         _figure(b, name, sign, coat)
-    rim = [_arc(radius, k) for k in range(25)]
+    rim = [_RADIUS * point(math.cos(a), math.sin(a), 0) for a in np.linspace(0, 2 * math.pi, 25)]
     ring = [shapes.rod(p, q, 0.02, rgba=RED) for p, q in pairwise(rim)]
-    b.body("trampoline", position=centre, mass=8.0, shapes=[shapes.cylinder(radius, 0.008, rgba=SKY), *ring])
+    b.body(
+        "trampoline",
+        position=(0, 0, _HEIGHT),
+        mass=8.0,
+        shapes=[shapes.cylinder(_RADIUS, 0.008, rgba=SKY), *ring],
+    )
     for name, sign in (("left", -1), ("right", 1)):
         for arm, side in (("l", 1), ("r", -1)):
-            grip = centre + radius * point(sign * math.cos(0.5), side * math.sin(0.5), 0)
-            rim_tangent = unit(np.cross(Z, grip - centre))
+            grip = _grip(sign, side)
+            rim_tangent = unit(np.cross(Z, grip))
             b.hinge(
                 f"{name}_{arm}_grip",
                 f"{name}_{arm}_hand",
@@ -97,9 +104,9 @@ def firefighters() -> Mechanism:
     return b.build()
 
 
-def _arc(radius: float, k: int) -> np.ndarray:
-    angle = 2 * math.pi * k / 24
-    return point(radius * math.cos(angle), radius * math.sin(angle), 0)
+def _grip(sign: int, side: int) -> NDArray[np.float64]:
+    """Where a hand holds the rim of the trampoline."""
+    return point(sign * _RADIUS * math.cos(0.5), side * _RADIUS * math.sin(0.5), _HEIGHT)
 
 
 def _figure(b: Builder, name: str, sign: int, coat: tuple) -> None:
@@ -123,7 +130,7 @@ def _figure(b: Builder, name: str, sign: int, coat: tuple) -> None:
     for arm, side in (("l", 1), ("r", -1)):
         shoulder = point(x, side * 0.23, 1.42)
         elbow = point(x - sign * 0.08, side * 0.31, 1.14)
-        grip = point(sign * 0.55 * math.cos(0.5), side * 0.55 * math.sin(0.5), 1.0)
+        grip = _grip(sign, side)
         wrist = grip + 0.25 * (elbow - grip)
         limb = f"{name}_{arm}"
         link(b, f"{limb}_upper_arm", shoulder, elbow, 0.05, mass=2.2, rgba=coat)
@@ -155,12 +162,12 @@ def _figure(b: Builder, name: str, sign: int, coat: tuple) -> None:
 def suspension() -> Mechanism:
     """One corner of a car: double wishbones, upright with wheel, spring strut, tie rod.
 
-    The chassis is the world; x points forward, y out to the wheel. 6 bodies (lower and upper wishbone, upright, tie rod, two strut
-    halves) and 9 joints: 2 hinges to the chassis, 5 balls (the upright's two, the tie rod's outer end, both
-    ends of the strut), 1 universal (tie rod at the rack), 1 slide (the strut: 25 kN/m, 1.5 kN s/m). 20
-    dofs, 3 loops closed in space, 2 degrees of freedom left: the wheel's travel and the strut's spin about
-    itself, held by the rubber in its mounts. Wheel of 0.31 m radius; upright with wheel 32 kg. The end
-    effector is the upright, with its frame at the hub.
+    The chassis is the world; x points forward, y out to the wheel. 6 bodies (lower and upper wishbone,
+    upright, tie rod, two strut halves) and 9 joints: 2 hinges to the chassis, 5 balls (the upright's two,
+    the tie rod's outer end, both ends of the strut), 1 universal (tie rod at the rack), 1 slide (the strut:
+    60 kN/m, 4 kN s/m). 20 dofs, 3 loops closed in space, 2 degrees of freedom left: the wheel's travel
+    and the strut's spin about itself, held by the rubber in its mounts. Wheel of 0.31 m radius; upright
+    with wheel 32 kg. The end effector is the upright, with its frame at the hub.
     """
     hub = point(0, 0.75, 0.31)
     low, high = point(0.01, 0.68, 0.18), point(-0.02, 0.64, 0.46)
@@ -199,7 +206,7 @@ def suspension() -> Mechanism:
     b.universal("rack_end", "world", "tie_rod", anchor=rack, axes=(across, np.cross(along, across)), **rubber)
     b.ball("tie_rod_end", "tie_rod", "upright", anchor=steer, **rubber)
     b.ball("strut_foot", "lower_wishbone", "strut_lower", anchor=bottom, **rubber)
-    b.slide("strut", "strut_lower", "strut_upper", axis=unit(top - bottom), stiffness=25e3, damping=1.5e3)
+    b.slide("strut", "strut_lower", "strut_upper", axis=unit(top - bottom), stiffness=60e3, damping=4e3)
     b.ball("strut_mount", "world", "strut_upper", anchor=top, **rubber)
     b.world_shape(shapes.cylinder(0.07, 0.015, position=top + point(0, 0, 0.03), rgba=DARK))
     b.world_shape(shapes.box((0.03, 0.03, 0.03), position=rack - point(0, 0.03, 0), rgba=DARK))

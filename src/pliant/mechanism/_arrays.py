@@ -13,19 +13,32 @@ from pliant import spatial
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism.joints import BALL, NDOF, NQ, stack_transform
 from pliant.mechanism.model import Mechanism, Rows, ShapeTable
+from pliant.mechanism.validate import HUGE
 
-__all__ = ["column", "inertia_column", "joint_arrays", "numbers", "rotation_matrix", "row_arrays", "shape_arrays", "solid_properties"]
+__all__ = ["column", "inertia_column", "joint_arrays", "numbers", "rotation_matrix", "row_arrays", "shape_arrays",
+           "shape_of", "solid_properties"]
 
 
 def numbers(value: Any, what: str) -> NDArray[np.float64]:
+    """An array of numbers; anything else is refused."""
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise MechanismError(f"{what}: numbers expected, not {value!r}") from None
 
 
+def shape_of(value: Any) -> tuple[int, ...]:
+    """The shape numpy sees in a nested sequence; () for what is not one."""
+    try:
+        return np.shape(value)
+    except ValueError:
+        return ()
+
+
 def rotation_matrix(orientation: Any, what: str) -> NDArray[np.float64]:
     value = numbers(orientation, f"{what}: orientation")
+    if not (np.abs(value) < HUGE).all():
+        raise MechanismError(f"{what}: orientation is not finite")
     if value.shape == (3, 3):
         return value
     if value.shape != (4,):
@@ -39,19 +52,22 @@ def column(values: list[Any], shape: tuple[int, ...], label: str, names: Sequenc
     """A list with one entry per name as one array; the culprit is looked for only when that fails."""
     try:
         whole = np.array(values, dtype=np.float64)
-        if whole.shape == (len(names), *shape):
+        if whole.shape == (len(names), *shape) and (np.abs(whole) < HUGE).all():
             return whole
     except (TypeError, ValueError, OverflowError):
         pass
     for name, value in zip(names, values, strict=True):
-        if numbers(value, f"'{name}': {label}").shape != shape:
+        given = numbers(value, f"'{name}': {label}")
+        if given.shape != shape:
             raise MechanismError(f"'{name}': {label} needs shape {shape or 'of a single number'}, got {value!r}")
+        if not (np.abs(given) < HUGE).all():
+            raise MechanismError(f"'{name}': {label} is not finite")
     return np.array([np.asarray(v, np.float64) for v in values]).reshape(len(names), *shape)
 
 
 def inertia_column(values: list[Any], names: Sequence[str]) -> NDArray[np.float64]:
     """Inertias given as three moments or as 3 x 3 matrices, mixed freely, as (n, 3, 3)."""
-    short = [i for i, value in enumerate(values) if not isinstance(value, np.ndarray) and np.shape(value) == (3,)]
+    short = [i for i, value in enumerate(values) if not isinstance(value, np.ndarray) and shape_of(value) == (3,)]
     out = np.zeros((len(values), 3, 3))
     moments = column([values[i] for i in short], (3,), "inertia", [names[i] for i in short])
     out[np.ix_(short, range(3), range(3))] = moments.reshape(-1, 3)[:, :, None] * np.eye(3)
@@ -61,6 +77,8 @@ def inertia_column(values: list[Any], names: Sequence[str]) -> NDArray[np.float6
             matrix = numbers(value, f"body '{names[i]}': inertia")
             if matrix.shape not in ((3,), (3, 3)):
                 raise MechanismError(f"body '{names[i]}': inertia is three moments or a 3 x 3 matrix, not {value!r}")
+            if not (np.abs(matrix) < HUGE).all():
+                raise MechanismError(f"'{names[i]}': inertia is not finite")
             out[i] = matrix if matrix.ndim == 2 else np.diag(matrix)
     return out
 
@@ -218,7 +236,7 @@ def _spring_arrays(joints: list[tuple[Any, ...]], kind: NDArray, first: NDArray)
             if value is None:
                 continue
             if not isinstance(value, float):  # by far the most common, and what large mechanisms use
-                if label == "stiffness" and np.ndim(value) == 2:
+                if label == "stiffness" and shape_of(value)[1:]:
                     continue
                 value = _per_dof(value, count, f"joint '{name}': {label}")
             out[label][dofs] = value
@@ -256,6 +274,8 @@ def _coordinates(value: Any, kind: NDArray, what: str) -> NDArray[np.float64]:
     size = int(NQ[kind].sum())
     if given.shape != (size,):
         raise MechanismError(f"{what}: {size} numbers expected (a ball takes a quaternion w, x, y, z), got {value!r}")
+    if not (np.abs(given) < HUGE).all():
+        raise MechanismError(f"{what} is not finite")
     return given
 
 
@@ -303,7 +323,7 @@ def _block(m: Mechanism, j: int, matrix: Any) -> list[tuple[str, list[int], list
     name, dofs = m.joint_names[j], m.joint_dofs(j)
     count = dofs.stop - dofs.start
     value = numbers(matrix, f"joint '{name}': stiffness")
-    if value.shape != (count, count) or not np.isfinite(value).all():
+    if value.shape != (count, count) or not (np.abs(value) < HUGE).all():
         raise MechanismError(f"joint '{name}': a stiffness matrix must be {count} x {count} and finite")
     if np.abs(value - value.T).max() > 1e-9 * np.abs(value).max():
         raise MechanismError(f"joint '{name}': the stiffness matrix is not symmetric")

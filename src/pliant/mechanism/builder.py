@@ -18,6 +18,7 @@ from pliant.mechanism._arrays import (
     rotation_matrix,
     row_arrays,
     shape_arrays,
+    shape_of,
     solid_properties,
 )
 from pliant.mechanism.joints import BALL, HINGE, SLIDE
@@ -86,6 +87,8 @@ class Builder:
             raise MechanismError(f"a body's name must be a string, not {name!r}")
         if name in self._bodies or name == "world":
             raise MechanismError(f"body '{name}' is there already" if name != "world" else "a body may not be called 'world'")
+        if not isinstance(shapes, Iterable):
+            raise MechanismError(f"body '{name}': shapes is a list of shapes, not {shapes!r}")
         shapes = tuple(shapes)
         for shape in shapes:
             if not isinstance(shape, shapes_module.Shape):
@@ -174,6 +177,8 @@ class Builder:
         Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not used.
         """
         members = []
+        if not isinstance(primitives, Iterable):
+            raise MechanismError(f"joint '{name}': a list of primitives expected, not {primitives!r}")
         for entry in primitives:
             if not isinstance(entry, Sequence) or len(entry) != 3 or not isinstance(entry[0], str) or entry[0] not in _KIND:
                 raise MechanismError(f"joint '{name}': a primitive is ('hinge' | 'slide' | 'ball', axis, anchor), not {entry!r}")
@@ -199,13 +204,13 @@ class Builder:
         if not spring.keys() <= _SPRING:
             unknown = min(spring.keys() - _SPRING)
             raise MechanismError(f"joint '{name}': unknown argument '{unknown}'; joints take {', '.join(sorted(_SPRING))}")
+        if isinstance(child, str) and child == "world":
+            raise MechanismError(f"joint '{name}': the world can only be a joint's parent; swap parent and child")
         for body in (parent, child):
-            if body not in self._bodies and not (body == "world" and body is parent):
-                if body == "world":
-                    raise MechanismError(f"joint '{name}': the world can only be a joint's parent; swap parent and child")
+            if not isinstance(body, str) or (body not in self._bodies and body != "world"):
                 raise UnknownNameError(f"joint '{name}': no body '{body}'; add the body before its joints")
         stiffness = spring.get("stiffness")
-        if not isinstance(stiffness, float) and np.ndim(stiffness) == 2:
+        if not isinstance(stiffness, float) and shape_of(stiffness)[1:]:
             self._blocks.append(len(self._joints))
         self._joint_names[name] = len(self._joints)
         self._joints.append((name, kind, self._bodies.get(parent, -1), self._bodies[child], anchor, members, spring, local,
@@ -221,7 +226,8 @@ class Builder:
             offset: what the sum is; by default what it is at the reference pose.
             name: for messages and files.
         """
-        self._couplings.append((name or f"coupling{len(self._couplings)}", _mapping(coefficients, "couple"), offset))  # type: ignore[arg-type]
+        label = f"coupling{len(self._couplings)}" if name is None else name
+        self._couplings.append((label, _mapping(coefficients, "couple"), offset))  # type: ignore[arg-type]
 
     def tendon(self, name: str, coefficients: Mapping[str, float], *, stiffness: float = 0.0, damping: float = 0.0,
                rest: float | None = None) -> None:  # fmt: skip

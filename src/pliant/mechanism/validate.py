@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["check", "normalize"]
 
 UNIT_TOLERANCE = 1e-6  # how far from unit length an axis or quaternion may be; it is then made exact
+HUGE = 1e100  # beyond any mechanism, and small enough that products of a few such numbers stay finite
 MEET_TOLERANCE = 1e-6  # radians, and fractions of the mechanism's size
 INERTIA_TOLERANCE = 1e-6  # relative slack in the triangle inequality: files round their numbers
 
@@ -28,9 +29,11 @@ def normalize(m: Mechanism) -> None:
     for label in ("body_names", "joint_names", "joint_types", "dof_names", "coupling_names", "tendon_names",
                   "end_effectors"):  # fmt: skip
         value = getattr(m, label)
-        if isinstance(value, str) or not all(isinstance(name, str) for name in value):
-            raise MechanismError(f"{label}: names must be strings")
+        if not isinstance(value, (tuple, list)) or not all(isinstance(name, str) for name in value):
+            raise MechanismError(f"{label}: a tuple of strings expected")
         object.__setattr__(m, label, tuple(value))
+    if not all(isinstance(v, (np.ndarray, list, tuple)) for v in (m.primitive_joint, m.shape_table.body)):
+        raise MechanismError("primitive_joint and the shapes' bodies must be arrays")
     nb, nj, nd = len(m.body_names), len(m.joint_names), len(m.dof_names)
     np_ = len(m.primitive_joint)
     nc, nt, ns = len(m.coupling_names), len(m.tendon_names), len(m.shape_table.body)
@@ -144,22 +147,22 @@ def _finite(m: Mechanism) -> None:
     )  # fmt: skip
     for what, names, labels in tables:
         for label in labels:
-            value = getattr(m, label)
-            if not np.isfinite(value).all():
-                raise MechanismError(f"{what} {_culprit(~np.isfinite(value), names)}: {label} is not finite")
+            absurd = ~(np.abs(getattr(m, label)) < HUGE)
+            if absurd.any():
+                raise MechanismError(f"{what} {_culprit(absurd, names)}: {label} is not finite, or absurdly large")
     for label in ("rest", "reference"):
-        value = getattr(m, label)
-        if not np.isfinite(value).all():
-            index = int(np.flatnonzero(~np.isfinite(value))[0])
+        absurd = ~(np.abs(getattr(m, label)) < HUGE)
+        if absurd.any():
+            index = int(np.flatnonzero(absurd)[0])
             owner = np.repeat(m.primitive_joint, NQ[m.primitive_kind])[index]
             raise MechanismError(f"joint '{m.joint_names[owner]}': {label} is not finite")
     if np.isnan(m.lower).any() or np.isnan(m.upper).any():
         raise MechanismError(f"joint {_culprit(np.isnan(m.lower) | np.isnan(m.upper), m.dof_names)}: limits are NaN")
     for label, rows in (("coupling", m.couplings), ("tendon", m.tendons)):
-        if not np.isfinite(rows.coefficient).all():
+        if not (np.abs(rows.coefficient) < HUGE).all():
             raise MechanismError(f"a {label} has a coefficient that is not finite")
     table = m.shape_table
-    if not all(np.isfinite(v).all() for v in (table.size, table.pose, table.rgba)):
+    if not all((np.abs(v) < HUGE).all() for v in (table.size, table.pose, table.rgba)):
         raise MechanismError("a shape has a size, pose or colour that is not finite")
 
 
