@@ -153,7 +153,12 @@ def _run(text: str, assets: dict[str, bytes], path: Path) -> tuple[dict[str, Any
         timer.daemon = True
         timer.start()
         try:
-            return helper.request(text, assets)
+            header, parts = helper.request(text, assets)
+            if "error" in header and not header["error"].lstrip().startswith(("Error", "XML Error", "XML parse error")):
+                # Not one of the compiler's own messages: it was torn out of its work, and may loop on the next model.
+                _helper = None
+                helper.close(kill=True)
+            return header, parts
         except (OSError, EOFError, ValueError):
             _helper = None
             helper.close(kill=True)

@@ -18,7 +18,7 @@ from pliant.formats.xml_tree import Node
 
 __all__ = ["Source", "prepare"]
 
-MAX_EXPANDED = 200_000  # elements after <replicate> and <attach>
+MAX_EXPANDED = 50_000  # elements after <replicate> and <attach>
 MAX_MESH_PARAMETER = 500  # resolution of a built-in mesh
 _MAX_NESTED = 20  # includes in includes, models in models
 # Sections that say nothing about the mechanism. `size` would let a file reserve any amount of memory.

@@ -21,7 +21,7 @@ from pliant import shapes as shapes_module
 from pliant import spatial
 from pliant.errors import FormatError, InputError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.joints import BALL, HINGE, SLIDE, stack_transform
+from pliant.mechanism.joints import BALL, HINGE, NQ, SLIDE, stack_transform
 
 __all__ = ["to_mjcf"]
 
@@ -70,6 +70,9 @@ class _Writer:
         self.names = set(m.joint_names) | set(m.dof_names)
         self.dof_name: dict[int, str] = {}  # what MuJoCo knows a hinge or slide by
         self.body_names = set(m.body_names)
+        self.equality_names: set[str] = set()
+        self.tendon_names = set(m.tendon_names)
+        self.mesh_number = {id(mesh): i for i, mesh in enumerate(m.shape_table.meshes)}
 
     def text(self) -> str:
         m = self.m
@@ -139,8 +142,7 @@ class _Writer:
     def _body(self, joint: int, name: str) -> None:
         """The start of a body, with its joints and inertia."""
         m = self.m
-        child, parent = int(m.joint_children[joint]), int(m.joint_parents[joint])
-        part = m.joint_primitives(joint)
+        child, part = int(m.joint_children[joint]), m.joint_primitives(joint)
         kinds, axes, anchors = m.primitive_kind[part], m.primitive_axis[part], m.primitive_anchor[part]
         q = np.array(m.reference[m.joint_coordinates(joint)])
         free = self._is_free(joint)
@@ -154,7 +156,7 @@ class _Writer:
         else:
             self._joints(joint, q)
         mass = m.mass[child] * self.share[child]
-        if mass > 0:
+        if mass > 0 or m.inertia[child].any():
             moments, axes3 = np.linalg.eigh((m.inertia[child] + m.inertia[child].T) / 2)
             moments = np.maximum(moments, 0.0)
             moments[2] = min(moments[2], moments[0] + moments[1])  # rounding may exceed it by a bit
@@ -165,28 +167,26 @@ class _Writer:
             self.lines.append(_element("inertial", {
                 "pos": m.com[child], "quat": spatial.quat_from_matrix(axes3), "mass": mass,
                 "diaginertia": moments * self.share[child]}))  # fmt: skip
-        elif name not in m.body_names:
+        elif name != m.body_names[child]:
             raise FormatError(f"joint '{m.joint_names[joint]}' closes a loop at '{m.body_names[child]}', which has no mass; "
                               "MuJoCo needs some: join another body, or give this one mass")  # fmt: skip
-        _ = parent
 
     def _contents(self, body: int) -> None:
         """Shapes and sites of a body, or of the world."""
         m = self.m
-        for shape_index, shape in enumerate(m.shapes(m.body_names[body] if body >= 0 else "world")):
-            self._geom(shape, body, shape_index)
+        for shape in m.shapes(m.body_names[body] if body >= 0 else "world"):
+            self._geom(shape, body)
         self.lines.extend(self.sites.get(body, []))
 
-    def _geom(self, shape: shapes_module.Shape, body: int, index: int) -> None:
+    def _geom(self, shape: shapes_module.Shape, body: int) -> None:
         """A shape to look at: it has no mass and touches nothing."""
         attributes: dict[str, Any] = {"type": shape.kind, **_placed(shape.pose), "rgba": shape.rgba, "mass": "0",
                                       "contype": "0", "conaffinity": "0"}  # fmt: skip
         if shape.kind == "mesh":
             assert shape.mesh is not None
-            number = next((i for i, mesh in enumerate(self.m.shape_table.meshes) if mesh is shape.mesh), -1)
             if not _drawable(shape.mesh):
                 return
-            attributes["mesh"] = f"mesh{number}"
+            attributes["mesh"] = f"mesh{self.mesh_number[id(shape.mesh)]}"
         elif shape.kind == "plane":
             if body >= 0 and self._moves(body):
                 return  # MuJoCo has planes on fixed bodies only
@@ -208,7 +208,9 @@ class _Writer:
 
     def _meshes(self) -> list[str]:
         return [
-            _element("mesh", {"name": f"mesh{i}", "inertia": "shell", "vertex": mesh.vertices,
+            # MuJoCo keeps vertices in single precision: nine digits are all of it.
+            _element("mesh", {"name": f"mesh{i}", "inertia": "shell",
+                              "vertex": " ".join(f"{v:.9g}" for v in mesh.vertices.ravel().tolist()),
                               "face": " ".join(map(str, mesh.faces.ravel().tolist()))})
             for i, mesh in enumerate(self.m.shape_table.meshes) if _drawable(mesh)
         ]  # fmt: skip
@@ -255,11 +257,11 @@ class _Writer:
             axis = to_child[:3, :3] @ m.primitive_axis[p]
             anchor = to_child[:3, :3] @ m.primitive_anchor[p] + to_child[:3, 3]
             if kind == BALL:
-                written.append(self._ball(joint, dof, start, anchor, to_child[:3, :3], len(kinds)))
+                written.append(self._ball(joint, dof, start, anchor, len(kinds)))
             else:
                 written.append(self._scalar(joint, p, dof, start, axis, anchor, len(kinds)))
             local = start - m.joint_coordinates(joint).start
-            own = stack_transform([kind], m.primitive_axis[p : p + 1], m.primitive_anchor[p : p + 1], q[local : local + (4 if kind == BALL else 1)])
+            own = stack_transform([kind], m.primitive_axis[p, None], m.primitive_anchor[p, None], q[local : local + NQ[kind]])
             to_child = to_child @ spatial.se3_inverse(own)
         self.lines.extend(reversed(written))
         turned = np.array(m.reference[m.joint_coordinates(joint)])
@@ -284,7 +286,7 @@ class _Writer:
             "damping": m.damping[dof], "armature": m.armature[dof], "limited": "true" if limited else None,
             "range": [max(low, -_UNLIMITED), min(high, _UNLIMITED)] if limited else None})  # fmt: skip
 
-    def _ball(self, joint: int, dof: int, start: int, anchor: NDArray, turn: NDArray, count: int) -> str:
+    def _ball(self, joint: int, dof: int, start: int, anchor: NDArray, count: int) -> str:
         m = self.m
         name = m.joint_names[joint]
         for label in ("stiffness", "damping", "armature", "upper"):
@@ -294,7 +296,6 @@ class _Writer:
                                   "each, or make it of three hinges")  # fmt: skip
         if m.stiffness[dof] and abs(abs(m.rest[start]) - 1) > 1e-15:
             raise FormatError(f"joint '{name}': the spring of MuJoCo's ball is slack at the identity only; set its rest to (1, 0, 0, 0)")
-        _ = turn
         limit = float(m.upper[dof])
         return _element("joint", {
             "name": name if count == 1 else self._name(f"{name}.ball", self.names), "type": "ball", "pos": anchor,
@@ -317,19 +318,19 @@ class _Writer:
             for site, body, frame in ends:
                 self.sites.setdefault(body, []).append(_element("site", {"name": site, **_placed(frame @ inner)}))
             self.equalities.append(_element("connect" if kinds else "weld", {
-                "name": name, "site1": f"{name}.parent", "site2": f"{name}.child", **_STIFF}))  # fmt: skip
+                "name": self._name(name, self.equality_names), "site1": f"{name}.parent", "site2": f"{name}.child", **_STIFF}))  # fmt: skip
             return
         copy = self._name(f"{m.body_names[child]}.{name}", self.body_names)
         self.copies.setdefault(parent, []).append((chord, copy))
-        uses = sum(existing[0] != -1 and m.joint_children[existing[0]] == child for group in self.copies.values() for existing in group)
-        self.share[child] = 1.0 / (uses + 1)
+        self.share[child] = 1.0 / (1.0 / self.share[child] + 1.0)  # 1/2, 1/3, ...: the body and its copies alike
         self.sites.setdefault(child, []).append(_element("site", {"name": f"{copy}.body", "pos": np.zeros(3)}))
-        self.equalities.append(_element("weld", {"name": name, "site1": f"{copy}.body", "site2": f"{copy}.weld", **_STIFF}))
+        self.equalities.append(_element("weld", {
+            "name": self._name(name, self.equality_names), "site1": f"{copy}.body", "site2": f"{copy}.weld", **_STIFF}))  # fmt: skip
 
     def _couple(self, r: int) -> None:
         m = self.m
         dofs, coefficients = m.couplings.row(r)
-        name, offset = m.coupling_names[r], float(m.coupling_offset[r])
+        name, offset = self._name(m.coupling_names[r], self.equality_names), float(m.coupling_offset[r])
         at = m.reference[m.dof_coordinate[dofs]]
         used = coefficients != 0
         dofs, coefficients, at = dofs[used].tolist(), coefficients[used], at[used]
@@ -340,7 +341,7 @@ class _Writer:
                 "name": name, "joint1": self.dof_name[dofs[0]], "joint2": self.dof_name[dofs[1]] if len(dofs) == 2 else None,
                 "polycoef": [constant, slope, 0, 0, 0], **_STIFF}))  # fmt: skip
             return
-        tendon = f"{name}.sum"
+        tendon = self._name(f"{name}.sum", self.tendon_names)
         self.tendons += [_element("fixed", {"name": tendon}, close=False), *self._terms(dofs, coefficients), "</fixed>"]
         self.equalities.append(_element("tendon", {
             "name": name, "tendon1": tendon, "polycoef": [offset - coefficients @ at, 0, 0, 0, 0], **_STIFF}))  # fmt: skip

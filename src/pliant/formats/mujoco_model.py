@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pliant import shapes as shapes_module
 from pliant import spatial
 from pliant.errors import InputError
+from pliant.formats.closing import closed
 from pliant.formats.compiler import CompiledModel
 from pliant.formats.loops import Coupling, Loop, equalities
 from pliant.formats.servos import BALL, FREE, HINGE, SLIDE, Springs, TendonSpring, springs
@@ -68,12 +69,7 @@ def convert(model: CompiledModel, name: str, keyframe: str | int | None, joint_n
         **_coupling_fields(couplings, names),
         **_tendon_fields(spring.tendons, names, q, model),
     }
-    return _build(fields)
-
-
-def _build(fields: dict[str, Any]) -> Mechanism:
-    """The mechanism; the one place where a reference pose whose loops do not close is met."""
-    return Mechanism(**fields)
+    return closed(fields, rests_at_reference=_unsprung(model, spring, loops))
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -218,6 +214,17 @@ def _joint_fields(model: CompiledModel, joints: list[_TreeJoint], loops: list[Lo
         "primitive_anchor": np.concatenate([*(joint.anchors for joint in joints), np.zeros((len(balls), 3))]),
         "dof_names": tuple(dof_names),
     }
+
+
+def _unsprung(model: CompiledModel, spring: Springs, loops: list[Loop]) -> NDArray[np.bool_]:
+    """Which coordinates have no spring to say where they rest."""
+    out = np.zeros(len(model["qpos0"]), dtype=bool)
+    for j, kind in enumerate(model["jnt_type"].tolist()):
+        start = int(model["jnt_qposadr"][j])
+        out[start : start + {FREE: 7, BALL: 4}.get(kind, 1)] = (
+            spring.stiffness[model["jnt_dofadr"][j]] == 0 and j not in spring.slack_balls
+        )
+    return np.concatenate([out, np.ones(4 * sum(loop.kind == "ball" for loop in loops), dtype=bool)])
 
 
 def _spring_fields(model: CompiledModel, spring: Springs, loops: list[Loop], q: Floats) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def close_loops(m: Mechanism, q: NDArray[np.float64], held: NDArray[np.bool_] | 
         poses = kinematics.link_poses(m, q)
         gaps = row_scale * kinematics.constraint_gaps(m, q, poses)
         previous, error = error, float(np.abs(gaps).max())
-        if error < 1e-15 or (error < 1e-12 and error >= 0.5 * previous):
+        if error < 1e-14 or (error < 1e-12 and error >= 0.5 * previous):
             return q
         rows = row_scale[:, None] * kinematics.constraint_rows(m, poses) * column
         step = np.linalg.lstsq(rows, -gaps, rcond=1e-9)[0]

@@ -1,0 +1,50 @@
+"""MuJoCo integrated until it rests: a static solution found by entirely different means."""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+
+import pliant
+
+
+def rest_poses(m: pliant.Mechanism, forces: dict[str, np.ndarray], *, timestep: float, relaxation: float,
+               speed: float = 1e-9, steps: int = 400_000) -> np.ndarray:  # fmt: skip
+    """Body poses of `m.to_mjcf()` under dead forces at body origins, without gravity, once all motion has died.
+
+    Args:
+        m: the mechanism.
+        forces: world forces.
+        timestep: of MuJoCo, s.
+        relaxation: damping is set to stiffness times this, s: motion dies as exp(-t / relaxation).
+        speed: largest joint velocity that counts as rest.
+        steps: give up after so many.
+    """
+    model = mujoco.MjModel.from_xml_string(m.to_mjcf())
+    model.opt.gravity[:] = 0
+    model.opt.timestep = timestep
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
+    model.dof_damping[:] = relaxation * 1000.0
+    # As stiff as MuJoCo's soft constraints go at this step.
+    model.eq_solref[:] = [2 * timestep, 1]
+    model.eq_solimp[:, :2] = 0.9999
+    model.opt.iterations, model.opt.tolerance = 50, 1e-14
+    data = mujoco.MjData(model)
+    ids = {body: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, body) for body in forces}
+    for step in range(steps):
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_comPos(model, data)
+        for body, force in forces.items():
+            i = ids[body]
+            lever = data.xpos[i] - data.xipos[i]  # MuJoCo applies forces at the centre of mass
+            data.xfrc_applied[i] = [*force, *np.cross(lever, force)]
+        mujoco.mj_step(model, data)
+        if step > 100 and step % 50 == 0 and np.abs(data.qvel).max() < speed:
+            mujoco.mj_kinematics(model, data)
+            names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, i) for i in range(model.nbody)]
+            where = np.array([names.index(name) for name in m.body_names])
+            poses = np.tile(np.eye(4), (m.bodies, 1, 1))
+            poses[:, :3, :3] = data.xmat[where].reshape(-1, 3, 3)
+            poses[:, :3, 3] = data.xpos[where]
+            return poses
+    raise AssertionError(f"MuJoCo does not come to rest: joint velocity {np.abs(data.qvel).max():.2g}")
