@@ -1,8 +1,8 @@
 """pliant: compliant articulated mechanisms: rigid links, springy joints, closed loops.
 
-    >>> import pliant
-    >>> arm = pliant.gallery.helix(50)
-    >>> print(pliant.equilibrium(arm, {"link50": (0, 0, -100)}).summary())  # doctest: +SKIP
+>>> import pliant
+>>> arm = pliant.gallery.helix(50)
+>>> print(pliant.equilibrium(arm, {"link50": (0, 0, -100)}).summary())  # doctest: +SKIP
 """
 
 from importlib import import_module

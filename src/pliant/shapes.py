@@ -1,8 +1,8 @@
 """Shapes of bodies: what is drawn, what gives a body its default inertia, what touches.
 
-    >>> import pliant
-    >>> ball = pliant.shapes.sphere(0.03)
-    >>> rod = pliant.shapes.capsule(0.01, 0.2, position=(0.1, 0, 0))
+>>> import pliant
+>>> ball = pliant.shapes.sphere(0.03)
+>>> rod = pliant.shapes.capsule(0.01, 0.2, position=(0.1, 0, 0))
 """
 
 from __future__ import annotations
@@ -16,7 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.errors import InputError
 
-__all__ = ["KINDS", "Mesh", "Shape", "box", "capsule", "cylinder", "ellipsoid", "mesh", "plane", "rod", "sphere"]
+__all__ = [
+    "KINDS",
+    "Mesh",
+    "Shape",
+    "box",
+    "capsule",
+    "cylinder",
+    "ellipsoid",
+    "mesh",
+    "plane",
+    "rod",
+    "sphere",
+]
 
 # The position in this tuple is the number stored in a mechanism's arrays and files: append only.
 KINDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid", "plane", "mesh")
@@ -60,7 +72,10 @@ class Shape:
         elif self.kind == "box":
             volume, unit = 8 * a * b * c, np.array([b * b + c * c, a * a + c * c, a * a + b * b]) / 3
         elif self.kind == "ellipsoid":
-            volume, unit = 4 / 3 * np.pi * a * b * c, np.array([b * b + c * c, a * a + c * c, a * a + b * b]) / 5
+            volume, unit = (
+                4 / 3 * np.pi * a * b * c,
+                np.array([b * b + c * c, a * a + c * c, a * a + b * b]) / 5,
+            )
         elif self.kind == "cylinder":
             volume = 2 * np.pi * a * a * b
             side = a * a / 4 + b * b / 3
@@ -83,7 +98,8 @@ class Shape:
         corners = spatial.transform_points(self.pose, self.mesh.vertices)[self.mesh.faces]
         origin = corners.reshape(-1, 3).mean(axis=0)
         a, b, c = np.moveaxis(corners - origin, 1, 0)
-        # Signed tetrahedra over the faces; orientation errors cancel in the absolute total only if consistent.
+        # Signed tetrahedra over the faces; orientation errors cancel in the absolute total only if
+        # consistent.
         signed = np.einsum("ij,ij->i", a, np.cross(b, c)) / 6
         volume = float(signed.sum())
         if abs(volume) < 1e-18:
@@ -97,14 +113,22 @@ class Shape:
         return abs(volume), origin + centre, np.trace(second) * np.eye(3) - second
 
 
-def _make(kind: str, size: Sequence[float], position: ArrayLike, orientation: ArrayLike | None, rgba: Sequence[float],
-          triangles: Mesh | None = None) -> Shape:  # fmt: skip
+def _make(
+    kind: str,
+    size: Sequence[float],
+    position: ArrayLike,
+    orientation: ArrayLike | None,
+    rgba: Sequence[float],
+    triangles: Mesh | None = None,
+) -> Shape:
     try:
         values = tuple(float(v) for v in size)
         colour = tuple(float(v) for v in rgba)
         pose = spatial.pose(position, orientation)
     except (TypeError, ValueError) as error:
-        raise InputError(f"{kind}: size, position, orientation and colour must be numbers ({error})") from None
+        raise InputError(
+            f"{kind}: size, position, orientation and colour must be numbers ({error})"
+        ) from None
     needed = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}.get(kind, 0)
     if not all(np.isfinite(values)) or any(v <= 0 for v in values[:needed]) or any(v < 0 for v in values):
         raise InputError(f"{kind}: sizes must be positive and finite, not {values[: max(needed, 1)]}")
@@ -121,42 +145,76 @@ def sphere(radius: float, *, position: ArrayLike = (0, 0, 0), rgba: Sequence[flo
     return _make("sphere", (radius, 0, 0), position, None, rgba)
 
 
-def box(half_extents: Sequence[float], *, position: ArrayLike = (0, 0, 0), orientation: ArrayLike | None = None,
-        rgba: Sequence[float] = _GREY) -> Shape:  # fmt: skip
+def box(
+    half_extents: Sequence[float],
+    *,
+    position: ArrayLike = (0, 0, 0),
+    orientation: ArrayLike | None = None,
+    rgba: Sequence[float] = _GREY,
+) -> Shape:
     """A box of the given half extents (x, y, z)."""
     if np.shape(half_extents) != (3,):
         raise InputError(f"box: half_extents are three numbers, not {half_extents!r}")
     return _make("box", half_extents, position, orientation, rgba)
 
 
-def capsule(radius: float, half_length: float, *, position: ArrayLike = (0, 0, 0),
-            orientation: ArrayLike | None = None, rgba: Sequence[float] = _GREY) -> Shape:  # fmt: skip
+def capsule(
+    radius: float,
+    half_length: float,
+    *,
+    position: ArrayLike = (0, 0, 0),
+    orientation: ArrayLike | None = None,
+    rgba: Sequence[float] = _GREY,
+) -> Shape:
     """A capsule along its z axis: a cylinder of 2 `half_length` closed by hemispheres."""
     return _make("capsule", (radius, half_length, 0), position, orientation, rgba)
 
 
-def cylinder(radius: float, half_length: float, *, position: ArrayLike = (0, 0, 0),
-             orientation: ArrayLike | None = None, rgba: Sequence[float] = _GREY) -> Shape:  # fmt: skip
+def cylinder(
+    radius: float,
+    half_length: float,
+    *,
+    position: ArrayLike = (0, 0, 0),
+    orientation: ArrayLike | None = None,
+    rgba: Sequence[float] = _GREY,
+) -> Shape:
     """A cylinder along its z axis, of length 2 `half_length`."""
     return _make("cylinder", (radius, half_length, 0), position, orientation, rgba)
 
 
-def ellipsoid(semi_axes: Sequence[float], *, position: ArrayLike = (0, 0, 0), orientation: ArrayLike | None = None,
-              rgba: Sequence[float] = _GREY) -> Shape:  # fmt: skip
+def ellipsoid(
+    semi_axes: Sequence[float],
+    *,
+    position: ArrayLike = (0, 0, 0),
+    orientation: ArrayLike | None = None,
+    rgba: Sequence[float] = _GREY,
+) -> Shape:
     """An ellipsoid."""
     if np.shape(semi_axes) != (3,):
         raise InputError(f"ellipsoid: semi_axes are three numbers, not {semi_axes!r}")
     return _make("ellipsoid", semi_axes, position, orientation, rgba)
 
 
-def plane(half_x: float = 0.0, half_y: float = 0.0, *, position: ArrayLike = (0, 0, 0),
-          orientation: ArrayLike | None = None, rgba: Sequence[float] = _GREY) -> Shape:  # fmt: skip
+def plane(
+    half_x: float = 0.0,
+    half_y: float = 0.0,
+    *,
+    position: ArrayLike = (0, 0, 0),
+    orientation: ArrayLike | None = None,
+    rgba: Sequence[float] = _GREY,
+) -> Shape:
     """A plane with normal z; a zero half extent means infinite. It has no mass of its own."""
     return _make("plane", (half_x, half_y, 0), position, orientation, rgba)
 
 
-def mesh(vertices: ArrayLike, faces: ArrayLike, *, position: ArrayLike = (0, 0, 0),
-         orientation: ArrayLike | None = None, rgba: Sequence[float] = _GREY) -> Shape:  # fmt: skip
+def mesh(
+    vertices: ArrayLike,
+    faces: ArrayLike,
+    *,
+    position: ArrayLike = (0, 0, 0),
+    orientation: ArrayLike | None = None,
+    rgba: Sequence[float] = _GREY,
+) -> Shape:
     """A triangle mesh."""
     try:
         points = np.ascontiguousarray(vertices, dtype=np.float64)
@@ -164,7 +222,9 @@ def mesh(vertices: ArrayLike, faces: ArrayLike, *, position: ArrayLike = (0, 0, 
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"mesh: vertices and faces must be arrays of numbers ({error})") from None
     if points.ndim != 2 or points.shape[1] != 3 or triangles.ndim != 2 or triangles.shape[1] != 3:
-        raise InputError(f"mesh: vertices (n, 3) and faces (m, 3) expected, got {points.shape} and {triangles.shape}")
+        raise InputError(
+            f"mesh: vertices (n, 3) and faces (m, 3) expected, got {points.shape} and {triangles.shape}"
+        )
     if not np.all(np.isfinite(points)):
         raise InputError("mesh: vertices must be finite")
     if triangles.size and (triangles.min() < 0 or triangles.max() >= len(points)):

@@ -62,12 +62,15 @@ def test_an_endless_compilation_is_ended(model, monkeypatch):
     assert load(model).body_names == ("a",)
 
 
-def test_a_file_that_makes_mujoco_abort(tmp_path):
-    """Found by damaging files at random: the mass matrix is not a number and MuJoCo calls abort()."""
-    file = tmp_path / "nan.xml"
-    file.write_text('<mujoco><worldbody><body><joint pos="nan 0 0"/><geom size=".1"/></body></worldbody></mujoco>')
-    with pytest.raises(FormatError):
+def test_names_are_not_formats(tmp_path):
+    """MuJoCo 4.0 hands the name of an actuator's class to printf as the format, and aborts on this one."""
+    file = tmp_path / "m.xml"
+    text = '<mujoco><worldbody><body name="100%{0}"><joint name="j"/><geom size=".1"/></body></worldbody>{1}</mujoco>'
+    file.write_text(text.format("%n", '<actuator><motor joint="j" class="%s%n%s"/></actuator>'))
+    with pytest.raises(FormatError, match="%s%n%s"):
         load(file)
+    file.write_text(text.format("%n", ""))
+    assert load(file).body_names == ("100%%n",)
 
 
 def test_nothing_is_printed_or_left_behind(tmp_path, model):

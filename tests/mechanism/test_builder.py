@@ -24,7 +24,17 @@ def hinged(**joint):
 def test_arrays_of_a_small_mechanism():
     b = one_body(position=(1, 2, 3), com=(0.1, 0, 0))
     b.body("c", mass=2.0, inertia=np.diag(INERTIA), position=(1, 2, 4))
-    b.hinge("j", "world", "a", anchor=(1, 2, 2), axis=(0, 1, 0), stiffness=5.0, damping=0.1, limits=(-1, 2), armature=0.3)
+    b.hinge(
+        "j",
+        "world",
+        "a",
+        anchor=(1, 2, 2),
+        axis=(0, 1, 0),
+        stiffness=5.0,
+        damping=0.1,
+        limits=(-1, 2),
+        armature=0.3,
+    )
     b.ball("s", "a", "c", anchor=(1, 2, 3.5), stiffness=(1, 2, 3))
     m = b.build()
     assert m.bodies == 2
@@ -60,7 +70,13 @@ def test_reference_coordinates_keep_the_geometry():
 
 def test_stack_axes_hold_at_the_reference_pose():
     b = one_body()
-    b.stack("j", "world", "a", [("hinge", (1, 0, 0), (0, 0, 0)), ("hinge", (0, 1, 0), (0, 0, 1))], reference=(0.3, -0.8))
+    b.stack(
+        "j",
+        "world",
+        "a",
+        [("hinge", (1, 0, 0), (0, 0, 0)), ("hinge", (0, 1, 0), (0, 0, 1))],
+        reference=(0.3, -0.8),
+    )
     m = b.build()
     rows = pliant.Configuration(m).jacobian("a", frame="world")
     assert np.allclose(rows[:, 0], [0, 0, 0, 1, 0, 0], atol=1e-14)
@@ -175,7 +191,7 @@ def test_refused_couplings_and_tendons():
         b = hinged()
         b.body("c", mass=1.0, inertia=INERTIA)
         b.ball("s", "a", "c", anchor=(0, 0, 0))
-        with pytest.raises(MechanismError, match=text):  # noqa: PT012
+        with pytest.raises(MechanismError, match=text):
             act(b)
             b.build()
 
@@ -187,8 +203,15 @@ def loop(gap=0.0, turn=0.0):
     b.hinge("j", "world", "a", anchor=(0, 0, 0), axis=(0, 1, 0))
     b.hinge("k", "a", "c", anchor=(1, 0, 0), axis=(0, 1, 0))
     inside = pliant.spatial.pose((0, gap, 0), pliant.spatial.so3_exp((turn, 0, 0)))
-    b.joint("close", "hinge", "world", "c", [("hinge", (0, 1, 0), (0, 0, 0))],
-            parent_frame=pliant.spatial.pose((1, 0, 0)), child_frame=inside)  # fmt: skip
+    b.joint(
+        "close",
+        "hinge",
+        "world",
+        "c",
+        [("hinge", (0, 1, 0), (0, 0, 0))],
+        parent_frame=pliant.spatial.pose((1, 0, 0)),
+        child_frame=inside,
+    )
     return b
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.random_mechanisms import random_mechanism
 
 import pliant
+from oracles.random_mechanisms import random_mechanism
 from pliant.errors import ConvergenceError, InputError, MechanismError, UnknownNameError
 
 INERTIA = (0.01, 0.01, 0.01)
@@ -31,7 +31,7 @@ def test_with_stiffness_by_pattern():
     assert edited.damping.tolist() == [0.5, 0.5, 0, 0]
     assert m.stiffness.tolist() == [1, 1, 1, 1]
     assert m.with_stiffness(["j1", "j4"], [2.0, 3.0]).stiffness.tolist() == [2, 1, 1, 3]
-    with pytest.raises(UnknownNameError, match="matches 'rh_FF\\*'"):
+    with pytest.raises(UnknownNameError, match=r"matches 'rh_FF\*'"):
         m.with_stiffness("rh_FF*", 1.0)
     with pytest.raises(UnknownNameError, match="did you mean 'j1'"):
         m.with_stiffness("j11", 1.0)

@@ -31,10 +31,15 @@ def samples(shape, n=400_000):
 
 @pytest.mark.parametrize(
     "shape",
-    [shapes.sphere(0.5), shapes.box((0.3, 0.4, 0.5)), shapes.capsule(0.3, 0.5), shapes.cylinder(0.4, 0.6),
-     shapes.ellipsoid((0.3, 0.5, 0.7))],
+    [
+        shapes.sphere(0.5),
+        shapes.box((0.3, 0.4, 0.5)),
+        shapes.capsule(0.3, 0.5),
+        shapes.cylinder(0.4, 0.6),
+        shapes.ellipsoid((0.3, 0.5, 0.7)),
+    ],
     ids=lambda s: s.kind,
-)  # fmt: skip
+)
 def test_mass_properties_by_sampling(shape):
     volume, centre, unit = shape.mass_properties()
     expected, second = samples(shape)
@@ -45,8 +50,20 @@ def test_mass_properties_by_sampling(shape):
 
 def test_mesh_of_a_box_equals_the_box():
     corners = np.array([[x, y, z] for x in (-0.3, 0.3) for y in (-0.4, 0.4) for z in (-0.5, 0.5)])
-    faces = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4],
-             [1, 5, 7], [1, 7, 3]]  # fmt: skip
+    faces = [
+        [0, 1, 3],
+        [0, 3, 2],
+        [4, 6, 7],
+        [4, 7, 5],
+        [0, 4, 5],
+        [0, 5, 1],
+        [2, 3, 7],
+        [2, 7, 6],
+        [0, 2, 6],
+        [0, 6, 4],
+        [1, 5, 7],
+        [1, 7, 3],
+    ]
     where = {"position": (1, 2, 3), "orientation": (0.8, 0.6, 0, 0)}
     ours = shapes.mesh(corners, faces, **where).mass_properties()
     box = shapes.box((0.3, 0.4, 0.5), **where).mass_properties()
@@ -64,13 +81,24 @@ def test_rod_points_from_start_to_end(end):
 
 @pytest.mark.parametrize(
     "make",
-    [lambda: shapes.sphere(0), lambda: shapes.sphere(-1), lambda: shapes.sphere(np.nan), lambda: shapes.sphere("x"),
-     lambda: shapes.box((1, 2)), lambda: shapes.box((1, 2, 0)), lambda: shapes.capsule(1, -1), lambda: shapes.ellipsoid(3),
-     lambda: shapes.sphere(1, rgba=(1, 2, 3, 4)), lambda: shapes.sphere(1, position=(0, np.inf, 0)),
-     lambda: shapes.mesh([[0, 0, 0]], [[0, 1, 2]]), lambda: shapes.mesh([[0, 0]], [[0, 0, 0]]),
-     lambda: shapes.mesh([[0, 0, np.nan]], [[0, 0, 0]]), lambda: shapes.rod((0, 0, 0), (0, 0, 0), 1),
-     lambda: shapes.plane().mass_properties()],
-)  # fmt: skip
+    [
+        lambda: shapes.sphere(0),
+        lambda: shapes.sphere(-1),
+        lambda: shapes.sphere(np.nan),
+        lambda: shapes.sphere("x"),
+        lambda: shapes.box((1, 2)),
+        lambda: shapes.box((1, 2, 0)),
+        lambda: shapes.capsule(1, -1),
+        lambda: shapes.ellipsoid(3),
+        lambda: shapes.sphere(1, rgba=(1, 2, 3, 4)),
+        lambda: shapes.sphere(1, position=(0, np.inf, 0)),
+        lambda: shapes.mesh([[0, 0, 0]], [[0, 1, 2]]),
+        lambda: shapes.mesh([[0, 0]], [[0, 0, 0]]),
+        lambda: shapes.mesh([[0, 0, np.nan]], [[0, 0, 0]]),
+        lambda: shapes.rod((0, 0, 0), (0, 0, 0), 1),
+        lambda: shapes.plane().mass_properties(),
+    ],
+)
 def test_refusals(make):
     with pytest.raises(InputError):
         make()

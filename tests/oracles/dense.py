@@ -37,11 +37,13 @@ def twist_matrix(v) -> np.ndarray:
 
 def quaternion_matrix(q) -> np.ndarray:
     w, x, y, z = q
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
 
 
 def joint_transform(m: pliant.Mechanism, j: int, q) -> np.ndarray:
@@ -59,7 +61,11 @@ def joint_transform(m: pliant.Mechanism, j: int, q) -> np.ndarray:
             out = out @ there @ turn @ back
             at += 4
         else:
-            screw = np.concatenate([np.cross(anchor, axis), axis]) if m.primitive_kind[p] == HINGE else np.r_[axis, 0, 0, 0]
+            screw = (
+                np.concatenate([np.cross(anchor, axis), axis])
+                if m.primitive_kind[p] == HINGE
+                else np.r_[axis, 0, 0, 0]
+            )
             out = out @ expm(twist_matrix(screw) * q[at])
             at += 1
     return out @ np.linalg.inv(m.child_frames[j])
@@ -107,7 +113,9 @@ def spring_energy(m: pliant.Mechanism, q, rest, tendon_rest) -> float:
     dof = at = 0
     for kind in m.primitive_kind.tolist():
         if kind == BALL:
-            x[dof : dof + 3] = rotation_vector(quaternion_matrix(rest[at : at + 4]).T @ quaternion_matrix(q[at : at + 4]))
+            x[dof : dof + 3] = rotation_vector(
+                quaternion_matrix(rest[at : at + 4]).T @ quaternion_matrix(q[at : at + 4])
+            )
             total += 0.5 * m.stiffness[dof : dof + 3] @ x[dof : dof + 3] ** 2
             dof, at = dof + 3, at + 4
         else:
@@ -140,7 +148,10 @@ def gradient(f, m: pliant.Mechanism, q, h: float = 1e-5) -> np.ndarray:
     """Central differences along tangent vectors, one Richardson step: error O(h^4)."""
     out = []
     for e in np.eye(m.nv):
-        d1, d2 = ((np.asarray(f(move(m, q, k * h * e))) - np.asarray(f(move(m, q, -k * h * e)))) / (2 * k * h) for k in (1, 2))
+        d1, d2 = (
+            (np.asarray(f(move(m, q, k * h * e))) - np.asarray(f(move(m, q, -k * h * e)))) / (2 * k * h)
+            for k in (1, 2)
+        )
         out.append((4 * d1 - d2) / 3)
     return np.array(out)
 

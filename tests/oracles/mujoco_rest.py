@@ -8,15 +8,30 @@ import numpy as np
 import pliant
 
 
-def rest_poses(m: pliant.Mechanism, forces: dict[str, np.ndarray], *, timestep: float, relaxation: float,
-               speed: float = 1e-9, steps: int = 400_000) -> np.ndarray:  # fmt: skip
-    """Body poses of `m.to_mjcf()` under dead forces at body origins, without gravity, once all motion has died.
+def rest_poses(
+    m: pliant.Mechanism,
+    forces: dict[str, np.ndarray],
+    *,
+    timestep: float = 1e-3,
+    relaxation: float = 0.02,
+    mass_scale: float = 1.0,
+    speed: float = 1e-9,
+    steps: int = 200_000,
+) -> np.ndarray:
+    """Body poses of `m.to_mjcf()` under dead forces at body origins, without gravity, once all motion has
+    died.
+
+    MuJoCo's loop constraints are soft: at rest they give way by an amount proportional to the square of
+    their time
+    constant. Two runs with different time constants are extrapolated to none.
 
     Args:
         m: the mechanism.
         forces: world forces.
         timestep: of MuJoCo, s.
-        relaxation: damping is set to stiffness times this, s: motion dies as exp(-t / relaxation).
+        relaxation: damping is set to 1000 N m/rad times this, s.
+        mass_scale: masses are multiplied by this; they do not matter at rest, but light bodies get there
+            sooner.
         speed: largest joint velocity that counts as rest.
         steps: give up after so many.
     """
@@ -24,12 +39,23 @@ def rest_poses(m: pliant.Mechanism, forces: dict[str, np.ndarray], *, timestep: 
     model.opt.gravity[:] = 0
     model.opt.timestep = timestep
     model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
-    model.dof_damping[:] = relaxation * 1000.0
-    # As stiff as MuJoCo's soft constraints go at this step.
-    model.eq_solref[:] = [2 * timestep, 1]
-    model.eq_solimp[:, :2] = 0.9999
     model.opt.iterations, model.opt.tolerance = 50, 1e-14
+    model.dof_damping[:] = relaxation * 1000.0
+    model.body_mass[:] *= mass_scale
+    model.body_inertia[:] *= mass_scale
+    model.eq_solimp[:, :2] = 0.9999
     data = mujoco.MjData(model)
+    mujoco.mj_setConst(model, data)
+    if not model.neq:
+        return _settle(m, model, data, forces, speed, steps)
+    settled = []
+    for stretch in (2, 2 * np.sqrt(2)):
+        model.eq_solref[:] = [stretch * timestep, 1]
+        settled.append(_settle(m, model, data, forces, speed, steps))
+    return 2 * settled[0] - settled[1]
+
+
+def _settle(m, model, data, forces, speed, steps):
     ids = {body: mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, body) for body in forces}
     for step in range(steps):
         mujoco.mj_kinematics(model, data)

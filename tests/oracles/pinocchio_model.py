@@ -67,7 +67,9 @@ class PinocchioOracle:
 
     def poses(self, q) -> np.ndarray:
         pin.forwardKinematics(self.model, self.data, self._q(q))
-        return np.array([(self.data.oMi[j] * x).homogeneous for j, x in (self.where[b] for b in range(self.m.bodies))])
+        return np.array(
+            [(self.data.oMi[j] * x).homogeneous for j, x in (self.where[b] for b in range(self.m.bodies))]
+        )
 
     def jacobian(self, q, body: str) -> np.ndarray:
         frame = self.model.getFrameId(body)

@@ -35,8 +35,14 @@ def random_mechanism(
         root = rng.normal(size=(3, 3))
         second = root @ root.T + 0.1 * np.eye(3)
         inertia = 0.05 * (np.trace(second) * np.eye(3) - second)
-        b.body(f"b{i}", mass=rng.uniform(0.5, 2), com=0.2 * rng.normal(size=3), inertia=inertia,
-               position=rng.normal(size=3), orientation=unit(rng, 4))  # fmt: skip
+        b.body(
+            f"b{i}",
+            mass=rng.uniform(0.5, 2),
+            com=0.2 * rng.normal(size=3),
+            inertia=inertia,
+            position=rng.normal(size=3),
+            orientation=unit(rng, 4),
+        )
     for i in range(bodies):
         parent = "world" if i == 0 else f"b{rng.integers(i)}"
         _add_joint(b, rng, f"j{i}", parent, f"b{i}", kinds, stiffness, isotropic, reference)
@@ -58,12 +64,26 @@ def _add_joint(b, rng, name, parent, child, kinds, stiffness, isotropic, referen
     a = unit(rng, 3)
     c = np.cross(a, unit(rng, 3))
     c /= np.linalg.norm(c)
-    count = {"hinge": 1, "slide": 1, "ball": 3, "universal": 2, "cylindrical": 2, "planar": 3, "bushing": 6,
-             "free": 6, "stack": 4, "fixed": 0}[kind]  # fmt: skip
+    count = {
+        "hinge": 1,
+        "slide": 1,
+        "ball": 3,
+        "universal": 2,
+        "cylindrical": 2,
+        "planar": 3,
+        "bushing": 6,
+        "free": 6,
+        "stack": 4,
+        "fixed": 0,
+    }[kind]
     springs = {}
     if count:
         k = stiffness * rng.uniform(0.5, 2, size=() if isotropic else count)
-        springs = {"stiffness": k, "damping": 0.01 * k, "armature": 0.01 if kind not in ("ball", "free", "bushing", "stack") else 0.0}
+        springs = {
+            "stiffness": k,
+            "damping": 0.01 * k,
+            "armature": 0.01 if kind not in ("ball", "free", "bushing", "stack") else 0.0,
+        }
         if kind in ("ball", "bushing", "free") and not isotropic:
             springs["orientation"] = unit(rng, 4)
         if reference:
@@ -81,14 +101,32 @@ def _add_joint(b, rng, name, parent, child, kinds, stiffness, isotropic, referen
     elif kind in ("universal", "planar"):
         getattr(b, kind)(name, parent, child, anchor=anchor, axes=(a, c), **springs)
     elif kind == "stack":
-        b.stack(name, parent, child, [("hinge", a, anchor), ("slide", c, (0, 0, 0)), ("hinge", c, rng.normal(size=3)),
-                                      ("hinge", unit(rng, 3), rng.normal(size=3))], **springs)  # fmt: skip
+        b.stack(
+            name,
+            parent,
+            child,
+            [
+                ("hinge", a, anchor),
+                ("slide", c, (0, 0, 0)),
+                ("hinge", c, rng.normal(size=3)),
+                ("hinge", unit(rng, 3), rng.normal(size=3)),
+            ],
+            **springs,
+        )
     else:
         getattr(b, kind)(name, parent, child, anchor=anchor, **springs)
 
 
 def _coordinates(rng, kind):
-    straight = {"hinge": 1, "slide": 1, "universal": 2, "cylindrical": 2, "planar": 3, "stack": 4, "ball": 0}.get(kind, 3)
+    straight = {
+        "hinge": 1,
+        "slide": 1,
+        "universal": 2,
+        "cylindrical": 2,
+        "planar": 3,
+        "stack": 4,
+        "ball": 0,
+    }.get(kind, 3)
     values = list(0.5 * rng.normal(size=straight))
     if kind in ("ball", "bushing", "free"):
         turn = np.concatenate([[1.0], 0.4 * rng.normal(size=3)])

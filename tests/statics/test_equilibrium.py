@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import dense
-from oracles.random_mechanisms import KINDS, random_mechanism
 from scipy.optimize import brentq
 
 import pliant
+from oracles import dense
+from oracles.random_mechanisms import KINDS, random_mechanism
 from pliant import equilibrium
 from pliant.errors import ConvergenceError, InputError, UnknownNameError
 
@@ -177,7 +177,7 @@ def test_load_on_a_joint_without_spring_names_it():
     b.hinge("firm", "world", "a", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=10.0)
     b.hinge("limp", "a", "c", anchor=(0.5, 0, 0), axis=(1, 0, 0))
     m = b.build()
-    with pytest.raises(ConvergenceError, match="'limp', which no spring holds.*with_stiffness") as caught:
+    with pytest.raises(ConvergenceError, match=r"'limp', which no spring holds.*with_stiffness") as caught:
         equilibrium(m, {"c": {"torque": (5.0, 0, 0)}})
     assert caught.value.residual > 1e-3
     c = equilibrium(m, {"c": (0, 0, 1.0)})  # loaded only where there is a spring

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
+import pliant
 from oracles import dense
 from oracles.pinocchio_model import PinocchioOracle
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
-
-import pliant
 
 
 @given(seed=st.integers(0, 10**6), bodies=st.integers(1, 9), reference=st.booleans())
@@ -32,7 +32,9 @@ def test_each_joint_type_equals_pinocchio(kind):
         c = pliant.Configuration(m, random_q(m, seed))
         assert np.abs(c.poses - oracle.poses(c.q)).max() < 1e-10
         if m.nv:
-            assert np.abs(c.mass_matrix() - oracle.mass_matrix(c.q)).max() < 1e-10 * max(1, np.abs(c.mass_matrix()).max())
+            assert np.abs(c.mass_matrix() - oracle.mass_matrix(c.q)).max() < 1e-10 * max(
+                1, np.abs(c.mass_matrix()).max()
+            )
 
 
 @given(seed=st.integers(0, 10**6), loops=st.integers(0, 3), reference=st.booleans())

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from oracles import dense
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
-
 from pliant.mechanism import kinematics
 from pliant.statics.loads import collect_loads
 from pliant.statics.tangent import Tangent
@@ -71,7 +71,9 @@ def test_forces_are_the_gradient_of_energy(seed):
 @given(seed=st.integers(0, 10**6))
 def test_negative_directions_are_counted(seed):
     """Forces large enough to make some directions unstable; scalar joints, whose stiffness is symmetric anywhere."""
-    m = random_mechanism(seed, 6, kinds=("hinge", "slide", "universal", "cylindrical", "planar", "stack"), stiffness=20.0)
+    m = random_mechanism(
+        seed, 6, kinds=("hinge", "slide", "universal", "cylindrical", "planar", "stack"), stiffness=20.0
+    )
     q = random_q(m, seed, 0.5)
     loads = random_loads(m, seed, torques=False, gravity=(0, 0, -30.0))
     t = Tangent(m, q, loads)
@@ -94,7 +96,7 @@ def test_bordered_system_against_dense_algebra(seed, loops, soft):
     t = Tangent(m, m.reference.copy(), loads)
     t.factor()
     stiffness = difference_stiffness(m, m.reference, loads)
-    u, s, vt = np.linalg.svd(t.rows)
+    _u, s, vt = np.linalg.svd(t.rows)
     rank = int((s > 1e-9 * s[0]).sum())
     free = vt[rank:].T
     reduced = free.T @ stiffness @ free
@@ -105,7 +107,9 @@ def test_bordered_system_against_dense_algebra(seed, loops, soft):
     expected = free @ np.linalg.solve(reduced, free.T @ force) if free.shape[1] else np.zeros(m.nv)
     step, multipliers = t.solve(force)
     assert np.abs(step - expected).max() < 1e-9 * max(1.0, np.abs(expected).max())
-    assert np.abs(stiffness @ step + t.rows.T @ multipliers - force).max() < 1e-7 * max(1, np.abs(multipliers).max())
+    assert np.abs(stiffness @ step + t.rows.T @ multipliers - force).max() < 1e-7 * max(
+        1, np.abs(multipliers).max()
+    )
 
 
 @given(seed=st.integers(0, 10**6))
@@ -116,7 +120,7 @@ def test_loop_forces_stiffen_as_they_should(seed):
     multipliers = 30 * np.random.default_rng(seed).normal(size=6)
     t = Tangent(m, m.reference.copy(), loads, multipliers)
     exact = difference_stiffness(m, m.reference, loads, multipliers)
-    u, s, vt = np.linalg.svd(t.rows)
+    _u, s, vt = np.linalg.svd(t.rows)
     free = vt[int((s > 1e-9 * s[0]).sum()) :].T
     t.factor()
     if abs(np.linalg.det(exact)) < 1e-3 or np.linalg.cond(exact) > 1e6:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import FormatError
 from pliant.formats import _worker
-from pliant.formats.xml_tree import Node, write
+from pliant.formats.xml_tree import Node, unescape, write
 
 __all__ = ["TIME_LIMIT", "CompiledModel", "compile_tree"]
 
@@ -131,7 +131,8 @@ def compile_tree(root: Node, assets: dict[str, bytes], path: Path, *, lines: boo
     for (field, dtype, shape), part in zip(header["arrays"], parts, strict=True):
         assert dtype in _DTYPES, dtype
         arrays[field] = np.frombuffer(part, dtype=dtype).reshape(shape)
-    return CompiledModel(arrays, header["names"], header["model"], header["counts"], header["disableflags"],
+    names = {kind: [unescape(name) for name in found] for kind, found in header["names"].items()}
+    return CompiledModel(arrays, names, unescape(header["model"]), header["counts"], header["disableflags"],
                          header["disableactuator"])  # fmt: skip
 
 
@@ -177,7 +178,7 @@ def _run(text: str, assets: dict[str, bytes], path: Path) -> tuple[dict[str, Any
 
 def _explain(message: str, origins: list[Node], path: Path) -> str:
     """MuJoCo's message with the line of the user's file in place of ours, and a remedy where we know one."""
-    message = " ".join(message.split())
+    message = " ".join(unescape(message).split())
     message = re.sub(r"^(XML )?Error: (Error: )?", "", message)
 
     def place(found: re.Match[str]) -> str:

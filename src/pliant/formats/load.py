@@ -81,7 +81,7 @@ def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Me
                 continue
             message = str(error)
             for name, file in source.files.items():
-                message = re.sub(rf"\b{re.escape(name)}", str(file).replace("\\", "/"), message)
+                message = message.replace(name, str(file))
             raise FormatError(message) from None
     if len(model["body_mass"]) < 2:
         raise FormatError(f"'{path}' describes no body that could move: it may be a fragment for other files to include")

@@ -14,13 +14,15 @@ from xml.sax.saxutils import quoteattr
 
 from pliant.errors import FormatError
 
-__all__ = ["MAX_BYTES", "Node", "parse", "write"]
+__all__ = ["MAX_BYTES", "Node", "parse", "unescape", "write"]
 
 MAX_BYTES = 50_000_000
 MAX_DEPTH = 500
 MAX_NODES = 1_000_000
-# Control characters are not allowed in XML; written as spaces, they can do no harm.
-_CONTROL = {code: " " for code in (*range(32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000))}
+# Control characters are not allowed in XML; written as spaces, they can do no harm. A percent sign can: MuJoCo 4.0
+# passes some names to printf as the format. A private character stands for it on the way through.
+_PERCENT = "\ue025"
+_HARMLESS = {code: " " for code in (*range(32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000))} | {ord("%"): _PERCENT}
 
 
 @dataclass(eq=False)
@@ -99,7 +101,10 @@ def parse(data: bytes, path: Path) -> Node:
 
 
 def write(root: Node) -> tuple[str, list[Node]]:
-    """The tree as text with one start tag per line, and the node of each line."""
+    """The tree as text with one start tag per line, and the node of each line.
+
+    Values are made harmless for the reader; `unescape` what it says of them.
+    """
     lines: list[str] = []
     origins: list[Node] = []
     stack: list[tuple[Node, bool]] = [(root, False)]
@@ -120,4 +125,9 @@ def write(root: Node) -> tuple[str, list[Node]]:
 
 
 def _quote(value: str) -> str:
-    return quoteattr(value.translate(_CONTROL))
+    return quoteattr(value.translate(_HARMLESS))
+
+
+def unescape(text: str) -> str:
+    """A name or message that came back from the reader of `write`'s text."""
+    return text.replace(_PERCENT, "%")

@@ -15,8 +15,17 @@ from pliant.mechanism.joints import BALL, NDOF, NQ, stack_transform
 from pliant.mechanism.model import Mechanism, Rows, ShapeTable
 from pliant.mechanism.validate import HUGE
 
-__all__ = ["column", "inertia_column", "joint_arrays", "numbers", "rotation_matrix", "row_arrays", "shape_arrays",
-           "shape_of", "solid_properties"]
+__all__ = [
+    "column",
+    "inertia_column",
+    "joint_arrays",
+    "numbers",
+    "rotation_matrix",
+    "row_arrays",
+    "shape_arrays",
+    "shape_of",
+    "solid_properties",
+]
 
 
 def numbers(value: Any, what: str) -> NDArray[np.float64]:
@@ -37,18 +46,18 @@ def shape_of(value: Any) -> tuple[int, ...]:
 
 def rotation_matrix(orientation: Any, what: str) -> NDArray[np.float64]:
     value = numbers(orientation, f"{what}: orientation")
-    if not (np.abs(value) < HUGE).all():
-        raise MechanismError(f"{what}: orientation is not finite")
     if value.shape == (3, 3):
-        return value
+        return value  # checked with all others, in one go, when the mechanism is built
     if value.shape != (4,):
         raise MechanismError(f"{what}: an orientation is a quaternion (w, x, y, z) or a 3 x 3 matrix")
-    if not abs(float(np.sqrt(value @ value)) - 1) < 1e-6:
+    if not (np.abs(value) < HUGE).all() or not abs(float(np.sqrt(value @ value)) - 1) < 1e-6:
         raise MechanismError(f"{what}: the quaternion {value.tolist()} is not of unit length")
     return spatial.quat_to_matrix(value / np.sqrt(value @ value))
 
 
-def column(values: list[Any], shape: tuple[int, ...], label: str, names: Sequence[str]) -> NDArray[np.float64]:
+def column(
+    values: list[Any], shape: tuple[int, ...], label: str, names: Sequence[str]
+) -> NDArray[np.float64]:
     """A list with one entry per name as one array; the culprit is looked for only when that fails."""
     try:
         whole = np.array(values, dtype=np.float64)
@@ -59,7 +68,9 @@ def column(values: list[Any], shape: tuple[int, ...], label: str, names: Sequenc
     for name, value in zip(names, values, strict=True):
         given = numbers(value, f"'{name}': {label}")
         if given.shape != shape:
-            raise MechanismError(f"'{name}': {label} needs shape {shape or 'of a single number'}, got {value!r}")
+            raise MechanismError(
+                f"'{name}': {label} needs shape {shape or 'of a single number'}, got {value!r}"
+            )
         if not (np.abs(given) < HUGE).all():
             raise MechanismError(f"'{name}': {label} is not finite")
     return np.array([np.asarray(v, np.float64) for v in values]).reshape(len(names), *shape)
@@ -67,7 +78,9 @@ def column(values: list[Any], shape: tuple[int, ...], label: str, names: Sequenc
 
 def inertia_column(values: list[Any], names: Sequence[str]) -> NDArray[np.float64]:
     """Inertias given as three moments or as 3 x 3 matrices, mixed freely, as (n, 3, 3)."""
-    short = [i for i, value in enumerate(values) if not isinstance(value, np.ndarray) and shape_of(value) == (3,)]
+    short = [
+        i for i, value in enumerate(values) if not isinstance(value, np.ndarray) and shape_of(value) == (3,)
+    ]
     out = np.zeros((len(values), 3, 3))
     moments = column([values[i] for i in short], (3,), "inertia", [names[i] for i in short])
     out[np.ix_(short, range(3), range(3))] = moments.reshape(-1, 3)[:, :, None] * np.eye(3)
@@ -76,14 +89,18 @@ def inertia_column(values: list[Any], names: Sequence[str]) -> NDArray[np.float6
         if i not in chosen:
             matrix = numbers(value, f"body '{names[i]}': inertia")
             if matrix.shape not in ((3,), (3, 3)):
-                raise MechanismError(f"body '{names[i]}': inertia is three moments or a 3 x 3 matrix, not {value!r}")
+                raise MechanismError(
+                    f"body '{names[i]}': inertia is three moments or a 3 x 3 matrix, not {value!r}"
+                )
             if not (np.abs(matrix) < HUGE).all():
                 raise MechanismError(f"'{names[i]}': inertia is not finite")
             out[i] = matrix if matrix.ndim == 2 else np.diag(matrix)
     return out
 
 
-def solid_properties(name: str, shapes: tuple[shapes_module.Shape, ...], mass: Any, com: Any, inertia: Any, density: float) -> tuple:
+def solid_properties(
+    name: str, shapes: tuple[shapes_module.Shape, ...], mass: Any, com: Any, inertia: Any, density: float
+) -> tuple:
     """Fill in the mass properties that were not given."""
     solid = [shape for shape in shapes if shape.kind != "plane"]
     if not solid:
@@ -127,7 +144,7 @@ def shape_arrays(shapes: list[tuple[int, shapes_module.Shape]]) -> ShapeTable:
 
 
 def joint_arrays(joints: list[tuple[Any, ...]], poses: NDArray) -> dict[str, Any]:
-    """Joint frames, primitives and springs as arrays. Joint frames are aligned with the world unless `orientation` says."""
+    """Joint frames, primitives and springs as arrays. Joint frames are aligned with the world by default."""
     names = tuple(joint[0] for joint in joints)
     n = len(joints)
     children = np.array([joint[3] for joint in joints], dtype=np.int64)
@@ -190,11 +207,13 @@ def _unit_axes(kind: NDArray, axis: NDArray, owners: list[str]) -> None:
     bad = np.flatnonzero((kind != BALL) & ~(np.abs(length - 1) <= 1e-6))
     if len(bad):
         p = int(bad[0])
-        raise MechanismError(f"joint '{owners[p]}': axis {axis[p].tolist()} has length {length[p]:.6g}; give a unit vector")
+        raise MechanismError(
+            f"joint '{owners[p]}': axis {axis[p].tolist()} has length {length[p]:.6g}; give a unit vector"
+        )
 
 
 def _carry_axes(kind: NDArray, axis: NDArray, anchor: NDArray, q: NDArray) -> None:
-    """Axes were given at the reference pose; express them at zero coordinates, where earlier primitives are not yet moved."""
+    """Express axes given at the reference pose at zero coordinates, where primitives are not yet moved."""
     start = np.concatenate([[0], np.cumsum(NQ[kind])]).astype(int)
     moved = np.eye(4)
     for p in range(len(kind) - 1, -1, -1):
@@ -248,7 +267,9 @@ def _spring_arrays(joints: list[tuple[Any, ...]], kind: NDArray, first: NDArray)
             value = np.broadcast_to(value, (count, 2))
             out["lower"][dofs], out["upper"][dofs] = value[:, 0], value[:, 1]
         if spring.get("reference") is not None:
-            reference[coordinates] = _coordinates(spring["reference"], kind[a:b], f"joint '{name}': reference")
+            reference[coordinates] = _coordinates(
+                spring["reference"], kind[a:b], f"joint '{name}': reference"
+            )
         if spring.get("rest") is not None:
             rests.append((coordinates, slice(a, b), spring["rest"], name))
     rest = reference.copy()
@@ -273,20 +294,26 @@ def _coordinates(value: Any, kind: NDArray, what: str) -> NDArray[np.float64]:
     given = np.atleast_1d(numbers(value, what))
     size = int(NQ[kind].sum())
     if given.shape != (size,):
-        raise MechanismError(f"{what}: {size} numbers expected (a ball takes a quaternion w, x, y, z), got {value!r}")
+        raise MechanismError(
+            f"{what}: {size} numbers expected (a ball takes a quaternion w, x, y, z), got {value!r}"
+        )
     if not (np.abs(given) < HUGE).all():
         raise MechanismError(f"{what} is not finite")
     return given
 
 
-def row_arrays(m: Mechanism, joints: list[tuple[Any, ...]], blocks: list[int], couplings: list, tendons: list) -> dict[str, Any]:
+def row_arrays(
+    m: Mechanism, joints: list[tuple[Any, ...]], blocks: list[int], couplings: list, tendons: list
+) -> dict[str, Any]:
     """Couplings, tendons and full stiffness blocks as sparse rows."""
     position = m.reference[m.dof_coordinate]
     values: list[tuple[list[int], list[float], float]] = []
     for name, coefficients, offset in couplings:
         dofs, c = _terms(m, coefficients, f"coupling '{name}'")
         at_reference = float(np.dot(c, position[dofs]))
-        values.append((dofs, c, at_reference if offset is None else _scalar(offset, f"coupling '{name}': offset")))
+        values.append(
+            (dofs, c, at_reference if offset is None else _scalar(offset, f"coupling '{name}': offset"))
+        )
     springs: list[tuple[str, list[int], list[float], float, float, float]] = []
     for name, coefficients, stiffness, damping, rest in tendons:
         what = f"tendon '{name}'"
@@ -318,7 +345,9 @@ def _terms(m: Mechanism, coefficients: Mapping[str, float], what: str) -> tuple[
     return dofs, values
 
 
-def _block(m: Mechanism, j: int, matrix: Any) -> list[tuple[str, list[int], list[float], float, float, float]]:
+def _block(
+    m: Mechanism, j: int, matrix: Any
+) -> list[tuple[str, list[int], list[float], float, float, float]]:
     """A full stiffness matrix of one joint as springs along its principal directions."""
     name, dofs = m.joint_names[j], m.joint_dofs(j)
     count = dofs.stop - dofs.start
@@ -329,10 +358,19 @@ def _block(m: Mechanism, j: int, matrix: Any) -> list[tuple[str, list[int], list
         raise MechanismError(f"joint '{name}': the stiffness matrix is not symmetric")
     principal, directions = np.linalg.eigh((value + value.T) / 2)
     if principal[0] < -1e-9 * max(principal[-1], 0.0):
-        raise MechanismError(f"joint '{name}': the stiffness matrix has a negative principal stiffness {principal[0]:.3g}")
+        raise MechanismError(
+            f"joint '{name}': the stiffness matrix has a negative principal stiffness {principal[0]:.3g}"
+        )
     rest = np.where(m.dof_kind[dofs] == BALL, 0.0, m.rest[m.dof_coordinate[dofs]])
     return [
-        (f"{name}/stiffness{i}", list(range(dofs.start, dofs.stop)), c.tolist(), float(k), 0.0, float(c @ rest))
+        (
+            f"{name}/stiffness{i}",
+            list(range(dofs.start, dofs.stop)),
+            c.tolist(),
+            float(k),
+            0.0,
+            float(c @ rest),
+        )
         for i, (k, c) in enumerate(zip(principal, directions.T, strict=True))
         if k > 1e-14 * principal[-1]
     ]
@@ -340,5 +378,8 @@ def _block(m: Mechanism, j: int, matrix: Any) -> list[tuple[str, list[int], list
 
 def _pack(rows: list[tuple[list[int], list[float]]]) -> Rows:
     start = np.concatenate([[0], np.cumsum([len(dofs) for dofs, _ in rows])]).astype(np.int64)
-    return Rows(start, np.array([d for dofs, _ in rows for d in dofs], dtype=np.int64),
-                np.array([c for _, cs in rows for c in cs], dtype=np.float64))  # fmt: skip
+    return Rows(
+        start,
+        np.array([d for dofs, _ in rows for d in dofs], dtype=np.int64),
+        np.array([c for _, cs in rows for c in cs], dtype=np.float64),
+    )

@@ -19,7 +19,9 @@ __all__ = ["assemble", "close_loops"]
 _ROUNDS = 100
 
 
-def close_loops(m: Mechanism, q: NDArray[np.float64], held: NDArray[np.bool_] | None = None) -> NDArray[np.float64]:
+def close_loops(
+    m: Mechanism, q: NDArray[np.float64], held: NDArray[np.bool_] | None = None
+) -> NDArray[np.float64]:
     """The nearby q with closed loops: Gauss-Newton with least-norm steps, lengths in units of the radius.
 
     Args:
@@ -43,7 +45,7 @@ def close_loops(m: Mechanism, q: NDArray[np.float64], held: NDArray[np.bool_] | 
         if error < 1e-14 or (error < 1e-12 and error >= 0.5 * previous):
             return q
         rows = row_scale[:, None] * kinematics.constraint_rows(m, poses) * column
-        step = np.linalg.lstsq(rows, -gaps, rcond=1e-9)[0]
+        step = np.asarray(np.linalg.lstsq(rows, -gaps, rcond=1e-9)[0], dtype=np.float64)
         longest = float(np.abs(step).max())
         if longest < 1e-16 and error > 1e-12:
             break
@@ -55,7 +57,9 @@ def close_loops(m: Mechanism, q: NDArray[np.float64], held: NDArray[np.bool_] | 
     )
 
 
-def assemble(mechanism: Mechanism, coordinates: Mapping[str, ArrayLike] | ArrayLike | None = None) -> Mechanism:
+def assemble(
+    mechanism: Mechanism, coordinates: Mapping[str, ArrayLike] | ArrayLike | None = None
+) -> Mechanism:
     """The mechanism at another reference pose, with loops closed and couplings met.
 
     Args:

@@ -36,12 +36,16 @@ _SPRING = frozenset(("stiffness", "damping", "rest", "limits", "armature", "refe
 class Builder:
     """Collects bodies, joints, couplings and tendons; `build()` checks everything and returns a `Mechanism`.
 
-    Positions, orientations, anchors and axes are in world coordinates at the reference pose. Bodies go by name; the
+    Positions, orientations, anchors and axes are in world coordinates at the reference pose. Bodies go by
+    name; the
     fixed frame is "world". Joints may join any two bodies: a second joint to the same child closes a loop.
 
-    Springs: every joint takes `stiffness`, `damping`, `rest`, `limits`, `armature`, `reference`. Each is one value for all its
-    degrees of freedom or one per degree of freedom. `reference` is the coordinate at the reference pose (0 if not
-    given), `rest` where the spring is slack (the reference if not given). A stiffness may be a full symmetric matrix.
+    Springs: every joint takes `stiffness`, `damping`, `rest`, `limits`, `armature`, `reference`. Each is one
+    value for all its
+    degrees of freedom or one per degree of freedom. `reference` is the coordinate at the reference pose (0
+    if not
+    given), `rest` where the spring is slack (the reference if not given). A stiffness may be a full
+    symmetric matrix.
 
         >>> import pliant
         >>> b = pliant.Builder("pendulum")
@@ -67,18 +71,29 @@ class Builder:
         self._tendons: list[tuple[str, Mapping[str, float], float, float, float]] = []
         self._end_effectors: tuple[str, ...] = ()
 
-    # --- bodies ----------------------------------------------------------------------------------------------
+    # --- bodies
+    # ----------------------------------------------------------------------------------------------
 
-    def body(self, name: str, *, mass: float | None = None, com: ArrayLike | None = None, inertia: ArrayLike | None = None,
-             position: ArrayLike = _ZERO, orientation: ArrayLike | None = None, density: float = 1000.0,
-             shapes: Iterable[shapes_module.Shape] = ()) -> None:  # fmt: skip
+    def body(
+        self,
+        name: str,
+        *,
+        mass: float | None = None,
+        com: ArrayLike | None = None,
+        inertia: ArrayLike | None = None,
+        position: ArrayLike = _ZERO,
+        orientation: ArrayLike | None = None,
+        density: float = 1000.0,
+        shapes: Iterable[shapes_module.Shape] = (),
+    ) -> None:
         """Add a rigid body.
 
         Args:
             name: unique name.
             mass: kg; from the shapes and `density` if not given.
             com: centre of mass in the body frame; the shapes' centroid if there are shapes, else the origin.
-            inertia: about the centre of mass, body axes: three moments or a 3 x 3 matrix; from the shapes if not given.
+            inertia: about the centre of mass, body axes: three moments or a 3 x 3 matrix; from the shapes if
+                not given.
             position, orientation: the body frame in the world; quaternion (w, x, y, z) or 3 x 3 matrix.
             density: kg/m^3, used only when `mass` is not given.
             shapes: from `pliant.shapes`, in the body frame.
@@ -86,7 +101,9 @@ class Builder:
         if not isinstance(name, str):
             raise MechanismError(f"a body's name must be a string, not {name!r}")
         if name in self._bodies or name == "world":
-            raise MechanismError(f"body '{name}' is there already" if name != "world" else "a body may not be called 'world'")
+            raise MechanismError(
+                f"body '{name}' is there already" if name != "world" else "a body may not be called 'world'"
+            )
         if not isinstance(shapes, Iterable):
             raise MechanismError(f"body '{name}': shapes is a list of shapes, not {shapes!r}")
         shapes = tuple(shapes)
@@ -113,14 +130,25 @@ class Builder:
             raise MechanismError(f"{shape!r} is not a shape; make one with pliant.shapes")
         self._shapes.append((-1, shape))
 
-    # --- joints ----------------------------------------------------------------------------------------------
+    # --- joints
+    # ----------------------------------------------------------------------------------------------
 
-    def hinge(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axis: ArrayLike, **spring: Any) -> None:
+    def hinge(
+        self, name: str, parent: str, child: str, *, anchor: ArrayLike, axis: ArrayLike, **spring: Any
+    ) -> None:
         """A rotation about an axis through `anchor`."""
         self._add(name, "hinge", parent, child, anchor, ((HINGE, axis, _ZERO),), spring)
 
-    def slide(self, name: str, parent: str, child: str, *, axis: ArrayLike, anchor: ArrayLike | None = None,
-              **spring: Any) -> None:  # fmt: skip
+    def slide(
+        self,
+        name: str,
+        parent: str,
+        child: str,
+        *,
+        axis: ArrayLike,
+        anchor: ArrayLike | None = None,
+        **spring: Any,
+    ) -> None:
         """A translation along an axis."""
         self._add(name, "slide", parent, child, anchor, ((SLIDE, axis, _ZERO),), spring)
 
@@ -128,28 +156,60 @@ class Builder:
         """A ball and socket. Its springs act on the rotation vector from rest, in axes set by `orientation`."""
         self._add(name, "ball", parent, child, anchor, ((BALL, _Z, _ZERO),), spring)
 
-    def universal(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axes: Sequence[ArrayLike],
-                  **spring: Any) -> None:  # fmt: skip
+    def universal(
+        self,
+        name: str,
+        parent: str,
+        child: str,
+        *,
+        anchor: ArrayLike,
+        axes: Sequence[ArrayLike],
+        **spring: Any,
+    ) -> None:
         """Two hinges through one point; the second axis turns with the first, at right angles to it."""
         axes = _several(axes, 2, name)
         directions = numbers(axes, f"joint '{name}': axes")
         if directions.shape == (2, 3) and abs(directions[0] @ directions[1]) > 1e-6:
-            raise MechanismError(f"joint '{name}': the axes of a universal joint must be at right angles; use stack()")
-        self._add(name, "universal", parent, child, anchor, tuple((HINGE, axis, _ZERO) for axis in axes), spring)
+            raise MechanismError(
+                f"joint '{name}': the axes of a universal joint must be at right angles; use stack()"
+            )
+        self._add(
+            name, "universal", parent, child, anchor, tuple((HINGE, axis, _ZERO) for axis in axes), spring
+        )
 
-    def cylindrical(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axis: ArrayLike, **spring: Any) -> None:
+    def cylindrical(
+        self, name: str, parent: str, child: str, *, anchor: ArrayLike, axis: ArrayLike, **spring: Any
+    ) -> None:
         """A slide along an axis and a hinge about it."""
-        self._add(name, "cylindrical", parent, child, anchor, ((SLIDE, axis, _ZERO), (HINGE, axis, _ZERO)), spring)
+        self._add(
+            name, "cylindrical", parent, child, anchor, ((SLIDE, axis, _ZERO), (HINGE, axis, _ZERO)), spring
+        )
 
-    def planar(self, name: str, parent: str, child: str, *, anchor: ArrayLike, axes: Sequence[ArrayLike], **spring: Any) -> None:
+    def planar(
+        self,
+        name: str,
+        parent: str,
+        child: str,
+        *,
+        anchor: ArrayLike,
+        axes: Sequence[ArrayLike],
+        **spring: Any,
+    ) -> None:
         """Two slides along `axes`, at right angles, then a hinge about their normal."""
         axes = _several(axes, 2, name)
         directions = numbers(axes, f"joint '{name}': axes")
         if directions.shape != (2, 3) or abs(directions[0] @ directions[1]) > 1e-6:
             raise MechanismError(f"joint '{name}': a planar joint needs two axes at right angles")
         normal = np.cross(*directions)
-        self._add(name, "planar", parent, child, anchor,
-                  ((SLIDE, axes[0], _ZERO), (SLIDE, axes[1], _ZERO), (HINGE, normal, _ZERO)), spring)  # fmt: skip
+        self._add(
+            name,
+            "planar",
+            parent,
+            child,
+            anchor,
+            ((SLIDE, axes[0], _ZERO), (SLIDE, axes[1], _ZERO), (HINGE, normal, _ZERO)),
+            spring,
+        )
 
     def fixed(self, name: str, parent: str, child: str) -> None:
         """No motion at all."""
@@ -160,34 +220,65 @@ class Builder:
         self._six("free", name, parent, child, None, spring)
 
     def bushing(self, name: str, parent: str, child: str, *, anchor: ArrayLike, **spring: Any) -> None:
-        """A six-dof spring (bushing, cable segment): three slides along the axes of `orientation`, then a ball.
+        """A six-dof spring (bushing, cable segment): three slides along the axes of `orientation`, then a
+        ball.
 
-        Stiffness and damping are per axis (x, y, z, then rotations about them), one for all, or a 6 x 6 matrix.
+        Stiffness and damping are per axis (x, y, z, then rotations about them), one for all, or a 6 x 6
+        matrix.
         """
         self._six("bushing", name, parent, child, anchor, spring)
 
-    def _six(self, kind: str, name: str, parent: str, child: str, anchor: ArrayLike | None, spring: dict[str, Any]) -> None:
+    def _six(
+        self, kind: str, name: str, parent: str, child: str, anchor: ArrayLike | None, spring: dict[str, Any]
+    ) -> None:
         stack = ((SLIDE, _X, _ZERO), (SLIDE, _Y, _ZERO), (SLIDE, _Z, _ZERO), (BALL, _Z, _ZERO))
         self._add(name, kind, parent, child, anchor, stack, spring, local=True)
 
-    def stack(self, name: str, parent: str, child: str, primitives: Iterable[tuple[str, ArrayLike, ArrayLike]],
-              *, dof_names: Sequence[str] | None = None, **spring: Any) -> None:  # fmt: skip
-        """Any ordered stack of primitives `(kind, axis, anchor)`, kind "hinge", "slide" or "ball", root to tip.
+    def stack(
+        self,
+        name: str,
+        parent: str,
+        child: str,
+        primitives: Iterable[tuple[str, ArrayLike, ArrayLike]],
+        *,
+        dof_names: Sequence[str] | None = None,
+        **spring: Any,
+    ) -> None:
+        """Any ordered stack of primitives `(kind, axis, anchor)`, kind "hinge", "slide" or "ball", root to
+        tip.
 
-        Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not used.
+        Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not
+        used.
         """
         members = []
         if not isinstance(primitives, Iterable):
             raise MechanismError(f"joint '{name}': a list of primitives expected, not {primitives!r}")
         for entry in primitives:
-            if not isinstance(entry, Sequence) or len(entry) != 3 or not isinstance(entry[0], str) or entry[0] not in _KIND:
-                raise MechanismError(f"joint '{name}': a primitive is ('hinge' | 'slide' | 'ball', axis, anchor), not {entry!r}")
+            if (
+                not isinstance(entry, Sequence)
+                or len(entry) != 3
+                or not isinstance(entry[0], str)
+                or entry[0] not in _KIND
+            ):
+                raise MechanismError(
+                    f"joint '{name}': a primitive is ('hinge' | 'slide' | 'ball', axis, anchor), not {entry!r}"
+                )
             members.append((_KIND[entry[0]], entry[1], entry[2]))
         self._add(name, "stack", parent, child, _ZERO, tuple(members), spring, dof_names=dof_names)
 
-    def joint(self, name: str, kind: str, parent: str, child: str, primitives: Iterable[tuple[str, ArrayLike, ArrayLike]],
-              *, parent_frame: ArrayLike, child_frame: ArrayLike, dof_names: Sequence[str] | None = None,
-              **spring: Any) -> None:  # fmt: skip
+    def joint(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        primitives: Iterable[tuple[str, ArrayLike, ArrayLike]],
+        *,
+        parent_frame: ArrayLike,
+        child_frame: ArrayLike,
+        dof_names: Sequence[str] | None = None,
+        **spring: Any,
+    ) -> None:
         """A joint by its frames (4 x 4) on either body; axes and anchors of the primitives are in the joint frame."""
         members = tuple((_KIND[k], axis, anchor) for k, axis, anchor in primitives)
         frames = tuple(numbers(f, f"joint '{name}': frame") for f in (parent_frame, child_frame))
@@ -195,17 +286,33 @@ class Builder:
             raise MechanismError(f"joint '{name}': frames are 4 x 4 matrices")
         self._add(name, kind, parent, child, None, members, spring, dof_names=dof_names, frames=frames)
 
-    def _add(self, name: str, kind: str, parent: str, child: str, anchor: Any, members: tuple, spring: dict[str, Any],
-             *, local: bool = False, dof_names: Sequence[str] | None = None, frames: tuple | None = None) -> None:  # fmt: skip
+    def _add(
+        self,
+        name: str,
+        kind: str,
+        parent: str,
+        child: str,
+        anchor: Any,
+        members: tuple,
+        spring: dict[str, Any],
+        *,
+        local: bool = False,
+        dof_names: Sequence[str] | None = None,
+        frames: tuple | None = None,
+    ) -> None:
         if not isinstance(name, str):
             raise MechanismError(f"a joint's name must be a string, not {name!r}")
         if name in self._joint_names:
             raise MechanismError(f"joint '{name}' is there already")
         if not spring.keys() <= _SPRING:
             unknown = min(spring.keys() - _SPRING)
-            raise MechanismError(f"joint '{name}': unknown argument '{unknown}'; joints take {', '.join(sorted(_SPRING))}")
+            raise MechanismError(
+                f"joint '{name}': unknown argument '{unknown}'; joints take {', '.join(sorted(_SPRING))}"
+            )
         if isinstance(child, str) and child == "world":
-            raise MechanismError(f"joint '{name}': the world can only be a joint's parent; swap parent and child")
+            raise MechanismError(
+                f"joint '{name}': the world can only be a joint's parent; swap parent and child"
+            )
         for body in (parent, child):
             if not isinstance(body, str) or (body not in self._bodies and body != "world"):
                 raise UnknownNameError(f"joint '{name}': no body '{body}'; add the body before its joints")
@@ -213,12 +320,27 @@ class Builder:
         if not isinstance(stiffness, float) and shape_of(stiffness)[1:]:
             self._blocks.append(len(self._joints))
         self._joint_names[name] = len(self._joints)
-        self._joints.append((name, kind, self._bodies.get(parent, -1), self._bodies[child], anchor, members, spring, local,
-                             dof_names, frames))  # fmt: skip
+        self._joints.append(
+            (
+                name,
+                kind,
+                self._bodies.get(parent, -1),
+                self._bodies[child],
+                anchor,
+                members,
+                spring,
+                local,
+                dof_names,
+                frames,
+            )
+        )
 
-    # --- couplings, tendons, end effectors -------------------------------------------------------------------
+    # --- couplings, tendons, end effectors
+    # -------------------------------------------------------------------
 
-    def couple(self, coefficients: Mapping[str, float], *, offset: float | None = None, name: str | None = None) -> None:
+    def couple(
+        self, coefficients: Mapping[str, float], *, offset: float | None = None, name: str | None = None
+    ) -> None:
         """Couple hinge and slide coordinates: `sum(coefficient * coordinate) = offset` (gears, mimic joints).
 
         Args:
@@ -229,11 +351,19 @@ class Builder:
         label = f"coupling{len(self._couplings)}" if name is None else name
         self._couplings.append((label, _mapping(coefficients, "couple"), offset))  # type: ignore[arg-type]
 
-    def tendon(self, name: str, coefficients: Mapping[str, float], *, stiffness: float = 0.0, damping: float = 0.0,
-               rest: float | None = None) -> None:  # fmt: skip
+    def tendon(
+        self,
+        name: str,
+        coefficients: Mapping[str, float],
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        rest: float | None = None,
+    ) -> None:
         """A spring on `sum(coefficient * coordinate)`: a servo or elastic tendon that acts on several joints.
 
-        It adds the block `stiffness * c c^T` to the joint-space stiffness. `rest` defaults to the reference pose's value.
+        It adds the block `stiffness * c c^T` to the joint-space stiffness. `rest` defaults to the reference
+        pose's value.
         """
         self._tendons.append((name, _mapping(coefficients, f"tendon '{name}'"), stiffness, damping, rest))  # type: ignore[arg-type]
 
@@ -241,7 +371,8 @@ class Builder:
         """Suggest end effectors; without a suggestion they are the leaves of the spanning tree."""
         self._end_effectors = tuple(bodies)
 
-    # --- build -----------------------------------------------------------------------------------------------
+    # --- build
+    # -----------------------------------------------------------------------------------------------
 
     def build(self) -> Mechanism:
         """Check everything and return the mechanism."""
@@ -271,7 +402,7 @@ class Builder:
 def _several(value: Any, count: int, name: str) -> Sequence[Any]:
     if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or len(value) != count:
         raise MechanismError(f"joint '{name}': {count} axes expected, got {value!r}")
-    return value
+    return tuple(value)
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, float]:

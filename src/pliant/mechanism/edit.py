@@ -17,11 +17,19 @@ from pliant.mechanism.joints import BALL, stack_transform
 if TYPE_CHECKING:
     from pliant.mechanism.model import Mechanism
 
-__all__ = ["coordinates", "matching_dofs", "suggestion", "with_fixed_base", "with_pose", "with_rest", "with_stiffness"]
+__all__ = [
+    "coordinates",
+    "matching_dofs",
+    "suggestion",
+    "with_fixed_base",
+    "with_pose",
+    "with_rest",
+    "with_stiffness",
+]
 
 
 def suggestion(name: Any, known: Iterable[str]) -> str:
-    """"; did you mean ...?", or a few of the names there are."""
+    """ "; did you mean ...?", or a few of the names there are."""
     names = list(known)
     close = difflib.get_close_matches(str(name), names[:5000], n=3)
     if close:
@@ -40,8 +48,10 @@ def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int6
         joints = np.fromiter((fnmatchcase(name, one) for name in m.joint_names), bool, m.joints)
         hits = joints[m.dof_joint] | np.fromiter((fnmatchcase(name, one) for name in m.dof_names), bool, m.nv)
         if not hits.any():
-            raise UnknownNameError(f"no joint of '{m.name}' with a degree of freedom matches '{one}'"
-                                   f"{suggestion(one, m.joint_names)}")  # fmt: skip
+            raise UnknownNameError(
+                f"no joint of '{m.name}' with a degree of freedom matches '{one}'"
+                f"{suggestion(one, m.joint_names)}"
+            )
         chosen |= hits
     return np.flatnonzero(chosen)
 
@@ -52,11 +62,15 @@ def _values(value: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{what}: numbers expected, not {value!r}") from None
     if numbers.shape not in ((), (count,)):
-        raise InputError(f"{what}: one number or {count} (one per matching degree of freedom) expected, got shape {numbers.shape}")
+        raise InputError(
+            f"{what}: one number or {count} (one per matching degree of freedom) expected, got shape {numbers.shape}"
+        )
     return numbers
 
 
-def with_stiffness(m: Mechanism, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None) -> Mechanism:
+def with_stiffness(
+    m: Mechanism, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None
+) -> Mechanism:
     dofs = matching_dofs(m, pattern)
     changes = {"stiffness": m.stiffness.copy()}
     changes["stiffness"][dofs] = _values(stiffness, len(dofs), "stiffness")
@@ -69,7 +83,9 @@ def with_stiffness(m: Mechanism, pattern: str | Iterable[str], stiffness: ArrayL
 def with_rest(m: Mechanism, pattern: str | Iterable[str], rest: ArrayLike) -> Mechanism:
     dofs = matching_dofs(m, pattern)
     if (m.dof_kind[dofs] == BALL).any():
-        raise InputError(f"'{pattern}' matches a ball joint: its rest is a quaternion; set `rest` when building it")
+        raise InputError(
+            f"'{pattern}' matches a ball joint: its rest is a quaternion; set `rest` when building it"
+        )
     value = m.rest.copy()
     value[m.dof_coordinate[dofs]] = _values(rest, len(dofs), "rest")
     return m.replace(rest=value)
@@ -87,7 +103,9 @@ def coordinates(m: Mechanism, given: Any, start: NDArray | None = None) -> NDArr
             else:
                 dof = m.dof_index(name)
                 if m.dof_kind[dof] == BALL:
-                    raise InputError(f"'{name}' is part of a ball joint: give its joint a quaternion (w, x, y, z)")
+                    raise InputError(
+                        f"'{name}' is part of a ball joint: give its joint a quaternion (w, x, y, z)"
+                    )
                 q[m.dof_coordinate[dof]] = _values(value, 1, f"'{name}'")
     else:
         q[:] = _values(getattr(given, "q", given), m.nq, "coordinates")
@@ -112,24 +130,35 @@ def with_fixed_base(m: Mechanism) -> Mechanism:
     if not loose:
         raise MechanismError(f"'{m.name}' has no free joint to the world: its base is fixed already")
     used = np.isin(m.dof_joint, loose)
-    for label, rows, names in (("coupling", m.couplings, m.coupling_names), ("tendon", m.tendons, m.tendon_names)):
+    for label, rows, names in (
+        ("coupling", m.couplings, m.coupling_names),
+        ("tendon", m.tendons, m.tendon_names),
+    ):
         for r in range(len(rows)):
             if used[rows.row(r)[0]].any():
                 raise MechanismError(f"{label} '{names[r]}' uses the free base: remove it first")
     frames = m.parent_frames.copy()
     for j in loose:
         part = m.joint_primitives(j)
-        frames[j] = frames[j] @ stack_transform(m.primitive_kind[part], m.primitive_axis[part], m.primitive_anchor[part],
-                                                m.reference[m.joint_coordinates(j)])  # fmt: skip
+        frames[j] = frames[j] @ stack_transform(
+            m.primitive_kind[part],
+            m.primitive_axis[part],
+            m.primitive_anchor[part],
+            m.reference[m.joint_coordinates(j)],
+        )
     primitives = ~np.isin(m.primitive_joint, loose)
     coordinate = np.ones(m.nq, dtype=bool)
     for j in loose:
         coordinate[m.joint_coordinates(j)] = False
     renumber = np.cumsum(~used) - 1
     types = tuple("fixed" if j in set(loose) else kind for j, kind in enumerate(m.joint_types))
-    changes: dict[str, Any] = {f"primitive_{label}": getattr(m, f"primitive_{label}")[primitives]
-                               for label in ("joint", "kind", "axis", "anchor")}  # fmt: skip
-    changes |= {label: getattr(m, label)[~used] for label in ("stiffness", "damping", "armature", "lower", "upper")}
+    changes: dict[str, Any] = {
+        f"primitive_{label}": getattr(m, f"primitive_{label}")[primitives]
+        for label in ("joint", "kind", "axis", "anchor")
+    }
+    changes |= {
+        label: getattr(m, label)[~used] for label in ("stiffness", "damping", "armature", "lower", "upper")
+    }
     changes |= {label: getattr(m, label)[coordinate] for label in ("rest", "reference")}
     for label in ("couplings", "tendons"):
         rows = getattr(m, label)

@@ -8,10 +8,8 @@ the body-frame angular velocity in tangent vectors, so `nq = nv + number of ball
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 
@@ -26,7 +24,8 @@ TYPES = ("fixed", "hinge", "slide", "ball", "universal", "free", "planar", "cyli
 
 
 def primitive_screws(kind: NDArray, axis: NDArray, anchor: NDArray) -> NDArray[np.float64]:
-    """Motion subspace of each primitive as (n, 3, 6): row d is the unit twist (linear, angular) of its d-th dof.
+    """Motion subspace of each primitive as (n, 3, 6): row d is the unit twist (linear, angular) of its d-th
+    dof.
 
     Hinge and slide use row 0 only. All twists are in the joint frame.
     """
@@ -41,7 +40,9 @@ def primitive_screws(kind: NDArray, axis: NDArray, anchor: NDArray) -> NDArray[n
     return screws
 
 
-def primitive_transforms(kind: NDArray, axis: NDArray, anchor: NDArray, q: NDArray, start: NDArray) -> NDArray:
+def primitive_transforms(
+    kind: NDArray, axis: NDArray, anchor: NDArray, q: NDArray, start: NDArray
+) -> NDArray:
     """E(q) of many primitives at once, (n, 4, 4); `start` is where each one's coordinates begin in q."""
     out = np.broadcast_to(np.eye(4), (len(kind), 4, 4)).copy()
     slide = kind == SLIDE
@@ -54,7 +55,7 @@ def primitive_transforms(kind: NDArray, axis: NDArray, anchor: NDArray, q: NDArr
     return out
 
 
-def stack_transform(kinds: Sequence[int], axis: NDArray, anchor: NDArray, q: NDArray) -> NDArray[np.float64]:
+def stack_transform(kinds: ArrayLike, axis: NDArray, anchor: NDArray, q: NDArray) -> NDArray[np.float64]:
     """E_1(q_1) ... E_n(q_n) of one joint, 4 x 4."""
     kind = np.asarray(kinds, dtype=int)
     start = np.concatenate([[0], np.cumsum(NQ[kind])[:-1]]).astype(int) if len(kind) else np.empty(0, int)

@@ -30,8 +30,18 @@ def link_transforms(m: Mechanism, q: Floats) -> tuple[Floats, Floats]:
     links = m.links
     local, poses = np.zeros((2, len(links), 4, 4))
     local[:, 3, 3] = poses[:, 3, 3] = 1.0
-    _kernels.forward(links.parent, links.kind, links.offset, links.screw, links.anchor, links.dof, links.coordinate,
-                     q, local, poses)  # fmt: skip
+    _kernels.forward(
+        links.parent,
+        links.kind,
+        links.offset,
+        links.screw,
+        links.anchor,
+        links.dof,
+        links.coordinate,
+        q,
+        local,
+        poses,
+    )
     return local, poses
 
 
@@ -71,7 +81,9 @@ def coupling_values(m: Mechanism, q: Floats) -> Floats:
     """`sum(coefficient * q)` of every coupling."""
     if not len(m.couplings):
         return np.zeros(0)
-    return np.add.reduceat(m.couplings.coefficient * q[m.dof_coordinate[m.couplings.dof]], m.couplings.start[:-1])
+    return np.add.reduceat(
+        m.couplings.coefficient * q[m.dof_coordinate[m.couplings.dof]], m.couplings.start[:-1]
+    )
 
 
 def constraint_rows(m: Mechanism, poses: Floats) -> Floats:

@@ -62,8 +62,17 @@ class Links:
         return len(self.parent)
 
 
-def build_links(topology: Topology, parents: NDArray, children: NDArray, parent_frames: NDArray, child_frames: NDArray,
-                primitive_joint: NDArray, kind: NDArray, axis: NDArray, anchor: NDArray) -> Links:  # fmt: skip
+def build_links(
+    topology: Topology,
+    parents: NDArray,
+    children: NDArray,
+    parent_frames: NDArray,
+    child_frames: NDArray,
+    primitive_joint: NDArray,
+    kind: NDArray,
+    axis: NDArray,
+    anchor: NDArray,
+) -> Links:
     """Flatten a validated mechanism into links."""
     joints = np.concatenate([topology.tree, topology.chords])
     count = np.bincount(primitive_joint, minlength=len(parents)) if len(parents) else np.empty(0, int)
@@ -103,14 +112,29 @@ def build_links(topology: Topology, parents: NDArray, children: NDArray, parent_
     if moving.any():
         p = primitive[moving]
         link_kind[moving] = _LINK_KIND[kind[p]]
-        link_anchor[moving] = np.einsum("nij,nj->ni", to_link[moving, :3, :3], anchor[p]) + to_link[moving, :3, 3]
+        link_anchor[moving] = (
+            np.einsum("nij,nj->ni", to_link[moving, :3, :3], anchor[p]) + to_link[moving, :3, 3]
+        )
         dof[moving] = np.concatenate([[0], np.cumsum(NDOF[kind])])[p]
         coordinate[moving] = np.concatenate([[0], np.cumsum(NQ[kind])])[p]
-        twists = np.einsum("nij,ndj->ndi", spatial.adjoint(to_link[moving]), primitive_screws(kind, axis, anchor)[p])
+        twists = np.einsum(
+            "nij,ndj->ndi", spatial.adjoint(to_link[moving]), primitive_screws(kind, axis, anchor)[p]
+        )
         for d in range(3):
             has = NDOF[kind[p]] > d
             screw[dof[moving][has] + d] = twists[has, d]
 
-    return Links(parent=parent, kind=link_kind, offset=offset, screw=screw, anchor=link_anchor, dof=dof,
-                 coordinate=coordinate, joint=joint, body=body, body_link=body_link,
-                 loop_copy=lasts[tree_count:].copy(), loop_body=body_link[children[topology.chords]])  # fmt: skip
+    return Links(
+        parent=parent,
+        kind=link_kind,
+        offset=offset,
+        screw=screw,
+        anchor=link_anchor,
+        dof=dof,
+        coordinate=coordinate,
+        joint=joint,
+        body=body,
+        body_link=body_link,
+        loop_copy=lasts[tree_count:].copy(),
+        loop_body=body_link[children[topology.chords]],
+    )

@@ -80,8 +80,10 @@ class ShapeTable:
 class Mechanism:
     """A compliant articulated mechanism. Make one with `pliant.Builder`, `pliant.load` or `pliant.gallery`.
 
-    Arrays are read-only; `with_...` methods return an edited copy. `q` holds every joint's coordinates in joint
-    order (balls as quaternions w, x, y, z); tangent vectors (velocities, displacements, forces) have `nv` entries.
+    Arrays are read-only; `with_...` methods return an edited copy. `q` holds every joint's coordinates in
+    joint
+    order (balls as quaternions w, x, y, z); tangent vectors (velocities, displacements, forces) have `nv`
+    entries.
 
     Attributes:
         mass, com, inertia: per body; inertia about the centre of mass, in body axes (kg, m, kg m^2).
@@ -89,13 +91,15 @@ class Mechanism:
         joint_types: what each joint is called ("hinge", "bushing", ...).
         joint_parents, joint_children: body indices, -1 the world.
         parent_frames, child_frames: the joint frame on either body, (joints, 4, 4).
-        primitive_joint, primitive_kind, primitive_axis, primitive_anchor: the stack of primitives of every joint.
+        primitive_joint, primitive_kind, primitive_axis, primitive_anchor: the stack of primitives of every
+            joint.
         stiffness, damping, armature, lower, upper: per dof. A ball's limit is its largest rotation angle.
         rest: where springs are slack, in the layout of q.
         reference: q at the reference pose.
         couplings, coupling_offset: rows `sum(coefficient * q) = offset`.
         tendons, tendon_stiffness, tendon_damping, tendon_rest: springs on a sum of coordinates,
-            `force = -stiffness * (sum(coefficient * q) - rest)`; on a ball the coordinate is its rotation from rest.
+            `force = -stiffness * (sum(coefficient * q) - rest)`; on a ball the coordinate is its rotation
+            from rest.
         end_effectors: bodies suggested as end effectors; the leaves of the tree if not said.
     """
 
@@ -145,7 +149,8 @@ class Mechanism:
 
         return Builder(name)
 
-    # --- sizes and names -------------------------------------------------------------------------------------
+    # --- sizes and names
+    # -------------------------------------------------------------------------------------
 
     @property
     def bodies(self) -> int:
@@ -191,7 +196,8 @@ class Mechanism:
         """Index of a degree of freedom; a joint with only one goes by the joint's name too."""
         return _look_up(self._dof_index, name, "degree of freedom", self.name)
 
-    # --- where coordinates lie -------------------------------------------------------------------------------
+    # --- where coordinates lie
+    # -------------------------------------------------------------------------------
 
     @cached_property
     def primitive_dof(self) -> Ints:
@@ -240,7 +246,8 @@ class Mechanism:
         """The primitives that are balls."""
         return np.flatnonzero(self.primitive_kind == BALL)
 
-    # --- derived ---------------------------------------------------------------------------------------------
+    # --- derived
+    # ---------------------------------------------------------------------------------------------
 
     @cached_property
     def topology(self) -> Topology:
@@ -250,18 +257,29 @@ class Mechanism:
     @cached_property
     def links(self) -> Links:
         """The flat arrays kernels walk over."""
-        return build_links(self.topology, self.joint_parents, self.joint_children, self.parent_frames,
-                           self.child_frames, self.primitive_joint, self.primitive_kind, self.primitive_axis,
-                           self.primitive_anchor)  # fmt: skip
+        return build_links(
+            self.topology,
+            self.joint_parents,
+            self.joint_children,
+            self.parent_frames,
+            self.child_frames,
+            self.primitive_joint,
+            self.primitive_kind,
+            self.primitive_axis,
+            self.primitive_anchor,
+        )
 
     @cached_property
     def radius(self) -> float:
-        """Radius of a sphere about the reference pose: centres of mass, frames and joint anchors. The unit of length."""
-        points = np.concatenate([
-            self.reference_poses[:, :3, 3],
-            np.einsum("nij,nj->ni", self.reference_poses[:, :3, :3], self.com) + self.reference_poses[:, :3, 3],
-            self._anchors(),
-        ])  # fmt: skip
+        """Radius of a sphere around frames, centres of mass and anchors at the reference pose: the unit of length."""
+        points = np.concatenate(
+            [
+                self.reference_poses[:, :3, 3],
+                np.einsum("nij,nj->ni", self.reference_poses[:, :3, :3], self.com)
+                + self.reference_poses[:, :3, 3],
+                self._anchors(),
+            ]
+        )
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         radius = float(np.sqrt(((points - centre) ** 2).sum(axis=1).max()))
         return radius if radius > 0 else 1.0
@@ -307,9 +325,12 @@ class Mechanism:
             for s in order[start[index + 1] : start[index + 2]].tolist()
         )
 
-    # --- editing: a new mechanism each time ------------------------------------------------------------------
+    # --- editing: a new mechanism each time
+    # ------------------------------------------------------------------
 
-    def with_stiffness(self, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None = None) -> Mechanism:
+    def with_stiffness(
+        self, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None = None
+    ) -> Mechanism:
         """Set the stiffness, and damping if given, of all joints or dofs whose name matches.
 
         Args:
@@ -349,15 +370,18 @@ class Mechanism:
                 raise InputError(f"a mechanism has no attribute '{key}'")
         return replace(self, **changes)
 
-    # --- talking about it ------------------------------------------------------------------------------------
+    # --- talking about it
+    # ------------------------------------------------------------------------------------
 
     def summary(self) -> str:
         """A readable table of bodies and joints."""
         return summarize(self)
 
     def __repr__(self) -> str:
-        return (f"<Mechanism '{self.name}': {self.bodies} bodies, {self.joints} joints, {self.nv} dofs, "
-                f"{self.topology.loops} loops>")  # fmt: skip
+        return (
+            f"<Mechanism '{self.name}': {self.bodies} bodies, {self.joints} joints, {self.nv} dofs, "
+            f"{self.topology.loops} loops>"
+        )
 
     def save(self, path: str | Path) -> None:
         """Write the mechanism to a JSON file that `pliant.load` reads back without loss."""

@@ -20,7 +20,10 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     numeric = [all(_is_number(row[c]) for row in rows) for c in range(len(header))]
 
     def line(row: list[str]) -> str:
-        cells = (cell.rjust(w) if right else cell.ljust(w) for cell, w, right in zip(row, widths, numeric, strict=True))
+        cells = (
+            cell.rjust(w) if right else cell.ljust(w)
+            for cell, w, right in zip(row, widths, numeric, strict=True)
+        )
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(header), "  ".join("-" * w for w in widths), *(line(row) for row in rows)])
@@ -64,16 +67,18 @@ def summarize(m: Mechanism) -> str:
     for j in range(min(m.joints, _MOST)):
         dofs = m.joint_dofs(j)
         parent, child = m.joint_parents[j], m.joint_children[j]
-        rows.append([
-            m.joint_names[j],
-            m.joint_types[j] + (" (loop)" if j in chords else ""),
-            m.body_names[parent] if parent >= 0 else "world",
-            m.body_names[child],
-            f"{m.mass[child]:.4g}",
-            str(dofs.stop - dofs.start),
-            _per_dof(m.stiffness[dofs]),
-            _per_dof(m.damping[dofs]),
-        ])  # fmt: skip
+        rows.append(
+            [
+                m.joint_names[j],
+                m.joint_types[j] + (" (loop)" if j in chords else ""),
+                m.body_names[parent] if parent >= 0 else "world",
+                m.body_names[child],
+                f"{m.mass[child]:.4g}",
+                str(dofs.stop - dofs.start),
+                _per_dof(m.stiffness[dofs]),
+                _per_dof(m.damping[dofs]),
+            ]
+        )
     lines += ["", table(["joint", "type", "parent", "child", "mass", "dofs", "stiffness", "damping"], rows)]
     if m.joints > _MOST:
         lines.append(f"... and {m.joints - _MOST} more joints")

@@ -49,7 +49,9 @@ class Topology:
         return np.flatnonzero(~has_child)
 
 
-def spanning_tree(parents: NDArray, children: NDArray, body_names: tuple[str, ...], joint_names: tuple[str, ...]) -> Topology:
+def spanning_tree(
+    parents: NDArray, children: NDArray, body_names: tuple[str, ...], joint_names: tuple[str, ...]
+) -> Topology:
     """The first spanning tree in joint order: of the joints that could carry a body, the one listed first does."""
     n = len(body_names)
     outgoing: list[list[int]] = [[] for _ in range(n + 1)]
@@ -88,8 +90,14 @@ def spanning_tree(parents: NDArray, children: NDArray, body_names: tuple[str, ..
     )
 
 
-def _explain(unreached: list[int], parents: NDArray, children: NDArray, tree_joint: list[int],
-             body_names: tuple[str, ...], joint_names: tuple[str, ...]) -> None:  # fmt: skip
+def _explain(
+    unreached: list[int],
+    parents: NDArray,
+    children: NDArray,
+    tree_joint: list[int],
+    body_names: tuple[str, ...],
+    joint_names: tuple[str, ...],
+) -> None:
     """Raise the error that says why some bodies cannot be reached from the world."""
     lost = set(unreached)
     for joint, (parent, child) in enumerate(zip(parents.tolist(), children.tolist(), strict=True)):
@@ -98,7 +106,9 @@ def _explain(unreached: list[int], parents: NDArray, children: NDArray, tree_joi
                 f"body '{body_names[parent]}' is reached only against the direction of joint '{joint_names[joint]}': "
                 f"swap the joint's parent and child"
             )
-    shown = ", ".join(f"'{body_names[body]}'" for body in unreached[:5]) + (", ..." if len(unreached) > 5 else "")
+    shown = ", ".join(f"'{body_names[body]}'" for body in unreached[:5]) + (
+        ", ..." if len(unreached) > 5 else ""
+    )
     raise MechanismError(
         f"{len(unreached)} bodies have no path of joints to the world: {shown}; "
         f"join them to another body, or to 'world' with a fixed or free joint"

@@ -26,8 +26,15 @@ INERTIA_TOLERANCE = 1e-6  # relative slack in the triangle inequality: files rou
 
 def normalize(m: Mechanism) -> None:
     """Give every attribute its type and shape, and make arrays read-only."""
-    for label in ("body_names", "joint_names", "joint_types", "dof_names", "coupling_names", "tendon_names",
-                  "end_effectors"):  # fmt: skip
+    for label in (
+        "body_names",
+        "joint_names",
+        "joint_types",
+        "dof_names",
+        "coupling_names",
+        "tendon_names",
+        "end_effectors",
+    ):
         value = getattr(m, label)
         if not isinstance(value, (tuple, list)) or not all(isinstance(name, str) for name in value):
             raise MechanismError(f"{label}: a tuple of strings expected")
@@ -38,13 +45,30 @@ def normalize(m: Mechanism) -> None:
     np_ = len(m.primitive_joint)
     nc, nt, ns = len(m.coupling_names), len(m.tendon_names), len(m.shape_table.body)
     real: dict[str, tuple[int, ...]] = {
-        "mass": (nb,), "com": (nb, 3), "inertia": (nb, 3, 3), "reference_poses": (nb, 4, 4),
-        "parent_frames": (nj, 4, 4), "child_frames": (nj, 4, 4), "primitive_axis": (np_, 3),
-        "primitive_anchor": (np_, 3), "stiffness": (nd,), "damping": (nd,), "armature": (nd,), "lower": (nd,),
-        "upper": (nd,), "coupling_offset": (nc,), "tendon_stiffness": (nt,), "tendon_damping": (nt,),
+        "mass": (nb,),
+        "com": (nb, 3),
+        "inertia": (nb, 3, 3),
+        "reference_poses": (nb, 4, 4),
+        "parent_frames": (nj, 4, 4),
+        "child_frames": (nj, 4, 4),
+        "primitive_axis": (np_, 3),
+        "primitive_anchor": (np_, 3),
+        "stiffness": (nd,),
+        "damping": (nd,),
+        "armature": (nd,),
+        "lower": (nd,),
+        "upper": (nd,),
+        "coupling_offset": (nc,),
+        "tendon_stiffness": (nt,),
+        "tendon_damping": (nt,),
         "tendon_rest": (nt,),
-    }  # fmt: skip
-    whole = {"joint_parents": (nj,), "joint_children": (nj,), "primitive_joint": (np_,), "primitive_kind": (np_,)}
+    }
+    whole = {
+        "joint_parents": (nj,),
+        "joint_children": (nj,),
+        "primitive_joint": (np_,),
+        "primitive_kind": (np_,),
+    }
     for label, shape in whole.items():
         _settle(m, label, np.int64, shape, label)
     for label, shape in real.items():
@@ -68,15 +92,25 @@ def normalize(m: Mechanism) -> None:
         if entries and (rows.dof.min() < 0 or rows.dof.max() >= nd):
             raise MechanismError(f"{label}: a row refers to a degree of freedom that is not there")
     table = m.shape_table
-    for label, dtype, shape in (("body", np.int64, (ns,)), ("kind", np.int64, (ns,)), ("size", np.float64, (ns, 3)),
-                                ("pose", np.float64, (ns, 4, 4)), ("rgba", np.float64, (ns, 4)),
-                                ("mesh", np.int64, (ns,))):  # fmt: skip
+    for label, dtype, shape in (
+        ("body", np.int64, (ns,)),
+        ("kind", np.int64, (ns,)),
+        ("size", np.float64, (ns, 3)),
+        ("pose", np.float64, (ns, 4, 4)),
+        ("rgba", np.float64, (ns, 4)),
+        ("mesh", np.int64, (ns,)),
+    ):
         _settle(table, label, dtype, shape, f"shapes: {label}")
 
 
 def _settle(owner: Any, label: str, dtype: type, shape: tuple[int, ...], shown: str) -> None:
     value = getattr(owner, label)
-    if not (isinstance(value, np.ndarray) and value.dtype == dtype and not value.flags.writeable and value.flags.c_contiguous):
+    if not (
+        isinstance(value, np.ndarray)
+        and value.dtype == dtype
+        and not value.flags.writeable
+        and value.flags.c_contiguous
+    ):
         try:
             value = np.array(value, dtype=dtype, order="C")
         except (TypeError, ValueError, OverflowError) as error:
@@ -106,15 +140,22 @@ def _names(m: Mechanism) -> None:
         raise MechanismError("the mechanism's name must be a string")
     if not m.body_names:
         raise MechanismError(f"'{m.name}' has no bodies: add at least one")
-    for what, names in (("body", m.body_names), ("joint", m.joint_names), ("degree of freedom", m.dof_names),
-                        ("coupling", m.coupling_names), ("tendon", m.tendon_names)):  # fmt: skip
+    for what, names in (
+        ("body", m.body_names),
+        ("joint", m.joint_names),
+        ("degree of freedom", m.dof_names),
+        ("coupling", m.coupling_names),
+        ("tendon", m.tendon_names),
+    ):
         if len(set(names)) != len(names):
             seen: set[str] = set()
             double = next(n for n in names if n in seen or seen.add(n))
             raise MechanismError(f"two {what} entries are called '{double}': names must be unique")
         for name in names:
             if not name or not name.isprintable():
-                raise MechanismError(f"{what} name {name!r}: a name needs at least one character, all printable")
+                raise MechanismError(
+                    f"{what} name {name!r}: a name needs at least one character, all printable"
+                )
     if "world" in m.body_names:
         raise MechanismError("no body may be called 'world': that name stands for the fixed frame")
     for kind in m.joint_types:
@@ -136,7 +177,9 @@ def _culprit(bad: NDArray, names: tuple[str, ...]) -> str:
 
 
 def _finite(m: Mechanism) -> None:
-    primitive_names = tuple(m.joint_names[j] if 0 <= j < len(m.joint_names) else "?" for j in m.primitive_joint.tolist())
+    primitive_names = tuple(
+        m.joint_names[j] if 0 <= j < len(m.joint_names) else "?" for j in m.primitive_joint.tolist()
+    )
     tables = (
         ("body", m.body_names, ("mass", "com", "inertia", "reference_poses")),
         ("joint", m.joint_names, ("parent_frames", "child_frames")),
@@ -144,12 +187,14 @@ def _finite(m: Mechanism) -> None:
         ("degree of freedom", m.dof_names, ("stiffness", "damping", "armature")),
         ("coupling", m.coupling_names, ("coupling_offset",)),
         ("tendon", m.tendon_names, ("tendon_stiffness", "tendon_damping", "tendon_rest")),
-    )  # fmt: skip
+    )
     for what, names, labels in tables:
         for label in labels:
             absurd = ~(np.abs(getattr(m, label)) < HUGE)
             if absurd.any():
-                raise MechanismError(f"{what} {_culprit(absurd, names)}: {label} is not finite, or absurdly large")
+                raise MechanismError(
+                    f"{what} {_culprit(absurd, names)}: {label} is not finite, or absurdly large"
+                )
     for label in ("rest", "reference"):
         absurd = ~(np.abs(getattr(m, label)) < HUGE)
         if absurd.any():
@@ -157,7 +202,9 @@ def _finite(m: Mechanism) -> None:
             owner = np.repeat(m.primitive_joint, NQ[m.primitive_kind])[index]
             raise MechanismError(f"joint '{m.joint_names[owner]}': {label} is not finite")
     if np.isnan(m.lower).any() or np.isnan(m.upper).any():
-        raise MechanismError(f"joint {_culprit(np.isnan(m.lower) | np.isnan(m.upper), m.dof_names)}: limits are NaN")
+        raise MechanismError(
+            f"joint {_culprit(np.isnan(m.lower) | np.isnan(m.upper), m.dof_names)}: limits are NaN"
+        )
     for label, rows in (("coupling", m.couplings), ("tendon", m.tendons)):
         if not (np.abs(rows.coefficient) < HUGE).all():
             raise MechanismError(f"a {label} has a coefficient that is not finite")
@@ -176,7 +223,9 @@ def _graph(m: Mechanism) -> None:
     if same.any():
         raise MechanismError(f"joint {_culprit(same, m.joint_names)} joins a body to itself")
     if len(m.primitive_joint) and (
-        m.primitive_joint.min() < 0 or m.primitive_joint.max() >= m.joints or (np.diff(m.primitive_joint) < 0).any()
+        m.primitive_joint.min() < 0
+        or m.primitive_joint.max() >= m.joints
+        or (np.diff(m.primitive_joint) < 0).any()
     ):
         raise MechanismError("primitive_joint must list primitives joint by joint, in joint order")
     _ = m.topology  # raises if a body cannot be reached
@@ -186,21 +235,28 @@ def _springs(m: Mechanism) -> None:
     for label in ("stiffness", "damping", "armature"):
         value = getattr(m, label)
         if (value < 0).any():
-            raise MechanismError(f"joint {_culprit(value < 0, m.dof_names)}: {label} is negative; it must be 0 or more")
+            raise MechanismError(
+                f"joint {_culprit(value < 0, m.dof_names)}: {label} is negative; it must be 0 or more"
+            )
     for label in ("tendon_stiffness", "tendon_damping"):
         value = getattr(m, label)
         if (value < 0).any():
             raise MechanismError(f"tendon {_culprit(value < 0, m.tendon_names)}: {label[7:]} is negative")
     crossed = m.lower > m.upper
     if crossed.any():
-        raise MechanismError(f"joint {_culprit(crossed, m.dof_names)}: the lower limit is above the upper one")
+        raise MechanismError(
+            f"joint {_culprit(crossed, m.dof_names)}: the lower limit is above the upper one"
+        )
     turning = m.dof_kind[m.couplings.dof] == BALL
     if turning.any():
         raise MechanismError(
             f"a coupling uses '{m.dof_names[m.couplings.dof[turning][0]]}' of a ball joint; "
             "only hinge and slide coordinates can be coupled"
         )
-    for label, rows, names in (("coupling", m.couplings, m.coupling_names), ("tendon", m.tendons, m.tendon_names)):
+    for label, rows, names in (
+        ("coupling", m.couplings, m.coupling_names),
+        ("tendon", m.tendons, m.tendon_names),
+    ):
         for r in range(len(rows)):
             dofs, coefficients = rows.row(r)
             if len(set(dofs.tolist())) != len(dofs):
@@ -210,7 +266,9 @@ def _springs(m: Mechanism) -> None:
     if len(m.couplings):
         position = m.reference[m.dof_coordinate]
         value = np.add.reduceat(m.couplings.coefficient * position[m.couplings.dof], m.couplings.start[:-1])
-        scale = np.add.reduceat(np.abs(m.couplings.coefficient * position[m.couplings.dof]), m.couplings.start[:-1])
+        scale = np.add.reduceat(
+            np.abs(m.couplings.coefficient * position[m.couplings.dof]), m.couplings.start[:-1]
+        )
         gap = np.abs(value - m.coupling_offset) > MEET_TOLERANCE * (1 + scale)
         if gap.any():
             raise MechanismError(
@@ -229,11 +287,16 @@ def _geometry(m: Mechanism) -> None:
             f"joint '{m.joint_names[m.primitive_joint[p]]}': axis {m.primitive_axis[p].tolist()} has length "
             f"{length[p]:.6g}; give a unit vector"
         )
-    for label, poses, names in (("body", m.reference_poses, m.body_names), ("joint", m.parent_frames, m.joint_names),
-                                ("joint", m.child_frames, m.joint_names)):  # fmt: skip
+    for label, poses, names in (
+        ("body", m.reference_poses, m.body_names),
+        ("joint", m.parent_frames, m.joint_names),
+        ("joint", m.child_frames, m.joint_names),
+    ):
         bad = not_rigid(poses)
         if bad.any():
-            raise MechanismError(f"{label} {_culprit(bad, names)}: the pose is not a rotation and a translation")
+            raise MechanismError(
+                f"{label} {_culprit(bad, names)}: the pose is not a rotation and a translation"
+            )
     balls = np.flatnonzero(m.primitive_kind == BALL)
     start = m.primitive_coordinate[balls]
     for label in ("rest", "reference"):
@@ -245,14 +308,23 @@ def _geometry(m: Mechanism) -> None:
 
 
 def _make_exact(m: Mechanism) -> None:
-    """Axes, quaternions and rotations that passed but are rounded (six digits in a file) become exact to the last bit.
+    """Axes, quaternions and rotations that passed but are rounded (six digits in a file) become exact to the
+    last bit.
 
     What is exact already is left alone, so that saving and loading changes nothing.
     """
-    for owner, label in ((m, "reference_poses"), (m, "parent_frames"), (m, "child_frames"), (m.shape_table, "pose")):
+    for owner, label in (
+        (m, "reference_poses"),
+        (m, "parent_frames"),
+        (m, "child_frames"),
+        (m.shape_table, "pose"),
+    ):
         poses = getattr(owner, label)
         rotation = poses[:, :3, :3]
-        rounded = np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2), initial=0) > 1e-14
+        rounded = (
+            np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2), initial=0)
+            > 1e-14
+        )
         if rounded.any():
             poses = poses.copy()
             u, _, vt = np.linalg.svd(rotation[rounded])
@@ -301,7 +373,9 @@ def _masses(m: Mechanism) -> None:
     skew = np.abs(m.inertia - m.inertia.transpose(0, 2, 1)).max(axis=(1, 2))
     scale = np.abs(m.inertia).max(axis=(1, 2))
     if (skew > INERTIA_TOLERANCE * scale).any():
-        raise MechanismError(f"body {_culprit(skew > INERTIA_TOLERANCE * scale, m.body_names)}: inertia is not symmetric")
+        raise MechanismError(
+            f"body {_culprit(skew > INERTIA_TOLERANCE * scale, m.body_names)}: inertia is not symmetric"
+        )
     moments = np.linalg.eigvalsh((m.inertia + m.inertia.transpose(0, 2, 1)) / 2)
     bad = (moments[:, 0] < 0) | ((moments[:, 0] <= 0) & ~welded)
     if bad.any():
@@ -330,7 +404,9 @@ def _shapes(m: Mechanism) -> None:
         raise MechanismError(f"body {_culprit(table.size < 0, owner)}: a shape has a negative size")
     bad = not_rigid(table.pose)
     if bad.any():
-        raise MechanismError(f"body {_culprit(bad, owner)}: a shape's pose is not a rotation and a translation")
+        raise MechanismError(
+            f"body {_culprit(bad, owner)}: a shape's pose is not a rotation and a translation"
+        )
     meshed = table.kind == shapes_module.KINDS.index("mesh")
     bad = (meshed & ((table.mesh < 0) | (table.mesh >= len(table.meshes)))) | (~meshed & (table.mesh != -1))
     if bad.any():
@@ -360,8 +436,9 @@ def joint_gaps(m: Mechanism) -> NDArray[np.float64]:
     """For every joint, the child's frame seen from where the joint puts it, (joints, 4, 4): identity if they meet."""
     world = np.concatenate([m.reference_poses, np.eye(4)[None]])  # index -1 is the world
     put = world[m.joint_parents] @ m.parent_frames
-    transforms = joints.primitive_transforms(m.primitive_kind, m.primitive_axis, m.primitive_anchor, m.reference,
-                                             m.primitive_coordinate[:-1])  # fmt: skip
+    transforms = joints.primitive_transforms(
+        m.primitive_kind, m.primitive_axis, m.primitive_anchor, m.reference, m.primitive_coordinate[:-1]
+    )
     first = m._joint_primitive
     count = np.diff(first)
     for slot in range(int(count.max(initial=0))):

@@ -1,10 +1,15 @@
 """Static forces and their exact derivative over links, linear in their number.
 
-Everything is in link frames, twists and wrenches linear part first. With `F_k` the sum of the wrenches on the subtree of
-link k, the residual of a dof is `r = spring force - S . F`. Its derivative along tangent vectors, `H`, is solved by
-eliminating dofs from the leaves to the root, as in the articulated-body algorithm, with the 6 x 6 derivative of `F` in place of the
-inertia:  dF_k = P_k x_k + p_k  for the link's twist x_k.  The terms that make it exact are the change of a dead
-load seen from a turning body, and `Z = S x* F`, the change of a child's wrench when its own joint moves it. P is
+Everything is in link frames, twists and wrenches linear part first. With `F_k` the sum of the wrenches on
+the subtree of
+link k, the residual of a dof is `r = spring force - S . F`. Its derivative along tangent vectors, `H`, is
+solved by
+eliminating dofs from the leaves to the root, as in the articulated-body algorithm, with the 6 x 6 derivative
+of `F` in place of the
+inertia:  dF_k = P_k x_k + p_k  for the link's twist x_k.  The terms that make it exact are the change of a
+dead
+load seen from a turning body, and `Z = S x* F`, the change of a child's wrench when its own joint moves it.
+P is
 not symmetric in general (a torque fixed in the world has no potential), so nothing here assumes it.
 """
 
@@ -24,7 +29,9 @@ def point_loads(poses, link, point, force, scale, wrench, tangent):
     for e in range(link.shape[0]):
         k = link[e]
         for i in range(3):
-            f[i] = scale * (poses[k, 0, i] * force[e, 0] + poses[k, 1, i] * force[e, 1] + poses[k, 2, i] * force[e, 2])
+            f[i] = scale * (
+                poses[k, 0, i] * force[e, 0] + poses[k, 1, i] * force[e, 1] + poses[k, 2, i] * force[e, 2]
+            )
         x, y, z = point[e, 0], point[e, 1], point[e, 2]
         wrench[k, 0] += f[0]
         wrench[k, 1] += f[1]
@@ -48,7 +55,9 @@ def torques(poses, link, torque, scale, turn, wrench, tangent):
     for e in range(link.shape[0]):
         k = link[e]
         for i in range(3):
-            t[i] = scale * (poses[k, 0, i] * torque[e, 0] + poses[k, 1, i] * torque[e, 1] + poses[k, 2, i] * torque[e, 2])
+            t[i] = scale * (
+                poses[k, 0, i] * torque[e, 0] + poses[k, 1, i] * torque[e, 1] + poses[k, 2, i] * torque[e, 2]
+            )
             wrench[k, 3 + i] += t[i]
         _add_hat(t, turn, tangent[k], 3, 3)
 
@@ -333,7 +342,8 @@ def _spatial_inertia(m, c, inertia, out):
 def ball_springs(dof, coordinate, stiffness, extra, q, rest, residual, blocks, displacement, jacobian):
     """Springs of balls on the rotation vector s from rest: energy 1/2 s^T K s + extra . s.
 
-    Adds the torque `J^-T (K s + extra)` to the residual and writes its derivative (row by row), s and `J^-1(s)`; J is the right
+    Adds the torque `J^-T (K s + extra)` to the residual and writes its derivative (row by row), s and
+    `J^-1(s)`; J is the right
     Jacobian of SO(3).
     """
     inverse_rest = np.empty(4)

@@ -31,7 +31,8 @@ class Configuration:
         iterations: Newton iterations the equilibrium took.
         loads: the loads it is in equilibrium with, or None.
         multipliers: constraint forces of loops (6 each, world axes) and couplings.
-        joint_forces: (joints, 6), wrench through each joint on its child, child's frame; None if not an equilibrium.
+        joint_forces: (joints, 6), wrench through each joint on its child, child's frame; None if not an
+            equilibrium.
     """
 
     def __init__(self, mechanism: Mechanism, q: Mapping[str, ArrayLike] | ArrayLike | None = None):
@@ -101,7 +102,9 @@ class Configuration:
         m, links = self.mechanism, self.mechanism.links
         local, _ = kinematics.link_transforms(m, self.q)
         out = np.zeros((m.nv, m.nv))
-        _kernels.mass_matrix(links.parent, links.kind, links.screw, links.dof, local, links.body, m.mass, m.com, m.inertia, out)
+        _kernels.mass_matrix(
+            links.parent, links.kind, links.screw, links.dof, local, links.body, m.mass, m.com, m.inertia, out
+        )
         return out + np.diag(m.armature)
 
     @property
@@ -152,8 +155,16 @@ class Configuration:
         for body in m.end_effectors[:20]:
             i = m.body_index(body)
             x, y, z = self.poses[i, :3, 3]
-            rows.append([body, f"{x:.5f}", f"{y:.5f}", f"{z:.5f}", f"{self.displacement[i]:.5f}",
-                         f"{np.degrees(self.rotation[i]):.3f}"])  # fmt: skip
+            rows.append(
+                [
+                    body,
+                    f"{x:.5f}",
+                    f"{y:.5f}",
+                    f"{z:.5f}",
+                    f"{self.displacement[i]:.5f}",
+                    f"{np.degrees(self.rotation[i]):.3f}",
+                ]
+            )
         head = f"{m.name}: " + (
             "configuration"
             if self.residual is None
@@ -161,7 +172,11 @@ class Configuration:
         )
         if m.topology.loops:
             head += f", loops closed to {np.abs(self.loop_residual).max():.1e}"
-        return head + "\n\n" + table(["end effector", "x (m)", "y (m)", "z (m)", "moved (m)", "turned (deg)"], rows)
+        return (
+            head
+            + "\n\n"
+            + table(["end effector", "x (m)", "y (m)", "z (m)", "moved (m)", "turned (deg)"], rows)
+        )
 
     def __repr__(self) -> str:
         state = "" if self.residual is None else f", {self.stability}, residual {self.residual:.1e}"

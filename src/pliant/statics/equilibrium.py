@@ -1,7 +1,9 @@
 """`equilibrium`: the nonlinear static solution, by a globalised Newton method with geometric stiffness.
 
-Equilibria are minima of energy among configurations with closed loops. Each iteration takes a Newton step on the exact
-derivative of forces (`Tangent`), stiffened until every allowed direction has positive stiffness, limited in length,
+Equilibria are minima of energy among configurations with closed loops. Each iteration takes a Newton step on
+the exact
+derivative of forces (`Tangent`), stiffened until every allowed direction has positive stiffness, limited in
+length,
 put back onto closed loops, and shortened until energy falls. Loads are applied in steps, as many as it takes.
 """
 
@@ -64,7 +66,8 @@ class _Solver:
     def minimise(self, state: _State, fraction: float, limit: int, guarded: bool) -> bool:
         """Newton to the equilibrium under a fraction of the load; False if it does not get there.
 
-        A guarded run gives up at once when the first step is so long that a smaller load increment is the better
+        A guarded run gives up at once when the first step is so long that a smaller load increment is the
+        better
         way. `state` moves only on success, or when unguarded.
         """
         m = self.m
@@ -111,8 +114,9 @@ class _Solver:
             shift = max(4 * shift, 1e-3)
         return shift
 
-    def _search(self, t: Tangent, step: Floats, change: Floats, length: float, shift: float
-                ) -> tuple[Floats, Floats, Tangent] | None:  # fmt: skip
+    def _search(
+        self, t: Tangent, step: Floats, change: Floats, length: float, shift: float
+    ) -> tuple[Floats, Floats, Tangent] | None:
         """The longest of a few halved steps that lowers energy, or the residual near the end."""
         m = self.m
         slope = float(t.residual @ step)
@@ -171,14 +175,22 @@ class _Solver:
         self._factor(t, 0.0)
         loose = _lowest(t, self.unit)[1]
         weight = np.abs(loose) / np.abs(loose).max()
-        culprits = [m.dof_names[d] for d in np.argsort(-weight)[:5] if weight[d] > 0.2 and m.stiffness[d] == 0]
+        culprits = [
+            m.dof_names[d] for d in np.argsort(-weight)[:5] if weight[d] > 0.2 and m.stiffness[d] == 0
+        ]
         where = f"the equilibrium of '{m.name}' was not found: the unbalanced force is still {error:.2g} of the load"
         if culprits and float(np.abs(t.residual @ loose)) > 1e-6 * float(np.abs(t.residual) @ np.abs(loose)):
             names = ", ".join(f"'{name}'" for name in culprits)
-            where += f"; the load drives {names}, which no spring holds: give them stiffness with `with_stiffness`"
+            where += (
+                f"; the load drives {names}, which no spring holds: give them stiffness with `with_stiffness`"
+            )
         else:
-            where += "; apply less load, stiffen the joints, or start from a configuration nearer to the answer"
-        raise ConvergenceError(where, residual=error, configuration=_configuration(m, self.loads, state, error))
+            where += (
+                "; apply less load, stiffen the joints, or start from a configuration nearer to the answer"
+            )
+        raise ConvergenceError(
+            where, residual=error, configuration=_configuration(m, self.loads, state, error)
+        )
 
 
 def _work(old: Tangent, new: Tangent) -> float:
@@ -239,17 +251,23 @@ def equilibrium(
     gravity: ArrayLike | None = None,
     start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
 ) -> Configuration:
-    """The static equilibrium of a mechanism under load: springs, gravity, loops and couplings, fully nonlinear.
+    """The static equilibrium of a mechanism under load: springs, gravity, loops and couplings, fully
+    nonlinear.
 
     Args:
         mechanism: the mechanism.
-        wrenches: `{body: wrench}`. A wrench is a force (3 numbers), a force and a torque (6), or a mapping with
+        wrenches: `{body: wrench}`. A wrench is a force (3 numbers), a force and a torque (6), or a mapping
+            with
             `force`, `torque`, `point` (where the force acts, body frame; the body's origin if not given) and
-            `frame`. With frame "world" (default) force and torque keep their world directions as the body moves;
+            `frame`. With frame "world" (default) force and torque keep their world directions as the body
+            moves;
             with "body" they turn with it.
-        gravity: None (default): gravity is compensated and the reference pose is the rest pose. A vector, for instance
-            `(0, 0, -9.81)`: the mechanism sags under its weight, and springs act about their own rest positions.
-        start: where to start from, such as a nearby equilibrium. By default the load is applied gradually from
+        gravity: None (default): gravity is compensated and the reference pose is the rest pose. A vector,
+            for instance
+            `(0, 0, -9.81)`: the mechanism sags under its weight, and springs act about their own rest
+            positions.
+        start: where to start from, such as a nearby equilibrium. By default the load is applied gradually
+            from
             the reference pose. Loops that are open there are closed first.
 
     Returns:
@@ -271,7 +289,8 @@ def equilibrium(
     if isinstance(start, Configuration) and start.multipliers.shape == state.multipliers.shape:
         state.multipliers = start.multipliers.copy()
     if loads.scale == 0.0:
-        # Without any load the reference pose is in balance; springs alone set the scale on the way back to it.
+        # Without any load the reference pose is in balance; springs alone set the scale on the way back to
+        # it.
         loads = Loads(**{**loads.__dict__, "scale": typical_stiffness(m) / m.radius})
     solver = _Solver(m, loads)
     solver.run(state, warm=start is not None)

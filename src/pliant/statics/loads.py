@@ -51,11 +51,22 @@ class Loads:
         for p in m.ball_primitives:
             part = slice(m.primitive_coordinate[p], m.primitive_coordinate[p] + 4)
             turn = spatial.quat_multiply(spatial.quat_conjugate(m.reference[part]), self.rest[part])
-            rest[part] = spatial.quat_multiply(m.reference[part], spatial.quat_exp(fraction * spatial.quat_log(turn)))
+            rest[part] = spatial.quat_multiply(
+                m.reference[part], spatial.quat_exp(fraction * spatial.quat_log(turn))
+            )
         start = tendon_lengths(m, m.reference, rest)
-        return Loads(self.point_link, self.point, fraction * self.force, self.torque_link, fraction * self.torque,
-                     self.follower_link, fraction * self.follower, rest,
-                     start + fraction * (self.tendon_rest - start), self.scale)  # fmt: skip
+        return Loads(
+            self.point_link,
+            self.point,
+            fraction * self.force,
+            self.torque_link,
+            fraction * self.torque,
+            self.follower_link,
+            fraction * self.follower,
+            rest,
+            start + fraction * (self.tendon_rest - start),
+            self.scale,
+        )
 
 
 def tendon_lengths(m: Mechanism, q: Floats, rest: Floats) -> Floats:
@@ -81,12 +92,17 @@ def parse_wrench(value: Any, body: str) -> tuple[Floats, Floats, Floats, str]:
         given = {"force": numbers[:3], "torque": numbers[3:] if len(numbers) == 6 else np.zeros(3)}
     unknown = given.keys() - _WORDS
     if unknown:
-        raise InputError(f"wrench on '{body}': unknown word {min(map(str, unknown))!r}; use force, torque, point, frame")
+        raise InputError(
+            f"wrench on '{body}': unknown word {min(map(str, unknown))!r}; use force, torque, point, frame"
+        )
     frame = given.get("frame", "world")
     if frame not in ("world", "body"):
         raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {frame!r}")
-    parts = (_numbers(given.get(word, np.zeros(3)), (3,), f"{word} on '{body}'") for word in ("force", "torque", "point"))
-    return (*parts, frame)
+    force, torque, point = (
+        _numbers(given.get(word, np.zeros(3)), (3,), f"{word} on '{body}'")
+        for word in ("force", "torque", "point")
+    )
+    return force, torque, point, frame
 
 
 def _numbers(value: Any, shape: tuple[int, ...], what: str) -> Floats:
@@ -135,10 +151,18 @@ def collect_loads(m: Mechanism, wrenches: Mapping[str, Any] | None, gravity: Arr
         force += list(m.mass[heavy, None] * g)
         rest, tendon_rest = m.rest, m.tendon_rest
         scale += m.total_mass * float(np.linalg.norm(g)) + _preload(m)
-    return Loads(np.array(point_link, dtype=np.int64), np.array(point).reshape(-1, 3), np.array(force).reshape(-1, 3),
-                 np.array(torque_link, dtype=np.int64), np.array(torque).reshape(-1, 3),
-                 np.array(follower_link, dtype=np.int64), np.array(follower).reshape(-1, 6), rest, tendon_rest,
-                 float(scale))  # fmt: skip
+    return Loads(
+        np.array(point_link, dtype=np.int64),
+        np.array(point).reshape(-1, 3),
+        np.array(force).reshape(-1, 3),
+        np.array(torque_link, dtype=np.int64),
+        np.array(torque).reshape(-1, 3),
+        np.array(follower_link, dtype=np.int64),
+        np.array(follower).reshape(-1, 6),
+        rest,
+        tendon_rest,
+        float(scale),
+    )
 
 
 def _preload(m: Mechanism) -> float:

@@ -1,13 +1,16 @@
 """`Tangent`: the static forces of a mechanism at one configuration, and their exact derivative, factored.
 
-The derivative is a tree part, eliminated in linear time (`_kernels.factor`), bordered by a few rows: loops and couplings,
-which allow no motion, and tendons, which allow some. Writing A for the rows and c for their compliance (0 for loops and
+The derivative is a tree part, eliminated in linear time (`_kernels.factor`), bordered by a few rows: loops
+and couplings,
+which allow no motion, and tendons, which allow some. Writing A for the rows and c for their compliance (0
+for loops and
 couplings, 1/k for tendons),
 
     [ H   A^T ] [ step       ]   [ force ]
     [ A  -c   ] [ multipliers] = [ gap   ]
 
-is solved by the Schur complement `A H^-1 A^T + c`. Loops are often overconstrained (every planar linkage is), so
+is solved by the Schur complement `A H^-1 A^T + c`. Loops are often overconstrained (every planar linkage
+is), so
 the complement is singular; its null space is left out.
 """
 
@@ -30,7 +33,7 @@ _REFINEMENTS = 30
 
 
 def typical_stiffness(m: Mechanism, fallback: float = 1.0) -> float:
-    """Median joint stiffness, N m/rad, slides converted with the radius as lever; `fallback` if there are no springs."""
+    """Median joint stiffness, N m/rad, slides at the radius as lever; `fallback` if there are no springs."""
     rotational = np.where(m.dof_kind == SLIDE, m.stiffness * m.radius**2, m.stiffness)
     own = rotational[rotational > 0]
     if not len(own) and len(m.tendons):
@@ -47,10 +50,18 @@ class Tangent:
         gaps: how far loops and couplings are from closed.
         rows: derivative of the gaps, (6 loops + couplings, nv).
         wrench: sum of the wrenches on the subtree of every link, in its frame.
-        negative: after `factor`, number of directions of motion (those that rows allow) with negative stiffness.
+        negative: after `factor`, number of directions of motion (those that rows allow) with negative
+            stiffness.
     """
 
-    def __init__(self, m: Mechanism, q: Floats, loads: Loads, multipliers: Floats | None = None, symmetric: bool = False):
+    def __init__(
+        self,
+        m: Mechanism,
+        q: Floats,
+        loads: Loads,
+        multipliers: Floats | None = None,
+        symmetric: bool = False,
+    ):
         """Evaluate forces; `symmetric` drops the part of the derivative of world torques that has no potential."""
         self.m, self.q, self.loads = m, q, loads
         self.local, self.poses = kinematics.link_transforms(m, q)
@@ -72,16 +83,30 @@ class Tangent:
         jacobian = np.zeros((m.nv, 3))
         where = m.primitive_dof[balls], m.primitive_coordinate[balls]
         if len(balls) and len(m.tendons):  # tendons need the rotation vectors before their tension is known
-            _kernels.ball_springs(*where, m.stiffness, np.zeros(m.nv), q, loads.rest, np.zeros(m.nv), self._blocks, stretch, jacobian)
+            _kernels.ball_springs(
+                *where,
+                m.stiffness,
+                np.zeros(m.nv),
+                q,
+                loads.rest,
+                np.zeros(m.nv),
+                self._blocks,
+                stretch,
+                jacobian,
+            )
         coordinate = np.where(straight, q[m.dof_coordinate], stretch)
         self._stretch = self._rows @ coordinate - loads.tendon_rest
         pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
         if len(balls):
-            _kernels.ball_springs(*where, m.stiffness, pull, q, loads.rest, self.residual, self._blocks, stretch, jacobian)
+            _kernels.ball_springs(
+                *where, m.stiffness, pull, q, loads.rest, self.residual, self._blocks, stretch, jacobian
+            )
             for d in m.primitive_dof[balls]:
                 self._rows[:, d : d + 3] = self._rows[:, d : d + 3] @ jacobian[d : d + 3]
         self.residual += np.where(straight, pull, 0.0)
-        self.energy = 0.5 * float(m.stiffness @ stretch**2) + 0.5 * float(m.tendon_stiffness @ self._stretch**2)
+        self.energy = 0.5 * float(m.stiffness @ stretch**2) + 0.5 * float(
+            m.tendon_stiffness @ self._stretch**2
+        )
 
     def _loads(self, symmetric: bool) -> None:
         m, loads, links = self.m, self.loads, self.m.links
@@ -93,14 +118,19 @@ class Tangent:
         np.add.at(self.wrench, loads.follower_link, loads.follower)
         loops = m.topology.loops
         if loops:
-            # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their derivative is
+            # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their
+            # derivative is
             # taken symmetric: the rest of it is a multiple of the rows.
             pairs = np.concatenate([links.loop_copy, links.loop_body])
             given = self.multipliers[: 6 * loops].reshape(-1, 6)
             given = np.concatenate([-given, given])
-            _kernels.point_loads(self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), 1.0, *args)
+            _kernels.point_loads(
+                self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), 1.0, *args
+            )
             _kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 1.0, 0.5, *args)
-        _kernels.accumulate(links.parent, links.kind, links.screw, links.dof, self.local, self.wrench, self.residual)
+        _kernels.accumulate(
+            links.parent, links.kind, links.screw, links.dof, self.local, self.wrench, self.residual
+        )
         self.residual += self.rows[6 * loops :].T @ self.multipliers[6 * loops :]
 
     def factor(self, shift: float = 0.0, passive: float = _PASSIVE, fallback: float = 1.0) -> int:
@@ -123,8 +153,20 @@ class Tangent:
             blocks[turning, (turning - m.primitive_dof[m.ball_primitives].repeat(3))] += added[turning]
         self._left, self._right = np.zeros((2, m.nv, 6))
         self._inverse = np.zeros((m.nv, 3))
-        negative = _kernels.factor(links.parent, links.kind, links.screw, links.dof, self.local, self.wrench, m.stiffness + added,
-                                   blocks, self._load_tangent.copy(), self._left, self._right, self._inverse)  # fmt: skip
+        negative = _kernels.factor(
+            links.parent,
+            links.kind,
+            links.screw,
+            links.dof,
+            self.local,
+            self.wrench,
+            m.stiffness + added,
+            blocks,
+            self._load_tangent.copy(),
+            self._left,
+            self._right,
+            self._inverse,
+        )
         self._border = np.concatenate([self.rows, self._rows[m.tendon_stiffness > 0]])
         self._compliance = np.zeros(len(self._border))
         self._compliance[len(self.rows) :] = 1 / m.tendon_stiffness[m.tendon_stiffness > 0]
@@ -150,8 +192,18 @@ class Tangent:
         """H^-1 applied to the rows of `rhs`."""
         links = self.m.links
         out = np.zeros_like(rhs)
-        _kernels.solve_many(links.parent, links.kind, links.screw, links.dof, self.local, self._left, self._right,
-                            self._inverse, rhs, out)  # fmt: skip
+        _kernels.solve_many(
+            links.parent,
+            links.kind,
+            links.screw,
+            links.dof,
+            self.local,
+            self._left,
+            self._right,
+            self._inverse,
+            rhs,
+            out,
+        )
         return out
 
     def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
