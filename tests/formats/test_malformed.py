@@ -43,7 +43,9 @@ def check_xml(tmp_path, monkeypatch, seeds) -> None:
     monkeypatch.setattr(compiler, "TIME_LIMIT", 20.0)
     monkeypatch.chdir(tmp_path)
     texts = xml_texts()
-    count = outcomes(tmp_path / "model.xml", lambda seed: mutation.damaged_xml(texts[seed % len(texts)], seed), seeds)
+    count = outcomes(
+        tmp_path / "model.xml", lambda seed: mutation.damaged_xml(texts[seed % len(texts)], seed), seeds
+    )
     print(count)
     # Otherwise the damage is too light, or so heavy that nothing is tested but the parser.
     assert 0.05 < count["loaded"] / len(seeds) < 0.6
@@ -88,19 +90,26 @@ def test_damaged_meshes(tmp_path, monkeypatch):
     stl = b"\0" * 80 + struct.pack("<I", len(faces))
     for face in faces:
         stl += struct.pack("<12fH", 0, 0, 0, *(c for i in face for c in corners[i]), 0)
-    obj = "".join(f"v {x} {y} {z}\n" for x, y, z in corners) + "".join(f"f {a + 1} {b + 1} {c + 1}\n" for a, b, c in faces)
+    obj = "".join(f"v {x} {y} {z}\n" for x, y, z in corners) + "".join(
+        f"f {a + 1} {b + 1} {c + 1}\n" for a, b, c in faces
+    )
     msh = struct.pack("<4i", 4, 0, 0, 4) + struct.pack("<12f", *(x for c in corners for x in c))
     msh += struct.pack("<12i", *(i for f in faces for i in f))
-    model = '<mujoco><asset><mesh file="m.{0}"/></asset><worldbody><body><joint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    body = '<worldbody><body><joint/><geom type="mesh" mesh="m"/></body></worldbody>'
+    model = '<mujoco><asset><mesh file="m.{0}"/></asset>' + body + "</mujoco>"
     count: Counter = Counter()
     for suffix, data in (("stl", stl), ("obj", obj.encode()), ("msh", msh)):
         (tmp_path / "model.xml").write_text(model.format(suffix))
         for seed in range(150):
-            (tmp_path / f"m.{suffix}").write_bytes(mutation.damaged_bytes(data, random.Random(seed)) if seed else data)
+            (tmp_path / f"m.{suffix}").write_bytes(
+                mutation.damaged_bytes(data, random.Random(seed)) if seed else data
+            )
             try:
                 load(tmp_path / "model.xml")
                 count[suffix, "loaded"] += 1
             except PliantError as error:
                 assert seed, error
                 count[suffix, "refused"] += 1
-    assert all(count[suffix, outcome] > 5 for suffix in ("stl", "obj", "msh") for outcome in ("loaded", "refused")), count
+    assert all(
+        count[suffix, outcome] > 5 for suffix in ("stl", "obj", "msh") for outcome in ("loaded", "refused")
+    ), count

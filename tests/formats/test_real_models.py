@@ -1,4 +1,4 @@
-"""Every model of three wheels and of ../shared/models: loads and agrees with MuJoCo, or is refused for a known reason."""
+"""Every model of three wheels and ../shared/models loads and agrees with MuJoCo, or is refused for a known reason."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ def check_agreement(m: pliant.Mechanism, model: mujoco.MjModel) -> None:
         mujoco.mju_quat2Mat(axes, model.body_iquat[i + 1])
         axes = axes.reshape(3, 3)
         inertia = axes @ np.diag(model.body_inertia[i + 1]) @ axes.T
-        np.testing.assert_allclose(m.inertia[i], inertia, rtol=0, atol=1e-12 * max(np.abs(inertia).max(), 1e-300))
+        np.testing.assert_allclose(
+            m.inertia[i], inertia, rtol=0, atol=1e-12 * max(np.abs(inertia).max(), 1e-300)
+        )
     np.testing.assert_allclose(m.com, model.body_ipos[1:], rtol=0, atol=1e-12)
     nq, nv = model.nq, model.nv
     if not m.topology.loops and not len(m.couplings):
@@ -117,8 +119,12 @@ def check_agreement(m: pliant.Mechanism, model: mujoco.MjModel) -> None:
         data.qvel[:] = velocity
         mujoco.mj_forward(model, data)
         drag = data.qfrc_passive + data.qfrc_actuator - theirs
-        np.testing.assert_allclose(-m.damping_matrix[:nv, :nv] @ velocity, drag, rtol=0,
-                                   atol=1e-10 * max(1.0, np.abs(drag).max(initial=0)))  # fmt: skip
+        np.testing.assert_allclose(
+            -m.damping_matrix[:nv, :nv] @ velocity,
+            drag,
+            rtol=0,
+            atol=1e-10 * max(1.0, np.abs(drag).max(initial=0)),
+        )
     limited = np.repeat(model.jnt_limited, [{0: 6, 1: 3}.get(int(t), 1) for t in model.jnt_type]).astype(bool)
     assert (np.isfinite(m.upper[:nv]) == limited).all()
 
@@ -147,14 +153,18 @@ def test_models_of(wheel, tmp_path, monkeypatch):
             except PliantError as error:
                 refused[name] = str(error)
                 continue
-        assert all(issubclass(w.category, UnsupportedWarning) for w in caught), [str(w.message) for w in caught]
+        assert all(issubclass(w.category, UnsupportedWarning) for w in caught), [
+            str(w.message) for w in caught
+        ]
         assert len(caught) <= 1
         loaded.append(name)
         try:
             check_agreement(m, mujoco_model(file))
         except Exception as error:  # gather all before failing
             wrong.append(f"{name}: {type(error).__name__}: {' '.join(str(error).split())[:300]}")
-    print(f"\n{wheel}: {len(loaded)} of {len(loaded) + len(refused)} files load and agree with MuJoCo; refused:")
+    print(
+        f"\n{wheel}: {len(loaded)} of {len(loaded) + len(refused)} files load and agree with MuJoCo; refused:"
+    )
     for name, reason in refused.items():
         print(f"  {name}: {re.sub(re.escape(str(root)) + '/?', '', reason)[:160]}")
     assert not wrong, "\n".join(wrong)

@@ -33,7 +33,7 @@ def test_with_stiffness_by_pattern():
     assert m.with_stiffness(["j1", "j4"], [2.0, 3.0]).stiffness.tolist() == [2, 1, 1, 3]
     with pytest.raises(UnknownNameError, match=r"matches 'rh_FF\*'"):
         m.with_stiffness("rh_FF*", 1.0)
-    with pytest.raises(UnknownNameError, match="did you mean 'j1'"):
+    with pytest.raises(UnknownNameError, match=r"did you mean 'j1'"):
         m.with_stiffness("j11", 1.0)
     with pytest.raises(MechanismError, match="'j1'.*negative"):
         m.with_stiffness("j1", -1.0)

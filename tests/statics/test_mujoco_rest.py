@@ -11,14 +11,14 @@ CASES = {
     "y": (lambda: pliant.gallery.y(), (60.0, 80.0, 0), {}),
     "loop": (lambda: pliant.gallery.loop(), (0, 100.0, 0), {}),
     "ladder of cells": (
-        lambda: pliant.gallery.ladder(6),
+        lambda: pliant.gallery.ladder(),
         (80.0, 0, -60.0),
-        {"mass_scale": 0.05, "relaxation": 0.2},
+        {"mass_scale": 0.1, "relaxation": 0.2},
     ),
     "ladder with rails": (
-        lambda: pliant.gallery.ladder(6, form="rails"),
+        lambda: pliant.gallery.ladder(form="rails"),
         (80.0, 0, -60.0),
-        {"mass_scale": 0.05, "relaxation": 0.2},
+        {"mass_scale": 0.1, "relaxation": 0.2},
     ),
 }
 
@@ -36,13 +36,3 @@ def test_equals_mujoco_at_rest(name):
     expected = rest_poses(m, {body: np.array(force)}, **options)
     error = np.linalg.norm(c.poses[:, :3, 3] - expected[:, :3, 3], axis=1).max()
     assert error < 1e-6 * m.radius
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", ["cells", "rails"])
-def test_default_ladders_equal_mujoco_at_rest(form):
-    m = pliant.gallery.ladder(form=form)
-    body = m.end_effectors[0]
-    c = pliant.equilibrium(m, {body: (80.0, 0, -60.0)})
-    expected = rest_poses(m, {body: np.array((80.0, 0, -60.0))}, mass_scale=0.01, relaxation=1.0)
-    assert np.linalg.norm(c.poses[:, :3, 3] - expected[:, :3, 3], axis=1).max() < 1e-6 * m.radius

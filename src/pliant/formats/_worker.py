@@ -14,20 +14,28 @@ from typing import Any, BinaryIO
 MEMORY_LIMIT = 16 << 30  # bytes of address space; far above any real model
 
 # What `mujoco_model` and its neighbours need of an MjModel.
-FIELDS = """
-body_parentid body_pos body_quat body_mass body_ipos body_iquat body_inertia body_jntadr body_jntnum body_mocapid
-body_gravcomp body_plugin jnt_type jnt_qposadr jnt_dofadr jnt_pos jnt_axis jnt_stiffness jnt_stiffnesspoly jnt_limited
-jnt_range jnt_springyield qpos0 qpos_spring dof_damping dof_dampingpoly dof_armature dof_frictionloss
-geom_type geom_bodyid geom_dataid geom_matid geom_size geom_pos geom_quat geom_rgba mat_rgba
-mesh_vertadr mesh_vertnum mesh_faceadr mesh_facenum mesh_vert mesh_face site_bodyid site_pos site_quat
-eq_type eq_obj1id eq_obj2id eq_objtype eq_active0 eq_data
-tendon_adr tendon_num tendon_stiffness tendon_stiffnesspoly tendon_damping tendon_dampingpoly tendon_lengthspring
-tendon_length0 tendon_limited tendon_frictionloss tendon_armature tendon_springyield wrap_type wrap_objid wrap_prm
-actuator_trntype actuator_dyntype actuator_gaintype actuator_biastype actuator_ctrladr actuator_ctrlnum
-actuator_ctrlspec actuator_actadr actuator_trnid actuator_gainprm actuator_biasprm actuator_gear actuator_ctrllimited
-actuator_ctrlrange actuator_actlimited actuator_actrange actuator_damping actuator_dampingpoly actuator_armature
-actuator_group key_qpos key_ctrl key_act key_mpos key_mquat
-""".split()
+_FIELDS = {
+    "body": "parentid pos quat mass ipos iquat inertia jntadr jntnum mocapid gravcomp",
+    "jnt": "type qposadr dofadr pos axis stiffness stiffnesspoly limited range springyield",
+    "": "qpos0 qpos_spring",
+    "dof": "damping dampingpoly armature frictionloss",
+    "geom": "type bodyid dataid matid size pos quat rgba",
+    "mat": "rgba",
+    "mesh": "vertadr vertnum faceadr facenum vert face",
+    "site": "bodyid pos quat",
+    "eq": "type obj1id obj2id objtype active0 data",
+    "tendon": (
+        "adr num stiffness stiffnesspoly damping dampingpoly lengthspring length0 limited "
+        "frictionloss armature springyield"
+    ),
+    "wrap": "type objid prm",
+    "actuator": (
+        "trntype dyntype gaintype biastype ctrladr ctrlnum ctrlspec actadr trnid gainprm biasprm "
+        "gear ctrllimited ctrlrange actlimited actrange damping dampingpoly armature group"
+    ),
+    "key": "qpos ctrl act mpos mquat",
+}
+FIELDS = [f"{kind}_{field}".lstrip("_") for kind, fields in _FIELDS.items() for field in fields.split()]
 NAMED = ("body", "jnt", "eq", "tendon", "actuator", "key")
 
 
@@ -63,10 +71,15 @@ def compile_model(mujoco: Any, text: str, assets: dict[str, bytes]) -> tuple[dic
     names = {}
     for kind in NAMED:
         table = getattr(model, f"name_{kind}adr")
-        names[kind] = [model.names[start : model.names.index(b"\0", start)].decode(errors="replace") for start in table.tolist()]
+        names[kind] = [
+            model.names[start : model.names.index(b"\0", start)].decode(errors="replace")
+            for start in table.tolist()
+        ]
     arrays = [np.ascontiguousarray(getattr(model, field)) for field in FIELDS]
     header = {
-        "arrays": [[field, array.dtype.str, array.shape] for field, array in zip(FIELDS, arrays, strict=True)],
+        "arrays": [
+            [field, array.dtype.str, array.shape] for field, array in zip(FIELDS, arrays, strict=True)
+        ],
         "names": names,
         "model": model.names[: model.names.index(b"\0")].decode(errors="replace"),
         "counts": {count: int(getattr(model, count)) for count in ("nflex", "nskin", "nplugin")},
@@ -89,9 +102,15 @@ def main() -> None:
     else:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    import mujoco
-
-    mujoco.set_mju_user_warning(lambda message: None)  # otherwise warnings go to a file in the working directory
+    try:
+        import mujoco
+    except ImportError as error:
+        read_message(requests)
+        write_message(replies, {"error": f"Error: MuJoCo cannot be imported ({error}); install mujoco-core"}, [])
+        return
+    mujoco.set_mju_user_warning(
+        lambda message: None
+    )  # otherwise warnings go to a file in the working directory
     while True:
         try:
             header, parts = read_message(requests)

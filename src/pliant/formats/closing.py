@@ -60,7 +60,9 @@ def _as_it_is(fields: dict[str, Any]) -> dict[str, Any]:
     out: dict[str, Any] = {"parent_frames": frames}
     rows = fields["couplings"]
     if len(rows):
-        out["coupling_offset"] = np.add.reduceat(rows.coefficient * _positions(fields)[rows.dof], rows.start[:-1])
+        out["coupling_offset"] = np.add.reduceat(
+            rows.coefficient * _positions(fields)[rows.dof], rows.start[:-1]
+        )
     return out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +25,9 @@ __all__ = ["TIME_LIMIT", "CompiledModel", "compile_tree"]
 
 TIME_LIMIT = 120.0  # seconds for one model
 _REMEDIES = {
-    "mass and inertia of moving bodies": "A body that moves needs mass and inertia: give it an <inertial>, or fix its joint",
+    "mass and inertia of moving bodies": (
+        "A body that moves needs mass and inertia: give it an <inertial>, or fix its joint"
+    ),
     "A + B >= C": "Correct the inertia, or let MuJoCo repair it with <compiler balanceinertia=\"true\"/> "
                   "(in URDF: inside a <mujoco> element of <robot>)",
     "positive eigenvalues": "Correct the inertia, or let MuJoCo repair it with <compiler boundinertia=\"1e-9\" "
@@ -60,8 +63,7 @@ class _Helper:
     """One helper process."""
 
     def __init__(self) -> None:
-        self.pid = os.getpid()
-        self.folder = tempfile.TemporaryDirectory(prefix="pliant-", ignore_cleanup_errors=True)
+        self.folder = tempfile.mkdtemp(prefix="pliant-")  # MuJoCo's logs go to the working directory
         # The same modules as here, but never from the working directory, which may be a model's folder.
         path = os.pathsep.join(entry for entry in sys.path if entry)
         self.process = subprocess.Popen(
@@ -69,7 +71,7 @@ class _Helper:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            cwd=self.folder.name,
+            cwd=self.folder,
             env={**os.environ, "PYTHONPATH": path},
         )
 
@@ -81,8 +83,6 @@ class _Helper:
         return _worker.read_message(stdout)  # pyright: ignore
 
     def close(self, *, kill: bool = False) -> None:
-        if self.pid != os.getpid():  # inherited through a fork: it belongs to our parent
-            return
         if kill:
             self.process.kill()
         for stream in (self.process.stdin, self.process.stdout):
@@ -96,11 +96,23 @@ class _Helper:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        self.folder.cleanup()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 _lock = threading.Lock()
 _helper: _Helper | None = None
+_inherited: list[_Helper | None] = []
+
+
+def _forget() -> None:
+    """After a fork: the helper is our parent's, and so is the lock if another thread of it held it."""
+    global _helper, _lock
+    _inherited.append(_helper)
+    _helper, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
 
 
 @atexit.register
@@ -132,18 +144,26 @@ def compile_tree(root: Node, assets: dict[str, bytes], path: Path, *, lines: boo
         assert dtype in _DTYPES, dtype
         arrays[field] = np.frombuffer(part, dtype=dtype).reshape(shape)
     names = {kind: [unescape(name) for name in found] for kind, found in header["names"].items()}
-    return CompiledModel(arrays, names, unescape(header["model"]), header["counts"], header["disableflags"],
-                         header["disableactuator"])  # fmt: skip
+    return CompiledModel(
+        arrays,
+        names,
+        unescape(header["model"]),
+        header["counts"],
+        header["disableflags"],
+        header["disableactuator"],
+    )
 
 
 def _run(text: str, assets: dict[str, bytes], path: Path) -> tuple[dict[str, Any], list[bytes]]:
     global _helper
     with _lock:
-        if _helper is None or _helper.pid != os.getpid() or _helper.process.poll() is not None:
+        if _helper is None or _helper.process.poll() is not None:
             try:
                 _helper = _Helper()
             except OSError as error:
-                raise FormatError(f"'{path}': the process for MuJoCo's compiler cannot be started ({error})") from None
+                raise FormatError(
+                    f"'{path}': the process for MuJoCo's compiler cannot be started ({error})"
+                ) from None
         helper, expired = _helper, threading.Event()
 
         def stop() -> None:
@@ -155,7 +175,9 @@ def _run(text: str, assets: dict[str, bytes], path: Path) -> tuple[dict[str, Any
         timer.start()
         try:
             header, parts = helper.request(text, assets)
-            if "error" in header and not header["error"].lstrip().startswith(("Error", "XML Error", "XML parse error")):
+            if "error" in header and not header["error"].lstrip().startswith(
+                ("Error", "XML Error", "XML parse error")
+            ):
                 # Not one of the compiler's own messages: it was torn out of its work, and may loop on the next model.
                 _helper = None
                 helper.close(kill=True)
@@ -164,10 +186,14 @@ def _run(text: str, assets: dict[str, bytes], path: Path) -> tuple[dict[str, Any
             _helper = None
             helper.close(kill=True)
             if expired.is_set():
-                raise FormatError(f"'{path}': MuJoCo's compiler did not finish within {TIME_LIMIT:g} s") from None
+                raise FormatError(
+                    f"'{path}': MuJoCo's compiler did not finish within {TIME_LIMIT:g} s"
+                ) from None
             code = helper.process.returncode
-            raise FormatError(f"'{path}': MuJoCo's compiler crashed on this file (exit status {code}); "
-                              "look for numbers that are absurd or not finite") from None  # fmt: skip
+            raise FormatError(
+                f"'{path}': MuJoCo's compiler crashed on this file (exit status {code}); "
+                "look for numbers that are absurd or not finite"
+            ) from None
         except BaseException:  # interrupted: the reply still in the pipe would answer the next request
             _helper = None
             helper.close(kill=True)

@@ -50,7 +50,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 _MESH = {"vertices": "f3", "faces": "i3"}
 
 
-# --- writing -----------------------------------------------------------------------------------------------------
+# --- writing ------------------------------------------------------------------------------------------------
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
@@ -113,7 +113,7 @@ def _column(value: Any, kind: str) -> str:
     return json.dumps(value.tolist(), separators=(",", ":") if len(kind) > 1 else None, allow_nan=False)
 
 
-# --- reading -----------------------------------------------------------------------------------------------------
+# --- reading ------------------------------------------------------------------------------------------------
 
 
 def read(data: bytes, path: Path) -> Mechanism:
@@ -125,13 +125,15 @@ def read(data: bytes, path: Path) -> Mechanism:
     """
     document = _parse(data, path)
     if document.get("format") != FORMAT:
-        raise FormatError(f"'{path}' is JSON but no pliant mechanism: \"format\" is not \"{FORMAT}\"")
+        raise FormatError(f'\'{path}\' is JSON but no pliant mechanism: "format" is not "{FORMAT}"')
     version = document.get("version")
     if type(version) is not int or version < 1:
         raise FormatError(f"'{path}': version: a whole number from 1 expected, not {version!r:.100}")
     if version > VERSION:
-        raise FormatError(f"'{path}' was written by a newer pliant (file version {version}, this one reads up to {VERSION}): "
-                          "update pliant")  # fmt: skip
+        raise FormatError(
+            f"'{path}' was written by a newer pliant (file version {version}, this one reads up to {VERSION}): "
+            "update pliant"
+        )
     _keys(document, {"format", "version", "name", "meshes", "end_effectors", *_SECTIONS}, "", path)
     if not isinstance(document["name"], str):
         raise FormatError(f"'{path}': name: a string expected")
@@ -148,8 +150,12 @@ def read(data: bytes, path: Path) -> Mechanism:
         parts[owner][name] = fields.pop(attribute)
     parts["shape_table"]["meshes"] = _meshes(document["meshes"], path)
     try:
-        return Mechanism(**fields, couplings=Rows(**parts["couplings"]), tendons=Rows(**parts["tendons"]),
-                         shape_table=ShapeTable(**parts["shape_table"]))  # fmt: skip
+        return Mechanism(
+            **fields,
+            couplings=Rows(**parts["couplings"]),
+            tendons=Rows(**parts["tendons"]),
+            shape_table=ShapeTable(**parts["shape_table"]),
+        )
     except MechanismError as error:
         raise type(error)(f"'{path}': {error}") from None
 
@@ -169,7 +175,9 @@ def _parse(data: bytes, path: Path) -> dict[str, Any]:
     try:
         document = json.loads(data.decode("utf-8-sig"), parse_constant=constant, object_pairs_hook=pairs)
     except json.JSONDecodeError as error:
-        raise FormatError(f"'{path}', line {error.lineno}: not JSON ({error.msg}); the file may be cut short") from None
+        raise FormatError(
+            f"'{path}', line {error.lineno}: not JSON ({error.msg}); the file may be cut short"
+        ) from None
     except UnicodeDecodeError:
         raise FormatError(f"'{path}' is not UTF-8 text") from None
     except RecursionError:
@@ -234,7 +242,9 @@ def _meshes(given: Any, path: Path) -> tuple[shapes_module.Mesh, ...]:
     meshes = []
     for i, mesh in enumerate(given):
         _keys(mesh, set(_MESH), f"meshes[{i}]", path)
-        columns: dict[str, NDArray[Any]] = {key: _values(mesh[key], kind, f"{where}[{i}].{key}", "") for key, kind in _MESH.items()}
+        columns: dict[str, NDArray[Any]] = {
+            key: _values(mesh[key], kind, f"{where}[{i}].{key}", "") for key, kind in _MESH.items()
+        }
         vertices, faces = columns["vertices"], columns["faces"]
         if not np.isfinite(vertices).all():
             raise FormatError(f"{where}[{i}].vertices: only finite numbers expected")

@@ -22,8 +22,12 @@ __all__ = ["load"]
 MAX_JSON_BYTES = 4_000_000_000
 
 
-def load(path: str | os.PathLike[str], *, keyframe: str | int | None = None,
-         allow: Iterable[str | os.PathLike[str]] = ()) -> Mechanism:  # fmt: skip
+def load(
+    path: str | os.PathLike[str],
+    *,
+    keyframe: str | int | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+) -> Mechanism:
     """Load a mechanism from MJCF, URDF or pliant's own JSON; the content decides, not the file's name.
 
     MJCF and URDF go through MuJoCo's compiler. Position servos become stiffness and damping around their set
@@ -62,7 +66,9 @@ def load(path: str | os.PathLike[str], *, keyframe: str | int | None = None,
     elif root.tag == "mujocoinclude":
         raise FormatError(f"'{path}' is a fragment for other MJCF files to include, not a model of its own")
     else:
-        raise FormatError(f"'{path}' is neither MJCF (<mujoco>) nor URDF (<robot>): its root element is <{root.tag}>")
+        raise FormatError(
+            f"'{path}' is neither MJCF (<mujoco>) nor URDF (<robot>): its root element is <{root.tag}>"
+        )
     return _compiled(path, source, keyframe)
 
 
@@ -76,7 +82,9 @@ def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Me
             break
         except FormatError as error:
             # A link of a URDF has its mass apart from its looks: a mesh MuJoCo cannot read is no reason to refuse it.
-            asset = next((name for name in source.files if re.search(rf"\b{Path(name).stem}\b", str(error))), None)
+            asset = next(
+                (name for name in source.files if re.search(rf"\b{Path(name).stem}\b", str(error))), None
+            )
             if source.root.tag == "robot" and asset is not None and urdf.drop_mesh(source, asset):
                 continue
             message = str(error)
@@ -84,7 +92,9 @@ def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Me
                 message = message.replace(name, str(file))
             raise FormatError(message) from None
     if len(model["body_mass"]) < 2:
-        raise FormatError(f"'{path}' describes no body that could move: it may be a fragment for other files to include")
+        raise FormatError(
+            f"'{path}' describes no body that could move: it may be a fragment for other files to include"
+        )
     report = Counter(source.dropped)
     try:
         mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
@@ -92,5 +102,9 @@ def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Me
         raise type(error)(f"'{path}': {error}") from None
     left_out = [f"{count} x {what}" for what, count in sorted(report.items()) if count]
     if left_out:
-        warnings.warn(f"'{path}': left out what pliant cannot represent: {'; '.join(left_out)}", UnsupportedWarning, stacklevel=3)
+        warnings.warn(
+            f"'{path}': left out what pliant cannot represent: {'; '.join(left_out)}",
+            UnsupportedWarning,
+            stacklevel=3,
+        )
     return mechanism

@@ -40,7 +40,9 @@ class Coupling:
     offset: float
 
 
-def equalities(model: CompiledModel, poses: NDArray[np.float64], report: Counter[str]) -> tuple[list[Loop], list[Coupling]]:
+def equalities(
+    model: CompiledModel, poses: NDArray[np.float64], report: Counter[str]
+) -> tuple[list[Loop], list[Coupling]]:
     """Loops and couplings of a model; `poses` are its bodies at the reference, the world first."""
     found: list[Loop] = []
     couplings: list[Coupling] = []

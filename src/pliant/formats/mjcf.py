@@ -104,7 +104,9 @@ def _include(node: Node, root: Node, base: Path, source: Source, seen: set[Path]
             if depth >= _MAX_NESTED:
                 raise FormatError(f"{shown}: includes are nested more than {_MAX_NESTED} deep")
             seen.add(file)
-            content = xml_tree.parse(read_bytes(file, xml_tree.MAX_BYTES, f"{shown}: '{child.get('file')}'"), file)
+            content = xml_tree.parse(
+                read_bytes(file, xml_tree.MAX_BYTES, f"{shown}: '{child.get('file')}'"), file
+            )
             _include(content, root, base, source, seen, depth + 1)
             inlined.extend(content.children)
         parent.children = inlined
@@ -118,9 +120,8 @@ def _leave_out(root: Node, dropped: Counter[str]) -> None:
         elif section.tag == "asset":
             dropped["skin"] += len(section.find("skin"))
     root.children = [section for section in root.children if section.tag not in _UNUSED | {"deformable"}]
-    plugged = {node.get("name") for section in root.find("asset") for node in section.find("mesh") if node.find("plugin")}
-    plugged |= {PurePosixPath(node.get("file")).stem for section in root.find("asset") for node in section.find("mesh")
-                if node.find("plugin") and not node.get("name")}  # fmt: skip
+    meshes = [mesh for section in root.find("asset") for mesh in section.find("mesh") if mesh.find("plugin")]
+    plugged = {mesh.get("name") or PurePosixPath(mesh.get("file")).stem for mesh in meshes}
     lost_control = lost_position = False
     for node in root.iter():
         node.attrib.pop("texture", None)
@@ -134,9 +135,7 @@ def _leave_out(root: Node, dropped: Counter[str]) -> None:
             elif child.tag == "plugin":
                 dropped["plugin"] += 1
                 lost_control |= node.tag == "actuator"
-            elif child.tag in ("mesh", "geom") and child.find("plugin"):
-                dropped["plugin"] += 1
-            elif child.tag == "geom" and child.get("mesh") in plugged and child.get("mesh"):
+            elif _plugged(child, plugged):
                 dropped["plugin"] += 1
             else:
                 kept.append(child)
@@ -151,6 +150,12 @@ def _leave_out(root: Node, dropped: Counter[str]) -> None:
                 key.attrib.pop("act", None)
         if lost_position:
             section.children = []
+
+
+def _plugged(node: Node, meshes: set[str]) -> bool:
+    """Whether a mesh is made by a plugin, or a geom needs one or such a mesh."""
+    made = node.tag in ("mesh", "geom") and bool(node.find("plugin"))
+    return made or (node.tag == "geom" and "mesh" in node.attrib and node.get("mesh") in meshes)
 
 
 def _asset_folder(root: Node, base: Path) -> tuple[Path, bool]:
@@ -168,7 +173,9 @@ def _asset_folder(root: Node, base: Path) -> tuple[Path, bool]:
 def _mesh(mesh: Node, base: Path, strip: bool, source: Source) -> None:
     for word in mesh.get("params").split():
         if abs(_number(word)) > MAX_MESH_PARAMETER:
-            raise FormatError(f"{mesh.where()}: <mesh>: a parameter of a built-in mesh may be at most {MAX_MESH_PARAMETER}")
+            raise FormatError(
+                f"{mesh.where()}: <mesh>: a parameter of a built-in mesh may be at most {MAX_MESH_PARAMETER}"
+            )
     if "file" not in mesh.attrib:
         return
     file = PurePosixPath(mesh.get("file").replace("\\", "/"))
@@ -211,7 +218,9 @@ def _refuse_references(root: Node) -> None:
         for key in node.attrib:
             known = key == "file" and node.tag in ("mesh", "model")
             if not known and (key.startswith("file") or key in _FOLDERS[:3]):
-                raise FormatError(f"{node.where()}: <{node.tag}> has an attribute '{key}' that does not belong there")
+                raise FormatError(
+                    f"{node.where()}: <{node.tag}> has an attribute '{key}' that does not belong there"
+                )
 
 
 def _bound_expansion(root: Node, sizes: dict[str, int], path: Path) -> None:
@@ -224,7 +233,9 @@ def _bound_expansion(root: Node, sizes: dict[str, int], path: Path) -> None:
             copies *= max(_number(node.get("count")), 1.0)
         total += copies * (sizes.get(node.get("model"), own) if node.tag == "attach" else 1)
         if total > max(MAX_EXPANDED, own):
-            raise FormatError(f"'{path}' would expand to more than {MAX_EXPANDED} elements; reduce the count of <replicate>")
+            raise FormatError(
+                f"'{path}' would expand to more than {MAX_EXPANDED} elements; reduce the count of <replicate>"
+            )
         stack.extend((child, copies) for child in node.children)
 
 

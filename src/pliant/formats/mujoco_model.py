@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant import shapes as shapes_module
 from pliant import spatial
 from pliant.errors import InputError
 from pliant.formats.closing import closed
 from pliant.formats.compiler import CompiledModel
+from pliant.formats.geoms import shape_table
 from pliant.formats.loops import Coupling, Loop, equalities
 from pliant.formats.servos import BALL, FREE, HINGE, SLIDE, Springs, TendonSpring, springs
-from pliant.mechanism import Mechanism, Rows, ShapeTable
+from pliant.mechanism import Mechanism, Rows
 from pliant.mechanism import joints as primitives
 from pliant.mechanism.joints import stack_transform
 
@@ -27,15 +27,17 @@ __all__ = ["convert"]
 
 _KIND = {HINGE: primitives.HINGE, SLIDE: primitives.SLIDE, BALL: primitives.BALL}
 _TYPE = {HINGE: "hinge", SLIDE: "slide", BALL: "ball", FREE: "free"}
-_GEOM = {0: "plane", 2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box", 7: "mesh"}
-_HEIGHT_FIELD, _MESH = 1, 7
-_DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)  # then a material's colour counts
 NO_LIMIT = 1 << 3
 Floats = NDArray[np.float64]
 
 
-def convert(model: CompiledModel, name: str, keyframe: str | int | None, joint_names: dict[str, str],
-            report: Counter[str]) -> Mechanism:  # fmt: skip
+def convert(
+    model: CompiledModel,
+    name: str,
+    keyframe: str | int | None,
+    joint_names: dict[str, str],
+    report: Counter[str],
+) -> Mechanism:
     """The mechanism of a compiled model.
 
     Args:
@@ -63,7 +65,7 @@ def convert(model: CompiledModel, name: str, keyframe: str | int | None, joint_n
         "com": model["body_ipos"][1:],
         "inertia": _inertia(model),
         "reference_poses": poses[1:],
-        "shape_table": _shapes(model, report),
+        "shape_table": shape_table(model, report),
         **_joint_fields(model, joints, loops, names),
         **_spring_fields(model, spring, loops, q),
         **_coupling_fields(couplings, names),
@@ -72,7 +74,7 @@ def convert(model: CompiledModel, name: str, keyframe: str | int | None, joint_n
     return closed(fields, rests_at_reference=_unsprung(model, spring, loops))
 
 
-# --- names -------------------------------------------------------------------------------------------------------
+# --- names --------------------------------------------------------------------------------------------------
 
 
 class _Names:
@@ -108,7 +110,7 @@ def _free_name(wish: str, taken: set[str]) -> str:
     return name
 
 
-# --- the reference pose --------------------------------------------------------------------------------------------
+# --- the reference pose -------------------------------------------------------------------------------------
 
 
 def _keyframe(model: CompiledModel, keyframe: str | int | None) -> int | None:
@@ -143,14 +145,21 @@ def _poses(model: CompiledModel, joints: list[_TreeJoint], q: Floats) -> Floats:
     return poses
 
 
-# --- joints --------------------------------------------------------------------------------------------------------
+# --- joints -------------------------------------------------------------------------------------------------
 
 
 class _TreeJoint:
-    """All joints of one MuJoCo body: a frame on the parent and a stack of primitives; the child's frame is the body's."""
+    """All joints of one MuJoCo body: a frame on the parent and a stack of primitives that ends in the body's frame."""
 
     def __init__(self, kind: str, frame: Floats, kinds: list[int], axes: Floats, anchors: Floats, start: int):
-        self.kind, self.frame, self.kinds, self.axes, self.anchors, self.start = kind, frame, kinds, axes, anchors, start
+        self.kind, self.frame, self.kinds, self.axes, self.anchors, self.start = (
+            kind,
+            frame,
+            kinds,
+            axes,
+            anchors,
+            start,
+        )
         self.nq = int(primitives.NQ[kinds].sum()) if kinds else 0
 
 
@@ -158,7 +167,9 @@ def _tree_joint(model: CompiledModel, body: int, key: int | None) -> _TreeJoint:
     frame = spatial.pose(model["body_pos"][body], model["body_quat"][body])
     mocap = int(model["body_mocapid"][body])
     if mocap >= 0 and key is not None:
-        frame = spatial.pose(model["key_mpos"][key].reshape(-1, 3)[mocap], model["key_mquat"][key].reshape(-1, 4)[mocap])
+        frame = spatial.pose(
+            model["key_mpos"][key].reshape(-1, 3)[mocap], model["key_mquat"][key].reshape(-1, 4)[mocap]
+        )
     first, count = int(model["body_jntadr"][body]), int(model["body_jntnum"][body])
     if count == 0:
         return _TreeJoint("fixed", frame, [], np.empty((0, 3)), np.empty((0, 3)), 0)
@@ -167,7 +178,9 @@ def _tree_joint(model: CompiledModel, body: int, key: int | None) -> _TreeJoint:
     if types == [FREE]:
         # Its coordinates are the pose itself: three slides along the parent's axes, then a ball at the body's origin.
         kinds = [primitives.SLIDE] * 3 + [primitives.BALL]
-        return _TreeJoint("free", np.eye(4), kinds, np.vstack([np.eye(3), [0, 0, 1]]), np.zeros((4, 3)), start)
+        return _TreeJoint(
+            "free", np.eye(4), kinds, np.vstack([np.eye(3), [0, 0, 1]]), np.zeros((4, 3)), start
+        )
     axes = np.array(model["jnt_axis"][first : first + count], dtype=np.float64)
     anchors = np.array(model["jnt_pos"][first : first + count], dtype=np.float64)
     kinds = [_KIND[t] for t in types]
@@ -182,12 +195,16 @@ def _tree_joint(model: CompiledModel, body: int, key: int | None) -> _TreeJoint:
         if types[i] != BALL:
             offset = np.array([-float(model["qpos0"][model["jnt_qposadr"][first + i]])])
             if offset[0]:
-                own = stack_transform([kinds[i]], model["jnt_axis"][first + i, None], model["jnt_pos"][first + i, None], offset)
+                own = stack_transform(
+                    [kinds[i]], model["jnt_axis"][first + i, None], model["jnt_pos"][first + i, None], offset
+                )
                 after = own @ after
     return _TreeJoint(_TYPE[types[0]] if count == 1 else "stack", frame @ after, kinds, axes, anchors, start)
 
 
-def _joint_fields(model: CompiledModel, joints: list[_TreeJoint], loops: list[Loop], names: _Names) -> dict[str, Any]:
+def _joint_fields(
+    model: CompiledModel, joints: list[_TreeJoint], loops: list[Loop], names: _Names
+) -> dict[str, Any]:
     parents = [int(p) - 1 for p in model["body_parentid"][1:]]
     dof_names: list[str] = []
     for kind, name in zip(model["jnt_type"].tolist(), names.dofs, strict=True):
@@ -205,12 +222,20 @@ def _joint_fields(model: CompiledModel, joints: list[_TreeJoint], loops: list[Lo
         "joint_names": (*names.joints, *loop_names),
         "joint_types": (*(joint.kind for joint in joints), *(loop.kind for loop in loops)),
         "joint_parents": np.array([*parents, *(loop.parent - 1 for loop in loops)], dtype=np.int64),
-        "joint_children": np.array([*range(len(joints)), *(loop.child - 1 for loop in loops)], dtype=np.int64),
-        "parent_frames": np.array([*(joint.frame for joint in joints), *(loop.parent_frame for loop in loops)]).reshape(n, 4, 4),
+        "joint_children": np.array(
+            [*range(len(joints)), *(loop.child - 1 for loop in loops)], dtype=np.int64
+        ),
+        "parent_frames": np.array(
+            [*(joint.frame for joint in joints), *(loop.parent_frame for loop in loops)]
+        ).reshape(n, 4, 4),
         "child_frames": np.array([*identity, *(loop.child_frame for loop in loops)]).reshape(n, 4, 4),
-        "primitive_joint": np.array([j for j, joint in enumerate(joints) for _ in joint.kinds] + balls, dtype=np.int64),
+        "primitive_joint": np.array(
+            [j for j, joint in enumerate(joints) for _ in joint.kinds] + balls, dtype=np.int64
+        ),
         "primitive_kind": np.array(kinds, dtype=np.int64),
-        "primitive_axis": np.concatenate([*(joint.axes for joint in joints), np.tile([0.0, 0, 1], (len(balls), 1))]),
+        "primitive_axis": np.concatenate(
+            [*(joint.axes for joint in joints), np.tile([0.0, 0, 1], (len(balls), 1))]
+        ),
         "primitive_anchor": np.concatenate([*(joint.anchors for joint in joints), np.zeros((len(balls), 3))]),
         "dof_names": tuple(dof_names),
     }
@@ -236,7 +261,7 @@ def _spring_fields(model: CompiledModel, spring: Springs, loops: list[Loop], q: 
         dof, start = int(model["jnt_dofadr"][j]), int(model["jnt_qposadr"][j])
         if kind in (HINGE, SLIDE):
             if spring.stiffness[dof] > 0:
-                rest[start] = spring.pull[dof] / spring.stiffness[dof]
+                rest[start] = spring.rest[dof]
         elif spring.stiffness[dof] > 0 or j in spring.slack_balls:
             size = 7 if kind == FREE else 4
             rest[start : start + size] = model["qpos_spring"][start : start + size]
@@ -258,13 +283,16 @@ def _spring_fields(model: CompiledModel, spring: Springs, loops: list[Loop], q: 
     }
 
 
-# --- couplings, tendons, bodies, shapes ----------------------------------------------------------------------------
+# --- couplings, tendons, bodies ---------------------------------------------------------------------
 
 
 def _rows(terms: list[dict[int, float]]) -> Rows:
     start = np.concatenate([[0], np.cumsum([len(row) for row in terms])]).astype(np.int64)
-    return Rows(start, np.array([dof for row in terms for dof in row], dtype=np.int64),
-                np.array([c for row in terms for c in row.values()], dtype=np.float64))  # fmt: skip
+    return Rows(
+        start,
+        np.array([dof for row in terms for dof in row], dtype=np.int64),
+        np.array([c for row in terms for c in row.values()], dtype=np.float64),
+    )
 
 
 def _coupling_fields(couplings: list[Coupling], names: _Names) -> dict[str, Any]:
@@ -276,14 +304,19 @@ def _coupling_fields(couplings: list[Coupling], names: _Names) -> dict[str, Any]
     }
 
 
-def _tendon_fields(tendons: list[TendonSpring], names: _Names, q: Floats, model: CompiledModel) -> dict[str, Any]:
+def _tendon_fields(
+    tendons: list[TendonSpring], names: _Names, q: Floats, model: CompiledModel
+) -> dict[str, Any]:
     taken: set[str] = set()
-    coordinate = {int(d): int(a) for d, a, kind in zip(model["jnt_dofadr"], model["jnt_qposadr"], model["jnt_type"], strict=True)
-                  if kind in (HINGE, SLIDE)}  # fmt: skip
+    coordinate = {
+        int(d): int(a)
+        for d, a, kind in zip(model["jnt_dofadr"], model["jnt_qposadr"], model["jnt_type"], strict=True)
+        if kind in (HINGE, SLIDE)
+    }
     rest = []
     for t in tendons:
         length = sum(c * q[coordinate[dof]] for dof, c in t.terms.items() if dof in coordinate)
-        rest.append(t.pull / t.stiffness if t.stiffness else length)
+        rest.append(t.rest if t.stiffness else length)
     return {
         "tendon_names": tuple(_free_name(t.name, taken) for t in tendons),
         "tendons": _rows([t.terms for t in tendons]),
@@ -297,41 +330,3 @@ def _inertia(model: CompiledModel) -> Floats:
     """About the centre of mass, in body axes. MuJoCo keeps principal moments and their axes."""
     axes = spatial.quat_to_matrix(model["body_iquat"][1:])
     return np.einsum("nij,nj,nkj->nik", axes, model["body_inertia"][1:], axes)
-
-
-def _shapes(model: CompiledModel, report: Counter[str]) -> ShapeTable:
-    kinds = model["geom_type"].tolist()
-    report["height field"] += kinds.count(_HEIGHT_FIELD)
-    report["signed distance field"] += sum(kind not in _GEOM and kind != _HEIGHT_FIELD for kind in kinds)
-    keep = np.array([g for g, kind in enumerate(kinds) if kind in _GEOM], dtype=np.int64)
-    if not len(keep):
-        return ShapeTable()
-    kind = model["geom_type"][keep]
-    size = np.array(model["geom_size"][keep], dtype=np.float64)
-    size[kind == _MESH] = 0  # there it is a bounding box
-    size[kind == 0, 2] = 0  # the spacing of a plane's grid
-    rgba = np.array(model["geom_rgba"][keep])
-    material = model["geom_matid"][keep]
-    from_material = (material >= 0) & (rgba == _DEFAULT_RGBA).all(axis=1)
-    rgba[from_material] = model["mat_rgba"][material[from_material]]
-    data = np.where(kind == _MESH, model["geom_dataid"][keep], -1)
-    used = sorted(set(data[data >= 0].tolist()))
-    renumber = {mesh: i for i, mesh in enumerate(used)}
-    return ShapeTable(
-        body=model["geom_bodyid"][keep].astype(np.int64) - 1,
-        kind=np.array([shapes_module.KINDS.index(_GEOM[k]) for k in kind.tolist()], dtype=np.int64),
-        size=size,
-        pose=spatial.pose(model["geom_pos"][keep], model["geom_quat"][keep]),
-        rgba=np.clip(rgba.astype(np.float64), 0.0, 1.0),
-        mesh=np.array([renumber.get(mesh, -1) for mesh in data.tolist()], dtype=np.int64),
-        meshes=tuple(_mesh(model, mesh) for mesh in used),
-    )
-
-
-def _mesh(model: CompiledModel, mesh: int) -> shapes_module.Mesh:
-    start, count = int(model["mesh_vertadr"][mesh]), int(model["mesh_vertnum"][mesh])
-    first, faces = int(model["mesh_faceadr"][mesh]), int(model["mesh_facenum"][mesh])
-    vertices = model["mesh_vert"][start : start + count].astype(np.float64)
-    triangles = model["mesh_face"][first : first + faces].astype(np.int32)
-    vertices.flags.writeable = triangles.flags.writeable = False
-    return shapes_module.Mesh(vertices, triangles)

@@ -38,7 +38,9 @@ def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
     """
     shown = shown or f"'{path}'"
     if not os.path.isfile(path):  # a pipe or device could block for ever
-        raise FormatError(f"{shown} is not a file" if os.path.exists(path) else f"{shown}: there is no such file")
+        raise FormatError(
+            f"{shown} is not a file" if os.path.exists(path) else f"{shown}: there is no such file"
+        )
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)
@@ -99,11 +101,15 @@ class Folders:
         """
         parts = PurePosixPath(unquote(reference).replace("\\", "/").lstrip("/")).parts
         if len(parts) < 2 or ".." in parts[:1]:
-            raise FormatError(f"{shown}: 'package://{reference}' names no file; package://name/path is expected")
+            raise FormatError(
+                f"{shown}: 'package://{reference}' names no file; package://name/path is expected"
+            )
         name, rest = parts[0], "/".join(parts[1:])
         for level, folder in enumerate((self.model.parent, *self.model.parent.parents)):
             manifest = folder / "package.xml"
-            if _package_name(manifest) == name or (folder.name == name and (os.path.isfile(manifest) or _ordinary(folder, level))):
+            if _package_name(manifest) == name or (
+                folder.name == name and (os.path.isfile(manifest) or _ordinary(folder, level))
+            ):
                 self.roots.append(folder)
                 return self.resolve(rest, folder, shown)
         for folder in (*self.roots, *(above for root in self.roots[:1] for above in root.parents)):

@@ -25,7 +25,9 @@ FREE, BALL, SLIDE, HINGE = 0, 1, 2, 3
 _TRN_JOINT, _TRN_JOINT_IN_PARENT, _TRN_TENDON = 0, 1, 3
 _GAIN_FIXED, _GAIN_AFFINE, _GAIN_MUSCLE, _GAIN_MOTOR, _GAIN_SO3, _GAIN_PID, _GAIN_USER = range(7)
 _BIAS_NONE, _BIAS_AFFINE, _BIAS_MUSCLE, _BIAS_MOTOR, _BIAS_SO3, _BIAS_USER = range(6)
-_DYN_NONE, _DYN_INTEGRATOR, _DYN_FILTER, _DYN_FILTER_EXACT, _DYN_MUSCLE, _DYN_MOTOR, _DYN_PID, _DYN_USER = range(8)
+_DYN_NONE, _DYN_INTEGRATOR, _DYN_FILTER, _DYN_FILTER_EXACT, _DYN_MUSCLE, _DYN_MOTOR, _DYN_PID, _DYN_USER = (
+    range(8)
+)
 _WRAP_JOINT = 1
 _PID_POSITION, _PID_VELOCITY, _PID_FORCE = 1, 2, 4  # bits of the input signature, packed in this order
 NO_SPRING, NO_DAMPER, NO_CONTROL_CLAMP, NO_ACTUATION = 1 << 5, 1 << 6, 1 << 8, 1 << 11
@@ -39,21 +41,28 @@ class TendonSpring:
     name: str
     terms: dict[int, float]
     stiffness: float = 0.0
-    pull: float = 0.0  # stiffness times rest: adds up over springs in parallel
+    rest: float = 0.0
     damping: float = 0.0
 
     def add(self, stiffness: float, rest: float, damping: float) -> None:
+        self.rest = _shared_rest(self.stiffness, self.rest, stiffness, rest)
         self.stiffness += stiffness
-        self.pull += stiffness * rest
         self.damping += damping
+
+
+def _shared_rest(k1: float, rest1: float, k2: float, rest2: float) -> float:
+    """Where two springs in parallel are slack together; exact if there is only one."""
+    if not k1 or not k2:
+        return rest2 if k2 else rest1
+    return rest1 + k2 / (k1 + k2) * (rest2 - rest1)
 
 
 @dataclass
 class Springs:
-    """Per degree of freedom: stiffness, stiffness times rest (hinges and slides), damping, armature; and tendon springs."""
+    """Per degree of freedom: stiffness, rest (of hinges and slides), damping, armature; and tendon springs."""
 
     stiffness: NDArray[np.float64]
-    pull: NDArray[np.float64]
+    rest: NDArray[np.float64]
     damping: NDArray[np.float64]
     armature: NDArray[np.float64]
     tendons: list[TendonSpring] = field(default_factory=list)
@@ -67,7 +76,9 @@ def fixed_tendon(model: CompiledModel, tendon: int) -> dict[int, float] | None:
     if (model["wrap_type"][part] != _WRAP_JOINT).any():
         return None
     terms: dict[int, float] = {}
-    for joint, coefficient in zip(model["wrap_objid"][part].tolist(), model["wrap_prm"][part].tolist(), strict=True):
+    for joint, coefficient in zip(
+        model["wrap_objid"][part].tolist(), model["wrap_prm"][part].tolist(), strict=True
+    ):
         dof = int(model["jnt_dofadr"][joint])
         terms[dof] = terms.get(dof, 0.0) + coefficient
     return {dof: c for dof, c in terms.items() if c != 0}
@@ -86,15 +97,15 @@ def springs(model: CompiledModel, key: int | None, tendon_names: list[str], repo
     count = JOINT_DOFS[model["jnt_type"]] if len(model["jnt_type"]) else np.zeros(0, int)
     stiffness = np.repeat(model["jnt_stiffness"], count)
     damping, armature = np.array(model["dof_damping"]), np.array(model["dof_armature"])
-    pull = np.zeros(nv)
+    rest = np.zeros(nv)
     scalar = np.isin(model["jnt_type"], (HINGE, SLIDE))
     dof = model["jnt_dofadr"][scalar]
-    pull[dof] = stiffness[dof] * model["qpos_spring"][model["jnt_qposadr"][scalar]]
+    rest[dof] = model["qpos_spring"][model["jnt_qposadr"][scalar]]
     if model.disableflags & NO_SPRING:
-        stiffness, pull = np.zeros(nv), np.zeros(nv)
+        stiffness = np.zeros(nv)
     if model.disableflags & NO_DAMPER:
         damping = np.zeros(nv)
-    out = Springs(stiffness, pull, damping, armature)
+    out = Springs(stiffness, rest, damping, armature)
     report["nonlinear spring"] += int(model["jnt_stiffnesspoly"].any(axis=1).sum())
     report["nonlinear damper"] += int(model["dof_dampingpoly"].any(axis=1).sum())
     report["spring that yields"] += int((model["jnt_springyield"] > 0).sum())
@@ -137,8 +148,14 @@ def _tendons(model: CompiledModel, names: list[str], report: Counter[str]) -> di
     return found
 
 
-def _servo(model: CompiledModel, a: int, key: int | None, out: Springs, tendons: dict[int, TendonSpring],
-           report: Counter[str]) -> None:  # fmt: skip
+def _servo(
+    model: CompiledModel,
+    a: int,
+    key: int | None,
+    out: Springs,
+    tendons: dict[int, TendonSpring],
+    report: Counter[str],
+) -> None:
     """Add one actuator's spring and damper to its joint or tendon."""
     affine = _affine(model, a, key, report)
     if affine is None:
@@ -157,8 +174,12 @@ def _servo(model: CompiledModel, a: int, key: int | None, out: Springs, tendons:
         kind, dof = int(model["jnt_type"][target]), int(model["jnt_dofadr"][target])
         if kind in (HINGE, SLIDE):
             ratio = float(gear[0])
-            out.stiffness[dof] += stiffness * ratio * ratio
-            out.pull[dof] += force * ratio if stiffness else 0.0
+            if stiffness and ratio:
+                own_stiffness, slack = stiffness * ratio * ratio, force / stiffness / ratio
+                out.rest[dof] = _shared_rest(
+                    float(out.stiffness[dof]), float(out.rest[dof]), own_stiffness, slack
+                )
+                out.stiffness[dof] += own_stiffness
             out.damping[dof] += (damping + own) * ratio * ratio
             out.armature[dof] += armature * ratio * ratio
             return
@@ -173,7 +194,7 @@ def _servo(model: CompiledModel, a: int, key: int | None, out: Springs, tendons:
     elif transmission == _TRN_TENDON and target in tendons:
         ratio = float(gear[0])
         if ratio:
-            rest = force / (stiffness * ratio) if stiffness else 0.0
+            rest = force / stiffness / ratio if stiffness else 0.0
             tendons[target].add(stiffness * ratio * ratio, rest, (damping + own) * ratio * ratio)
         report["tendon with armature"] += int(armature > 0 and ratio != 0)
         return
@@ -181,22 +202,29 @@ def _servo(model: CompiledModel, a: int, key: int | None, out: Springs, tendons:
         report["servo that acts through a site, slider-crank, spatial tendon or free joint"] += 1
 
 
-def _affine(model: CompiledModel, a: int, key: int | None, report: Counter[str]) -> tuple[float, float, float] | None:
+def _affine(
+    model: CompiledModel, a: int, key: int | None, report: Counter[str]
+) -> tuple[float, float, float] | None:
     """Constant force, stiffness and damping of an actuator with its control held; None if it is not affine."""
     gain, bias, dynamics = (int(model[f"actuator_{what}type"][a]) for what in ("gain", "bias", "dyn"))
-    if _GAIN_MUSCLE == gain or _BIAS_MUSCLE == bias or dynamics == _DYN_MUSCLE:
+    if gain == _GAIN_MUSCLE or bias == _BIAS_MUSCLE or dynamics == _DYN_MUSCLE:
         report["muscle"] += 1
         return None
-    if gain not in (_GAIN_FIXED, _GAIN_AFFINE, _GAIN_PID) or bias not in (_BIAS_NONE, _BIAS_AFFINE) or \
-            dynamics in (_DYN_MOTOR, _DYN_PID, _DYN_USER):  # fmt: skip
+    if (
+        gain not in (_GAIN_FIXED, _GAIN_AFFINE, _GAIN_PID)
+        or bias not in (_BIAS_NONE, _BIAS_AFFINE)
+        or dynamics in (_DYN_MOTOR, _DYN_PID, _DYN_USER)
+    ):
         report["actuator that is neither a motor nor a servo"] += 1
         return None
     b0, b1, b2 = model["actuator_biasprm"][a, :3].tolist() if bias == _BIAS_AFFINE else (0.0, 0.0, 0.0)
     u = _control(model, a, key)
     if gain == _GAIN_PID:
         inputs = iter(u)
-        wanted = [next(inputs) if int(model["actuator_ctrlspec"][a]) & bit else 0.0
-                  for bit in (_PID_POSITION, _PID_VELOCITY, _PID_FORCE)]  # fmt: skip
+        wanted = [
+            next(inputs) if int(model["actuator_ctrlspec"][a]) & bit else 0.0
+            for bit in (_PID_POSITION, _PID_VELOCITY, _PID_FORCE)
+        ]
         return b0 - b1 * wanted[0] - b2 * wanted[1] + wanted[2], -b1, -b2
     g0, g1, g2 = model["actuator_gainprm"][a, :3].tolist()
     if gain == _GAIN_FIXED:

@@ -24,24 +24,18 @@ def prepare(root: Node, path: Path, source: Source) -> None:
     """
     for node in root.iter():
         if node.tag.startswith("xacro:") or any("${" in value or "$(" in value for value in _numbers(node)):
-            raise FormatError(f"{node.where()}: this is a xacro file; expand it first: xacro {path.name} > model.urdf")
-    settings = [node for node in root.children if node.tag == "mujoco"]
+            raise FormatError(
+                f"{node.where()}: this is a xacro file; expand it first: xacro {path.name} > model.urdf"
+            )
     base = source.folders.model.parent
-    folder = ""
-    for compiler in [child for node in settings for child in node.children if child.tag == "compiler"]:
-        folder = compiler.get("meshdir", compiler.get("assetdir", folder))
-        for key in (*_FOLDERS, "fusestatic", "discardvisual"):
-            compiler.attrib.pop(key, None)
-        compiler.children = []
-    for node in settings:
-        node.children = [child for child in node.children if child.tag in ("compiler", "option")]
-    root.children = [node for node in root.children if node.tag in ("link", "joint", "material", "mujoco")]
-    ours = Node("compiler", {"fusestatic": "false", "discardvisual": "false", "strippath": "false"}, file=path)
-    root.children.insert(0, Node("mujoco", children=[ours], file=path))
+    folder = _settings(root, path)
     for node in root.children:
         if node.tag == "link":
-            node.children = [child for child in node.children
-                             if child.tag not in ("visual", "collision") or _geometry(child, base, folder, source)]  # fmt: skip
+            node.children = [
+                child
+                for child in node.children
+                if child.tag not in ("visual", "collision") or _geometry(child, base, folder, source)
+            ]
         elif node.tag == "joint" and node.get("type") == "fixed":
             for child in node.find("child"):
                 source.joint_names[child.get("link")] = node.get("name")
@@ -52,8 +46,32 @@ def prepare(root: Node, path: Path, source: Source) -> None:
     source.root = root
 
 
+def _settings(root: Node, path: Path) -> str:
+    """Put one <mujoco> element with the user's settings and ours in place of all there are; returns the mesh folder."""
+    compiler: dict[str, str] = {}
+    options: list[Node] = []
+    for node in [child for extension in root.find("mujoco") for child in extension.children]:
+        if node.tag == "compiler":
+            compiler.update(node.attrib)
+        elif node.tag == "option":
+            options.append(node)
+    folder = compiler.get("meshdir", compiler.get("assetdir", ""))
+    for key in _FOLDERS:
+        compiler.pop(key, None)
+    compiler |= {"fusestatic": "false", "discardvisual": "false", "strippath": "false"}
+    root.children = [node for node in root.children if node.tag in ("link", "joint", "material")]
+    root.children.insert(
+        0, Node("mujoco", children=[Node("compiler", compiler, file=path), *options], file=path)
+    )
+    return folder.replace("\\", "/")
+
+
 def _numbers(node: Node) -> list[str]:
-    return list(node.attrib.values()) if node.tag in ("link", "joint", "origin", "mass", "inertia", "axis", "limit") else []
+    return (
+        list(node.attrib.values())
+        if node.tag in ("link", "joint", "origin", "mass", "inertia", "axis", "limit")
+        else []
+    )
 
 
 def _geometry(element: Node, base: Path, folder: str, source: Source) -> bool:
@@ -81,7 +99,9 @@ def _find(reference: str, base: Path, folder: str, shown: str, source: Source) -
     if separator and scheme in ("package", "model"):
         return source.folders.package(rest, shown)
     if separator and scheme != "file":
-        raise UnsafePathError(f"{shown}: '{reference}' is not a file; only package:// and file:// are followed")
+        raise UnsafePathError(
+            f"{shown}: '{reference}' is not a file; only package:// and file:// are followed"
+        )
     name = unquote(rest) if separator else reference
     if not name.strip():
         return None
@@ -101,8 +121,11 @@ def drop_mesh(source: Source, asset: str) -> int:
     """Leave out all geometry that uses a file; returns how many pieces."""
     count = 0
     for link in source.root.find("link"):
-        kept = [child for child in link.children
-                if not any(node.tag == "mesh" and node.get("filename") == asset for node in child.iter())]  # fmt: skip
+        kept = [
+            child
+            for child in link.children
+            if not any(node.tag == "mesh" and node.get("filename") == asset for node in child.iter())
+        ]
         count += len(link.children) - len(kept)
         link.children = kept
     source.dropped["mesh that MuJoCo cannot read"] += count

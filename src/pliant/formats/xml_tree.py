@@ -22,7 +22,7 @@ MAX_NODES = 1_000_000
 # Control characters are not allowed in XML; written as spaces, they can do no harm. A percent sign can: MuJoCo 4.0
 # passes some names to printf as the format. A private character stands for it on the way through.
 _PERCENT = "\ue025"
-_HARMLESS = {code: " " for code in (*range(32), 0xFFFE, 0xFFFF, *range(0xD800, 0xE000))} | {ord("%"): _PERCENT}
+_HARMLESS = dict.fromkeys((*range(32), 65534, 65535, *range(55296, 57344)), " ") | {ord("%"): _PERCENT}
 
 
 @dataclass(eq=False)
@@ -37,7 +37,7 @@ class Node:
 
     def iter(self) -> Iterator[Node]:
         """This node and everything below it, in document order."""
-        stack = [self]
+        stack: list[Node] = [self]
         while stack:
             node = stack.pop()
             yield node
@@ -73,7 +73,9 @@ def parse(data: bytes, path: Path) -> Node:
         nonlocal count
         count += 1
         if len(stack) >= MAX_DEPTH or count > MAX_NODES:
-            raise FormatError(f"'{path}', line {parser.CurrentLineNumber}: more than {MAX_DEPTH} levels or {MAX_NODES} elements")
+            raise FormatError(
+                f"'{path}', line {parser.CurrentLineNumber}: more than {MAX_DEPTH} levels or {MAX_NODES} elements"
+            )
         node = Node(tag, attrib, file=path, line=parser.CurrentLineNumber)
         (stack[-1].children if stack else roots).append(node)
         stack.append(node)
@@ -81,9 +83,11 @@ def parse(data: bytes, path: Path) -> Node:
     def end(_: str) -> None:
         stack.pop()
 
-    def refuse(*_: object) -> None:
-        raise FormatError(f"'{path}', line {parser.CurrentLineNumber}: document types and entities are not accepted; "
-                          "remove the <!DOCTYPE ...> declaration")  # fmt: skip
+    def refuse(*_: object) -> int:
+        raise FormatError(
+            f"'{path}', line {parser.CurrentLineNumber}: document types and entities are not accepted; "
+            "remove the <!DOCTYPE ...> declaration"
+        )
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end

@@ -23,7 +23,7 @@ from pliant.mechanism.assembly import close_loops
 from pliant.mechanism.joints import SLIDE
 from pliant.statics.configuration import Configuration
 from pliant.statics.loads import Loads, collect_loads
-from pliant.statics.tangent import Tangent, typical_stiffness
+from pliant.statics.tangent import PASSIVE, Tangent, typical_stiffness
 
 __all__ = ["equilibrium"]
 
@@ -74,7 +74,7 @@ class _Solver:
         loads = self.loads.at(m, fraction)
         q, multipliers = state.q, state.multipliers
         t = Tangent(m, q, loads, multipliers)
-        shift, best, stalled = 0.0, np.inf, 0
+        shift, passive, best, stalled = 0.0, PASSIVE, np.inf, 0
         for iteration in range(limit):
             error, gap = self.error(t), self.open(t.gaps)
             if error <= _GOAL and gap <= _CLOSED:
@@ -83,7 +83,9 @@ class _Solver:
             best = min(best, error + gap)
             if stalled >= 4 and error <= _ACCEPTED and gap <= 1e-11:
                 break
-            shift = self._factor(t, shift)
+            if stalled and shift == 0.0 and error < 1e-4:
+                passive = max(passive / 10, 1e-9)  # near the end, motions softer than what spring-less dofs were lent
+            shift = self._factor(t, shift, passive)
             step, change = t.solve(-t.residual, -t.gaps)
             longest = float(np.abs(step / self.unit).max(initial=0.0))
             if not np.isfinite(longest):
@@ -108,9 +110,9 @@ class _Solver:
         state.q, state.multipliers = q, multipliers
         return True
 
-    def _factor(self, t: Tangent, shift: float) -> float:
+    def _factor(self, t: Tangent, shift: float, passive: float = PASSIVE) -> float:
         """Factor, stiffened until no allowed direction has negative stiffness."""
-        while t.factor(shift, fallback=self.fallback) > 0 and shift < 1e8:
+        while t.factor(shift, passive, self.fallback) > 0 and shift < 1e8:
             shift = max(4 * shift, 1e-3)
         return shift
 
@@ -130,7 +132,7 @@ class _Solver:
                 if np.isfinite(gain) and gain <= 1e-4 * length * slope + noise:
                     return q, new.multipliers, new
                 # Rounding hides energy differences near the end; there the residual decides.
-                if shift == 0.0 and length == 1.0 and self.error(new) < 0.5 * before:
+                if shift == 0.0 and length == 1.0 and self.error(new) < 0.9 * before:
                     return q, new.multipliers, new
             length *= 0.5
         return None

@@ -24,10 +24,10 @@ from pliant.mechanism.joints import BALL, SLIDE
 from pliant.statics import _kernels
 from pliant.statics.loads import Loads
 
-__all__ = ["Tangent", "typical_stiffness"]
+__all__ = ["PASSIVE", "Tangent", "typical_stiffness"]
 
 Floats = NDArray[np.float64]
-_PASSIVE = 1e-4  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
+PASSIVE = 1e-4  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
 _REDUNDANT = 1e-10  # of the largest eigenvalue of the equilibrated Schur complement
 _REFINEMENTS = 30
 
@@ -133,7 +133,7 @@ class Tangent:
         )
         self.residual += self.rows[6 * loops :].T @ self.multipliers[6 * loops :]
 
-    def factor(self, shift: float = 0.0, passive: float = _PASSIVE, fallback: float = 1.0) -> int:
+    def factor(self, shift: float = 0.0, passive: float = PASSIVE, fallback: float = 1.0) -> int:
         """Factor the derivative; returns `negative`.
 
         Args:

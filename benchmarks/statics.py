@@ -1,0 +1,82 @@
+"""Equilibrium: how cost grows with the number of links, and what MuJoCo needs to come to rest at the same pose.
+
+No peer at hand has a static solver for compliant linkages, so the peer is MuJoCo integrated to rest, at the largest
+step and with the damping that were found to get it there soonest, until it agrees to a millionth of the radius.
+"""
+
+from __future__ import annotations
+
+import mujoco
+import numpy as np
+from measure import interleaved, show
+
+import pliant
+
+FORCE = (0.0, 60.0, -80.0)
+
+
+def _settle(m: pliant.Mechanism, target: np.ndarray, timestep: float, relaxation: float, limit: int = 100_000) -> int:
+    """Steps MuJoCo takes to agree with `target` to a millionth of the radius; raises if it does not."""
+    model = mujoco.MjModel.from_xml_string(m.to_mjcf())
+    model.opt.gravity[:] = 0
+    model.opt.timestep = timestep
+    model.opt.integrator = mujoco.mjtIntegrator.mjINT_IMPLICIT
+    model.dof_damping[:] = relaxation * 1000.0
+    data = mujoco.MjData(model)
+    tip = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, m.end_effectors[0])
+    for step in range(limit):
+        data.xfrc_applied[tip] = [*FORCE, *np.cross(data.xpos[tip] - data.xipos[tip], FORCE)]
+        mujoco.mj_step(model, data)
+        if step % 20 == 0 and np.abs(data.xpos[tip] - target).max() < 1e-6 * m.radius:
+            return step
+    raise RuntimeError(f"MuJoCo does not settle at step {timestep} and relaxation {relaxation}")
+
+
+def _best_setting(m: pliant.Mechanism, target: np.ndarray) -> tuple[float, float, int]:
+    found = []
+    for timestep in (2e-3, 5e-3, 1e-2, 3e-2):
+        for relaxation in (1e-3, 5e-3, 2e-2, 1e-1):
+            try:
+                steps = _settle(m, target, timestep, relaxation, 5000)
+            except (RuntimeError, ValueError):
+                continue
+            found.append((steps, timestep, relaxation))
+    steps, timestep, relaxation = min(found)
+    return timestep, relaxation, steps
+
+
+def run() -> list[dict[str, float]]:
+    """Medians in one interleaved run."""
+    results = []
+    for links in (50, 100, 200, 400, 800, 1600, 3200):
+        m = pliant.gallery.helix(links)
+        tip = m.end_effectors[0]
+        c = pliant.equilibrium(m, {tip: FORCE})
+        contenders = {"pliant": lambda m=m, tip=tip: pliant.equilibrium(m, {tip: FORCE})}
+        if links <= 200:
+            target = c.pose(tip)[:3, 3]
+            timestep, relaxation, _ = _best_setting(m, target)
+            contenders["MuJoCo to rest"] = lambda m=m, t=target, h=timestep, r=relaxation: _settle(m, t, h, r)
+        times = interleaved(contenders)
+        results.append({"links": links, "iterations": c.iterations, "residual": c.residual or 0.0,
+                        "moved": float(c.displacement.max() / m.radius), **times})  # fmt: skip
+    rows = []
+    for r in results:
+        peer = r.get("MuJoCo to rest")
+        rows.append([int(r["links"]), f"{r['moved']:.3f}", int(r["iterations"]), f"{r['residual']:.1e}",
+                     f"{1e3 * r['pliant']:.2f}", f"{1e6 * r['pliant'] / r['links']:.1f}",
+                     "-" if peer is None else f"{1e3 * peer:.0f}", "-" if peer is None else f"{peer / r['pliant']:.0f}x"])  # fmt: skip
+    show("equilibrium of helix(links) at 100 N", ["links", "moved / radius", "iterations", "residual", "ms", "us per link",
+                                                  "MuJoCo to rest, ms", "ratio"], rows)  # fmt: skip
+    rows = []
+    for form in ("cells", "rails"):
+        for rungs in (4, 16, 64):
+            m = pliant.gallery.ladder(rungs, form=form)
+            load = {m.end_effectors[0]: (80.0, 0, -60.0)}
+            c = pliant.equilibrium(m, load)
+            seconds = interleaved({"pliant": lambda m=m, load=load: pliant.equilibrium(m, load)})["pliant"]
+            gap = float(np.abs(c.loop_residual).max())
+            rows.append([f"ladder({rungs}, {form})", m.bodies, m.topology.loops, c.iterations, f"{gap:.1e}", f"{1e3 * seconds:.1f}"])
+            results.append({"ladder": rungs, "form": form, "pliant": seconds, "gap": gap})
+    show("closed loops", ["mechanism", "links", "loops", "iterations", "loops closed to", "ms"], rows)
+    return results

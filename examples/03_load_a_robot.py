@@ -1,0 +1,62 @@
+"""Load robots from MJCF and URDF, give springs to joints without any, load, save, and let MuJoCo check the result.
+
+python examples/03_load_a_robot.py [robot.xml | robot.urdf ...]     (without a file: two small ones, written to out/)
+"""
+
+import sys
+from pathlib import Path
+
+import mujoco
+import numpy as np
+
+import pliant
+from pliant.viewer import picture
+
+OUT = Path("out")
+# A finger: a four-bar linkage closed by <connect>, driven by a position servo.
+FINGER = """<mujoco model="finger"><worldbody>
+  <body name="driver"><joint name="drive" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .02 0 .08" size=".006"/>
+    <body name="pad" pos=".02 0 .08"><joint name="pin" axis="0 1 0"/><geom type="box" pos=".025 0 .01" size=".04 .01 .006"/></body>
+  </body>
+  <body name="follower" pos=".05 0 0"><joint name="pivot" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .02 0 .08" size=".006"/></body>
+</worldbody><equality><connect body1="follower" body2="pad" anchor=".02 0 .08"/></equality>
+<actuator><position joint="drive" kp="5"/></actuator></mujoco>"""
+MASS = '<inertial><origin xyz="0 0 -.2"/><mass value="1"/><inertia ixx=".02" iyy=".02" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial>'
+BAR = f'{MASS}<visual><origin xyz="0 0 -.2"/><geometry><cylinder radius=".03" length=".4"/></geometry></visual>'
+HINGE = '<axis xyz="0 1 0"/><limit lower="-2" upper="2" effort="99" velocity="9"/>'
+LEG = f"""<robot name="leg">
+  <link name="hip">{MASS}<visual><geometry><box size=".14 .2 .1"/></geometry></visual></link>
+  <link name="thigh">{BAR}</link><link name="shank">{BAR}</link>
+  <joint name="hip_pitch" type="revolute"><parent link="hip"/><child link="thigh"/>{HINGE}</joint>
+  <joint name="knee" type="revolute"><origin xyz="0 0 -.4"/><parent link="thigh"/><child link="shank"/>{HINGE}</joint>
+</robot>"""
+
+
+def springs_for_all(robot: pliant.Mechanism) -> pliant.Mechanism:
+    """Torque-controlled robots have joints without springs. Give those a little stiffness, and fix a free base."""
+    if "free" in robot.joint_types:
+        robot = robot.with_fixed_base()
+    loops = {robot.joint_names[j] for j in robot.topology.chords}
+    loose = [dof for dof, joint, k in zip(robot.dof_names, robot.dof_joint, robot.stiffness, strict=True)
+             if k == 0 and robot.joint_names[joint] not in loops]  # fmt: skip
+    return robot.with_stiffness(loose, 0.01 * robot.stiffness.max() or 50.0) if loose else robot
+
+
+def main() -> None:
+    OUT.mkdir(exist_ok=True)
+    (OUT / "finger.xml").write_text(FINGER)
+    (OUT / "leg.urdf").write_text(LEG)
+    for path in sys.argv[1:] or [OUT / "finger.xml", OUT / "leg.urdf"]:
+        robot = springs_for_all(pliant.load(path))
+        tip = robot.end_effectors[0]
+        push = 0.05 * np.median(robot.stiffness[robot.stiffness > 0]) / robot.radius  # newtons, to see something
+        found = pliant.equilibrium(robot, {tip: (push, 0, 0)})
+        print(robot.summary(), "\n\n", found.summary(), "\n", sep="")
+        robot.save(OUT / f"{robot.name}.json")  # lossless; pliant.load reads it back
+        picture(found, OUT / f"{robot.name}.png", view=(12, -70), title=f"{robot.name}, {push:.3g} N on '{tip}'")
+        model = mujoco.MjModel.from_xml_string(pliant.load(OUT / f"{robot.name}.json").to_mjcf())
+        print(f"MuJoCo loads the export: {model.nbody - 1} bodies, {sum(model.body_mass):.6g} kg; picture in {OUT}/\n")
+
+
+if __name__ == "__main__":
+    main()

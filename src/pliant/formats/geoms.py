@@ -1,0 +1,57 @@
+"""The geoms of a compiled model as shapes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from pliant import shapes as shapes_module
+from pliant import spatial
+from pliant.formats.compiler import CompiledModel
+from pliant.mechanism import ShapeTable
+
+__all__ = ["shape_table"]
+
+_GEOM = {0: "plane", 2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box", 7: "mesh"}
+_PLANE, _HEIGHT_FIELD, _MESH = 0, 1, 7
+_DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)  # then a material's colour counts
+
+
+def shape_table(model: CompiledModel, report: Counter[str]) -> ShapeTable:
+    """All shapes; those of the world have body -1. What is no shape of ours is counted in `report`."""
+    kinds = model["geom_type"].tolist()
+    report["height field"] += kinds.count(_HEIGHT_FIELD)
+    report["signed distance field"] += sum(kind not in _GEOM and kind != _HEIGHT_FIELD for kind in kinds)
+    keep = np.array([g for g, kind in enumerate(kinds) if kind in _GEOM], dtype=np.int64)
+    if not len(keep):
+        return ShapeTable()
+    kind = model["geom_type"][keep]
+    size = np.array(model["geom_size"][keep], dtype=np.float64)
+    size[kind == _MESH] = 0  # there it is a bounding box
+    size[kind == _PLANE, 2] = 0  # the spacing of a plane's grid
+    rgba = np.array(model["geom_rgba"][keep])
+    material = model["geom_matid"][keep]
+    from_material = (material >= 0) & (rgba == _DEFAULT_RGBA).all(axis=1)
+    rgba[from_material] = model["mat_rgba"][material[from_material]]
+    data = np.where(kind == _MESH, model["geom_dataid"][keep], -1)
+    used = sorted(set(data[data >= 0].tolist()))
+    renumber = {mesh: i for i, mesh in enumerate(used)}
+    return ShapeTable(
+        body=model["geom_bodyid"][keep].astype(np.int64) - 1,
+        kind=np.array([shapes_module.KINDS.index(_GEOM[k]) for k in kind.tolist()], dtype=np.int64),
+        size=size,
+        pose=spatial.pose(model["geom_pos"][keep], model["geom_quat"][keep]),
+        rgba=np.clip(rgba.astype(np.float64), 0.0, 1.0),
+        mesh=np.array([renumber.get(mesh, -1) for mesh in data.tolist()], dtype=np.int64),
+        meshes=tuple(_mesh(model, mesh) for mesh in used),
+    )
+
+
+def _mesh(model: CompiledModel, mesh: int) -> shapes_module.Mesh:
+    start, count = int(model["mesh_vertadr"][mesh]), int(model["mesh_vertnum"][mesh])
+    first, faces = int(model["mesh_faceadr"][mesh]), int(model["mesh_facenum"][mesh])
+    vertices = model["mesh_vert"][start : start + count].astype(np.float64)
+    triangles = model["mesh_face"][first : first + faces].astype(np.int32)
+    vertices.flags.writeable = triangles.flags.writeable = False
+    return shapes_module.Mesh(vertices, triangles)
