@@ -29,7 +29,7 @@ CASES = [
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     pliant.equilibrium(pliant.gallery.gripper(), {"left_pad": (1, 0, 0)})  # compiles or loads the kernels
-    table = Table(title="Static equilibria", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table = Table(title="Static equilibria", title_justify="left", box=None, padding=(0, 1, 0, 0))
     for heading in ("mechanism", "links", "loops", "load N", "moved m", "residual", "closed", "ms", ""):
         table.add_column(heading, justify="left" if heading in ("mechanism", "") else "right", no_wrap=True)
     figure = Figure(figsize=(12, 8), dpi=120)

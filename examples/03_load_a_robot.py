@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import mujoco
-import numpy as np
 
 import pliant
 from pliant.viewer import picture
@@ -48,14 +47,18 @@ def main() -> None:
     (OUT / "leg.urdf").write_text(LEG)
     for path in sys.argv[1:] or [OUT / "finger.xml", OUT / "leg.urdf"]:
         robot = springs_for_all(pliant.load(path))
-        tip = robot.end_effectors[0]
-        push = 0.05 * np.median(robot.stiffness[robot.stiffness > 0]) / robot.radius  # newtons, to see something
+        tip, name = robot.end_effectors[0], Path(path).stem
+        push = 0.1 * robot.stiffness.max() / robot.radius  # newtons: enough to see something
         found = pliant.equilibrium(robot, {tip: (push, 0, 0)})
         print(robot.summary(), "\n\n", found.summary(), "\n", sep="")
-        robot.save(OUT / f"{robot.name}.json")  # lossless; pliant.load reads it back
-        picture(found, OUT / f"{robot.name}.png", view=(12, -70), title=f"{robot.name}, {push:.3g} N on '{tip}'")
-        model = mujoco.MjModel.from_xml_string(pliant.load(OUT / f"{robot.name}.json").to_mjcf())
-        print(f"MuJoCo loads the export: {model.nbody - 1} bodies, {sum(model.body_mass):.6g} kg; picture in {OUT}/\n")
+        robot.save(OUT / f"{name}.json")  # lossless: pliant.load reads it back
+        picture(found, OUT / f"{name}.png", view=(12, -70), title=f"{robot.name}, {push:.3g} N on '{tip}'")
+        model = mujoco.MjModel.from_xml_string(robot.to_mjcf())
+        data = mujoco.MjData(model)
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+        mujoco.mj_kinematics(model, data)
+        gap = max(abs(data.body(b).xpos - robot.reference_poses[i, :3, 3]).max() for i, b in enumerate(robot.body_names))
+        print(f"MuJoCo loads the export; bodies agree to {gap:.0e} m. Pictures and files are in {OUT}/\n")
 
 
 if __name__ == "__main__":

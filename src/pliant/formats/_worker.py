@@ -106,7 +106,9 @@ def main() -> None:
         import mujoco
     except ImportError as error:
         read_message(requests)
-        write_message(replies, {"error": f"Error: MuJoCo cannot be imported ({error}); install mujoco-core"}, [])
+        write_message(
+            replies, {"error": f"Error: MuJoCo cannot be imported ({error}); install mujoco-core"}, []
+        )
         return
     mujoco.set_mju_user_warning(
         lambda message: None

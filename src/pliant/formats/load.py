@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from pliant.errors import FormatError, MechanismError, UnsupportedWarning
 from pliant.formats import json_file, mjcf, urdf, xml_tree
 from pliant.formats.paths import Folders, as_path, read_bytes
@@ -97,7 +99,9 @@ def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Me
         )
     report = Counter(source.dropped)
     try:
-        mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
+        # Absurd numbers overflow on the way; the mechanism's own checks find what they become.
+        with np.errstate(all="ignore"):
+            mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
     except MechanismError as error:
         raise type(error)(f"'{path}': {error}") from None
     left_out = [f"{count} x {what}" for what, count in sorted(report.items()) if count]
