@@ -34,7 +34,7 @@ slow: $(STAMP)  ## Run the slow tests
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto -m slow $(PYTEST_FLAGS)
 
 demo: $(STAMP)  ## Run the first example
-	$(PY) examples/01_equilibrium.py
+	OPENBLAS_NUM_THREADS=1 $(PY) examples/01_equilibrium.py
 
 bench: $(STAMP)  ## Run the benchmarks
 	$(PY) benchmarks/run.py

@@ -9,7 +9,8 @@ from pliant.shapes import box, rod
 from pliant.viewer import picture
 
 OUT = Path("out")
-BLUE, ORANGE, GREEN, DARK = (0.26, 0.47, 0.76, 1), (0.93, 0.55, 0.22, 1), (0.36, 0.65, 0.42, 1), (0.26, 0.28, 0.32, 1)
+BLUE, ORANGE = (0.26, 0.47, 0.76, 1), (0.93, 0.55, 0.22, 1)
+GREEN, DARK = (0.36, 0.65, 0.42, 1), (0.26, 0.28, 0.32, 1)
 
 
 def link(b: pliant.Builder, name: str, start, end, rgba) -> None:
@@ -49,7 +50,7 @@ def main() -> None:
     print(f"pin_d carries {np.linalg.norm(found.loop_forces['pin_d'][:3]):.2f} N")
     stiffer = pliant.equilibrium(mechanism.with_stiffness("shoulder", 5.0), {"coupler": (8, 0, 0)})
     print(f"with a stiffer shoulder the arm turns by {np.degrees(stiffer['shoulder']):.2f} degrees")
-    picture(found, OUT / "linkage.png", view=(12, -75), title="four-bar with an elastic belt, 8 N on the coupler")
+    picture(found, OUT / "linkage.png", view=(12, -75), title="a four-bar linkage with an elastic belt")
     print(f"\nThe picture is {OUT / 'linkage.png'}.")
 
 

@@ -13,15 +13,17 @@ from pliant.viewer import picture
 
 OUT = Path("out")
 # A finger: a four-bar linkage closed by <connect>, driven by a position servo.
-FINGER = """<mujoco model="finger"><worldbody>
-  <body name="driver"><joint name="drive" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .02 0 .08" size=".006"/>
-    <body name="pad" pos=".02 0 .08"><joint name="pin" axis="0 1 0"/><geom type="box" pos=".025 0 .01" size=".04 .01 .006"/></body>
+FINGER = """<mujoco model="finger"><default><joint axis="0 1 0"/><geom type="capsule" size=".006"/></default><worldbody>
+  <body name="driver"><joint name="drive"/><geom fromto="0 0 0 .02 0 .08"/>
+    <body name="pad" pos=".02 0 .08"><joint name="pin"/><geom type="box" pos=".025 0 .01" size=".04 .01 .006"/></body>
   </body>
-  <body name="follower" pos=".05 0 0"><joint name="pivot" axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .02 0 .08" size=".006"/></body>
+  <body name="follower" pos=".05 0 0"><joint name="pivot"/><geom fromto="0 0 0 .02 0 .08"/></body>
 </worldbody><equality><connect body1="follower" body2="pad" anchor=".02 0 .08"/></equality>
 <actuator><position joint="drive" kp="5"/></actuator></mujoco>"""
-MASS = '<inertial><origin xyz="0 0 -.2"/><mass value="1"/><inertia ixx=".02" iyy=".02" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial>'
-BAR = f'{MASS}<visual><origin xyz="0 0 -.2"/><geometry><cylinder radius=".03" length=".4"/></geometry></visual>'
+INERTIA = '<inertia ixx=".02" iyy=".02" izz=".01" ixy="0" ixz="0" iyz="0"/>'
+MASS = f'<inertial><origin xyz="0 0 -.2"/><mass value="1"/>{INERTIA}</inertial>'
+LOOKS = '<visual><origin xyz="0 0 -.2"/><geometry><cylinder radius=".03" length=".4"/></geometry></visual>'
+BAR = MASS + LOOKS
 HINGE = '<axis xyz="0 1 0"/><limit lower="-2" upper="2" effort="99" velocity="9"/>'
 LEG = f"""<robot name="leg">
   <link name="hip">{MASS}<visual><geometry><box size=".14 .2 .1"/></geometry></visual></link>
@@ -35,9 +37,8 @@ def springs_for_all(robot: pliant.Mechanism) -> pliant.Mechanism:
     """Torque-controlled robots have joints without springs. Give those a little stiffness, and fix a free base."""
     if "free" in robot.joint_types:
         robot = robot.with_fixed_base()
-    loops = {robot.joint_names[j] for j in robot.topology.chords}
-    loose = [dof for dof, joint, k in zip(robot.dof_names, robot.dof_joint, robot.stiffness, strict=True)
-             if k == 0 and robot.joint_names[joint] not in loops]  # fmt: skip
+    loose = [robot.dof_names[d] for d in range(robot.nv)
+             if robot.stiffness[d] == 0 and robot.dof_joint[d] not in robot.topology.chords]  # fmt: skip
     return robot.with_stiffness(loose, 0.01 * robot.stiffness.max() or 50.0) if loose else robot
 
 
@@ -55,10 +56,10 @@ def main() -> None:
         picture(found, OUT / f"{name}.png", view=(12, -70), title=f"{robot.name}, {push:.3g} N on '{tip}'")
         model = mujoco.MjModel.from_xml_string(robot.to_mjcf())
         data = mujoco.MjData(model)
-        mujoco.mj_resetDataKeyframe(model, data, 0)
+        mujoco.mj_resetDataKeyframe(model, data, 0)  # the reference pose
         mujoco.mj_kinematics(model, data)
-        gap = max(abs(data.body(b).xpos - robot.reference_poses[i, :3, 3]).max() for i, b in enumerate(robot.body_names))
-        print(f"MuJoCo loads the export; bodies agree to {gap:.0e} m. Pictures and files are in {OUT}/\n")
+        gap = abs(data.body(tip).xpos - robot.reference_poses[robot.body_index(tip), :3, 3]).max()
+        print(f"MuJoCo loads the export; '{tip}' agrees to {gap:.0e} m. Pictures and files are in {OUT}/\n")
 
 
 if __name__ == "__main__":

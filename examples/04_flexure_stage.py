@@ -14,7 +14,7 @@ from pliant.viewer import draw
 OUT = Path("out")
 # The blades of `gallery.flexure_stage`: length, width, thickness (m), Young's modulus (Pa).
 L, WIDTH, THICKNESS, E = 0.050, 0.010, 0.0005, 207e9
-GAMMA, K_THETA = 0.8517, 2.65  # Howell's fixed-guided beam: length of the rigid link over L, stiffness coefficient
+GAMMA, K_THETA = 0.8517, 2.65  # Howell's fixed-guided beam: rigid length over L, stiffness coefficient
 I = WIDTH * THICKNESS**3 / 12
 
 
@@ -23,8 +23,8 @@ def main() -> None:
     stage = pliant.gallery.flexure_stage()
     forces = np.linspace(0, 60, 25)
     travel, drop, state = [], [], None
-    for force in forces:
-        state = pliant.equilibrium(stage, {"stage": (force, 0, 0)}, start=state)  # each starts from the one before
+    for force in forces:  # each equilibrium starts from the one before
+        state = pliant.equilibrium(stage, {"stage": (force, 0, 0)}, start=state)
         dx, _, dz = state.pose("stage")[:3, 3] - stage.reference_poses[stage.body_index("stage"), :3, 3]
         travel.append(dx)
         drop.append(dz)
@@ -35,7 +35,7 @@ def main() -> None:
     print(f"stiffness for small loads   {0.01 / small / 1000:8.4f} N/mm")
     print(f"pseudo-rigid-body formula   {prbm / 1000:8.4f} N/mm")
     print(f"Euler beams, 24 E I / L^3   {beam / 1000:8.4f} N/mm")
-    print(f"at {forces[-1]:.0f} N: {1000 * travel[-1]:.2f} mm along x, {1000 * drop[-1]:.2f} mm down, "
+    print(f"at {forces[-1]:.0f} N: {1000 * travel[-1]:.2f} mm along x, {-1000 * drop[-1]:.2f} mm down, "
           f"stiffness {forces[-1] / travel[-1] / 1000:.2f} N/mm")  # fmt: skip
 
     figure = Figure(figsize=(10, 4.2), dpi=120)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -103,6 +105,23 @@ def test_threads_share_one_helper(tmp_path):
     with ThreadPoolExecutor(8) as pool:
         names = [m.body_names[0] for m in pool.map(load, files)]
     assert names == [f"body{i}" for i in range(16)]
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_has_a_helper_of_its_own(model):
+    load(model)
+    helper = compiler._helper
+    assert helper is not None
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map(_first_body, [model] * 4) == ["a"] * 4
+    assert load(model).body_names == ("a",)
+    assert compiler._helper is helper
+    assert os.path.isdir(helper.folder)
+
+
+def _first_body(file):
+    return load(file).body_names[0]
 
 
 def test_lines_are_those_of_the_file(tmp_path):

@@ -251,6 +251,7 @@ def test_a_package_may_not_be_a_home_or_system_folder(tmp_path, monkeypatch):
         load(home / "arm.urdf")
 
 
+@pytest.mark.filterwarnings("ignore::pliant.errors.UnsupportedWarning")
 def test_file_addresses(tree):
     inside = (tree / "model" / "m.obj").as_uri()
     outside = (tree / "secret" / "m.obj").as_uri()

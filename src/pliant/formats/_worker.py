@@ -1,13 +1,14 @@
 """The helper process that runs MuJoCo's compiler: reads models on stdin, writes compiled arrays on stdout.
 
 Malformed models can make the compiler abort or loop for ever; here that ends this process, not the user's.
-Run as a script. It needs mujoco and numpy only, so it starts quickly.
+Run as a script, with a temporary folder that it removes in the end. Needs mujoco and numpy only: it starts quickly.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 from typing import Any, BinaryIO
 
@@ -123,4 +124,10 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        main()
+    finally:
+        # Our parent may be gone without a chance to clean up. It named the folder that it made for us.
+        for folder in sys.argv[1:]:
+            os.chdir(os.path.dirname(folder))
+            shutil.rmtree(folder, ignore_errors=True)

@@ -67,7 +67,7 @@ class _Helper:
         # The same modules as here, but never from the working directory, which may be a model's folder.
         path = os.pathsep.join(entry for entry in sys.path if entry)
         self.process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(_worker.__file__))],
+            [sys.executable, "-P", str(Path(_worker.__file__)), self.folder],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

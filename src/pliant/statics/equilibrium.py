@@ -83,6 +83,8 @@ class _Solver:
             best = min(best, error + gap)
             if stalled >= 4 and error <= _ACCEPTED and gap <= 1e-11:
                 break
+            if guarded and stalled > 10:
+                return False
             if stalled and shift == 0.0 and error < 1e-4:
                 passive = max(passive / 10, 1e-9)  # near the end, motions softer than what spring-less dofs were lent
             shift = self._factor(t, shift, passive)

@@ -33,12 +33,15 @@ _REFINEMENTS = 30
 
 
 def typical_stiffness(m: Mechanism, fallback: float = 1.0) -> float:
-    """Median joint stiffness, N m/rad, slides at the radius as lever; `fallback` if there are no springs."""
+    """Lower quartile of the joints' stiffness, N m/rad, slides at the radius as lever; `fallback` without springs.
+
+    A quartile rather than a mean: a cable is a billion times stiffer along than across, and what is across moves.
+    """
     rotational = np.where(m.dof_kind == SLIDE, m.stiffness * m.radius**2, m.stiffness)
     own = rotational[rotational > 0]
     if not len(own) and len(m.tendons):
         own = m.tendon_stiffness[m.tendon_stiffness > 0]
-    return float(np.median(own)) if len(own) else fallback
+    return float(np.quantile(own, 0.25, method="lower")) if len(own) else fallback
 
 
 class Tangent:
@@ -118,9 +121,8 @@ class Tangent:
         np.add.at(self.wrench, loads.follower_link, loads.follower)
         loops = m.topology.loops
         if loops:
-            # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their
-            # derivative is
-            # taken symmetric: the rest of it is a multiple of the rows.
+            # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their derivative
+            # is taken symmetric: the rest of it is a multiple of the rows.
             pairs = np.concatenate([links.loop_copy, links.loop_body])
             given = self.multipliers[: 6 * loops].reshape(-1, 6)
             given = np.concatenate([-given, given])
@@ -137,15 +139,15 @@ class Tangent:
         """Factor the derivative; returns `negative`.
 
         Args:
-            shift: stiffness added to every dof, as a fraction of the typical stiffness.
-            passive: the same for dofs without a spring of their own; `solve` takes it out again.
+            shift: stiffness added to every dof, as a fraction of its own or the typical stiffness.
+            passive: fraction of the typical stiffness lent to dofs without a spring; `solve` takes it out again.
             fallback: the typical stiffness if the mechanism has no springs.
         """
         m, links = self.m, self.m.links
-        unit = typical_stiffness(m, fallback) / np.where(m.dof_kind == SLIDE, m.radius**2, 1.0)
+        typical = typical_stiffness(m, fallback) / np.where(m.dof_kind == SLIDE, m.radius**2, 1.0)
         soft = m.stiffness == 0
-        self._proximal = np.where(soft, passive * unit, 0.0) if soft.any() else None
-        added = shift * unit + (0.0 if self._proximal is None else self._proximal)
+        self._proximal = np.where(soft, passive * typical, 0.0) if soft.any() else None
+        added = shift * np.maximum(typical, m.stiffness) + (0.0 if self._proximal is None else self._proximal)
         blocks = self._blocks
         turning = np.flatnonzero(m.dof_kind == BALL)
         if len(turning):
@@ -179,13 +181,16 @@ class Tangent:
         """Schur complement of the rows, its null space left out; returns the number of its negative eigenvalues."""
         self._response = self._tree_solve(self._border)  # H^-1 A^T, transposed
         complement = self._border @ self._response.T + np.diag(self._compliance)
+        # Every row counts the same, however stiff the mechanism is along it; but a row that no dof moves, which is
+        # rounding noise (a planar loop has three), counts for nothing.
         size = np.abs(np.diag(complement))
-        self._scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
+        moves = np.abs(self._border).max(axis=1) > 1e-11 * max(1.0, self.m.radius)
+        self._scale = np.where(moves & (size > 0), 1 / np.sqrt(np.where(size > 0, size, 1.0)), 0.0)
         complement *= self._scale[:, None] * self._scale
         values, vectors = np.linalg.eigh((complement + complement.T) / 2)
         kept = np.abs(values) > _REDUNDANT * np.abs(values).max()
         self._range = vectors[:, kept]
-        self._complement = np.linalg.inv(self._range.T @ complement @ self._range)
+        self._complement = np.linalg.pinv(self._range.T @ complement @ self._range, rcond=1e-14)
         return int((values[kept] < 0).sum())
 
     def _tree_solve(self, rhs: Floats) -> Floats:

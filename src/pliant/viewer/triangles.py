@@ -48,7 +48,9 @@ def triangulate(m: Mechanism, poses: Floats, reach: float) -> Triangles:
     for kind in np.unique(table.kind[shown]).tolist():
         members = np.flatnonzero(table.kind[shown] == kind)
         if kind == _MESH:
-            groups = {i: members[table.mesh[shown[members]] == i] for i in set(table.mesh[shown[members]].tolist())}
+            groups = {
+                i: members[table.mesh[shown[members]] == i] for i in set(table.mesh[shown[members]].tolist())
+            }
         else:
             groups = {-1: members}
         for number, group in groups.items():
@@ -57,7 +59,9 @@ def triangulate(m: Mechanism, poses: Floats, reach: float) -> Triangles:
                 mesh = table.meshes[number]
                 faces, two_sided = thin(mesh.vertices, mesh.faces, max(300, _FACE_BUDGET // mesh_count))
                 local = np.broadcast_to(faces, (len(group), *faces.shape))
-            corners = np.einsum("sij,sfcj->sfci", frames[group, :3, :3], local) + frames[group, None, None, :3, 3]
+            corners = (
+                np.einsum("sij,sfcj->sfci", frames[group, :3, :3], local) + frames[group, None, None, :3, 3]
+            )
             count = local.shape[1]
             parts.append(
                 Triangles(
@@ -120,10 +124,8 @@ def _ball(around: int) -> Floats:
     up = np.linspace(-np.pi / 2, np.pi / 2, rings + 1)
     height = np.sin(up)
     height[rings // 2] = 0.0
-    grid = np.stack(
-        [np.outer(np.cos(up), np.cos(angle)), np.outer(np.cos(up), np.sin(angle)), np.outer(height, np.ones_like(angle))],
-        axis=2,
-    )
+    one, c = np.ones_like(angle), np.cos(up)
+    grid = np.stack([np.outer(c, np.cos(angle)), np.outer(c, np.sin(angle)), np.outer(height, one)], axis=2)
     corners = grid[:-1, :-1], grid[:-1, 1:], grid[1:, 1:], grid[1:, :-1]
     return _quads(*(c.reshape(-1, 3) for c in corners))
 
@@ -162,7 +164,7 @@ def _square() -> Floats:
 
 @lru_cache(maxsize=1)
 def _box() -> Floats:
-    top = _square() + (0, 0, 1)
+    top = _square() + np.array([0, 0, 1])
     half = np.concatenate([top, top[:, ::-1] * (1, 1, -1)])
     return np.concatenate([half, half[:, :, [2, 0, 1]], half[:, :, [1, 2, 0]]])
 
@@ -199,4 +201,3 @@ def _merge(vertices: Floats, faces: NDArray, cells: int) -> tuple[Floats, NDArra
     points = np.column_stack([np.bincount(number, vertices[:, i]) / count for i in range(3)])
     a, b, c = number[faces].T
     return points, number[faces][(a != b) & (b != c) & (a != c)]
-

@@ -1,0 +1,75 @@
+"""Make every picture of README.md and docs/ anew: python docs/make_pictures.py"""
+
+import os
+import re
+import runpy
+import tempfile
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+
+import pliant
+from pliant.viewer import picture
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "docs" / "pictures"
+GRAVITY = (0, 0, -9.81)
+SIDE = (10, -75)
+# name, arguments, forces (None: the reference pose), gravity, view
+CASES = [
+    ("helix", {}, {"link50": (60, 0, -80)}, None, (20, -60)),
+    ("ladder", {"form": "cells", "rungs": 8}, {"rung8": (200, 0, 0)}, None, SIDE),
+    ("y", {}, {"left10": (0, 60, 0), "right10": (0, -60, 0)}, None, (20, -60)),
+    ("loop", {}, {"plate": (0, 150, -100)}, None, (15, -70)),
+    ("two_link", {}, {"right": (500, 0, 0)}, None, SIDE),
+    ("arm", {}, {"index_tip": (0, 0, -100)}, None, (20, -60)),
+    ("hand", {}, {"index_tip": (0, 0, 10), "thumb_tip": (0, 0, 10)}, None, (30, -120)),
+    ("gripper", {}, {"left_pad": (-60, 0, 0), "right_pad": (60, 0, 0)}, None, (12, -75)),
+    ("flexure_stage", {}, {"stage": (40, 0, 0)}, None, SIDE),
+    ("suspension", {}, {"upright": (0, 0, 2000)}, None, (12, -160)),
+    ("hexapod", {}, None, None, (20, -60)),
+    ("firefighters", {}, {"trampoline": (0, 0, -500)}, None, (14, -70)),
+    ("bicycle_chain", {}, {"link30": (0, 0, -10)}, None, SIDE),
+    ("millipede", {"legs": 40, "spine": 120}, {"spine119": (0, 5, 15)}, None, (35, -60)),
+    ("molecule", {"links": 300}, None, None, (20, -60)),
+    ("cable", {"kind": "ball"}, {"load": (300, 0, 0)}, GRAVITY, SIDE),
+    ("crane", {}, None, None, (12, -70)),
+    ("strong_robot", {}, {"tank": (3000, 0, 0)}, None, (14, -70)),
+]
+
+
+def gallery() -> None:
+    """One picture for every mechanism of the gallery; the huge ones as small specimens."""
+    for name, arguments, forces, gravity, view in CASES:
+        mechanism = pliant.gallery.make(name, **arguments)
+        shown = mechanism if forces is None else pliant.equilibrium(mechanism, forces, gravity=gravity)
+        picture(shown, OUT / f"{name}.png", view=view, size=(560, 420))
+    missing = set(pliant.gallery.names()) - {case[0] for case in CASES}
+    if missing:
+        raise SystemExit(f"no picture of {', '.join(sorted(missing))}: add it to CASES")
+
+
+def readme() -> None:
+    """The picture that the first Python block of the README makes, and the demo's."""
+    code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
+    assert code is not None
+    with tempfile.TemporaryDirectory() as folder:
+        start = Path.cwd()
+        os.chdir(folder)
+        try:
+            exec(code.group(1), {})
+            runpy.run_path(str(ROOT / "examples" / "01_equilibrium.py"), run_name="__main__")
+        finally:
+            os.chdir(start)
+        for made, name in (("hand.png", "readme"), ("out/equilibrium.png", "equilibrium")):
+            image = matplotlib.image.imread(Path(folder) / made)
+            # 8 levels less per colour are not seen and halve the file.
+            matplotlib.image.imsave(OUT / f"{name}.png", np.round(image * 63) / 63)
+
+
+if __name__ == "__main__":
+    gallery()
+    readme()
+    size = sum(file.stat().st_size for file in OUT.glob("*.png"))
+    print(f"{len(list(OUT.glob('*.png')))} pictures, {size / 1e6:.2f} MB in {OUT}")
