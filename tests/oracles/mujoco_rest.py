@@ -21,9 +21,8 @@ def rest_poses(
     """Body poses of `m.to_mjcf()` under dead forces at body origins, without gravity, once all motion has
     died.
 
-    MuJoCo's loop constraints are soft: at rest they give way by an amount proportional to the square of
-    their time
-    constant. Two runs with different time constants are extrapolated to none.
+    MuJoCo's loop constraints are soft: at rest they give way by an amount proportional to the square of their
+    time constant. Two runs with different time constants are extrapolated to none.
 
     Args:
         m: the mechanism.

@@ -37,15 +37,13 @@ class Builder:
     """Collects bodies, joints, couplings and tendons; `build()` checks everything and returns a `Mechanism`.
 
     Positions, orientations, anchors and axes are in world coordinates at the reference pose. Bodies go by
-    name; the
-    fixed frame is "world". Joints may join any two bodies: a second joint to the same child closes a loop.
+    name; the fixed frame is "world". Joints may join any two bodies: a second joint to the same child closes
+    a loop.
 
     Springs: every joint takes `stiffness`, `damping`, `rest`, `limits`, `armature`, `reference`. Each is one
-    value for all its
-    degrees of freedom or one per degree of freedom. `reference` is the coordinate at the reference pose (0
-    if not
-    given), `rest` where the spring is slack (the reference if not given). A stiffness may be a full
-    symmetric matrix.
+    value for all its degrees of freedom or one per degree of freedom. `reference` is the coordinate at the
+    reference pose (0 if not given), `rest` where the spring is slack (the reference if not given). A
+    stiffness may be a full symmetric matrix.
 
         >>> import pliant
         >>> b = pliant.Builder("pendulum")

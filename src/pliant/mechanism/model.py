@@ -81,9 +81,8 @@ class Mechanism:
     """A compliant articulated mechanism. Make one with `pliant.Builder`, `pliant.load` or `pliant.gallery`.
 
     Arrays are read-only; `with_...` methods return an edited copy. `q` holds every joint's coordinates in
-    joint
-    order (balls as quaternions w, x, y, z); tangent vectors (velocities, displacements, forces) have `nv`
-    entries.
+    joint order (balls as quaternions w, x, y, z); tangent vectors (velocities, displacements, forces) have
+    `nv` entries.
 
     Attributes:
         mass, com, inertia: per body; inertia about the centre of mass, in body axes (kg, m, kg m^2).

@@ -1,16 +1,12 @@
 """Static forces and their exact derivative over links, linear in their number.
 
-Everything is in link frames, twists and wrenches linear part first. With `F_k` the sum of the wrenches on
-the subtree of
-link k, the residual of a dof is `r = spring force - S . F`. Its derivative along tangent vectors, `H`, is
-solved by
-eliminating dofs from the leaves to the root, as in the articulated-body algorithm, with the 6 x 6 derivative
-of `F` in place of the
-inertia:  dF_k = P_k x_k + p_k  for the link's twist x_k.  The terms that make it exact are the change of a
-dead
-load seen from a turning body, and `Z = S x* F`, the change of a child's wrench when its own joint moves it.
-P is
-not symmetric in general (a torque fixed in the world has no potential), so nothing here assumes it.
+Everything is in link frames, twists and wrenches linear part first. With `F_k` the sum of the wrenches on the
+subtree of link k, the residual of a dof is `r = spring force - S . F`. Its derivative along tangent vectors,
+`H`, is solved by eliminating dofs from the leaves to the root, as in the articulated-body algorithm, with the
+6 x 6 derivative of `F` in place of the inertia:  dF_k = P_k x_k + p_k  for the link's twist x_k.  The terms
+that make it exact are the change of a dead load seen from a turning body, and `Z = S x* F`, the change of a
+child's wrench when its own joint moves it. P is not symmetric in general (a torque fixed in the world has no
+potential), so nothing here assumes it.
 """
 
 import numpy as np

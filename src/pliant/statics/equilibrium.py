@@ -1,10 +1,9 @@
 """`equilibrium`: the nonlinear static solution, by a globalised Newton method with geometric stiffness.
 
 Equilibria are minima of energy among configurations with closed loops. Each iteration takes a Newton step on
-the exact
-derivative of forces (`Tangent`), stiffened until every allowed direction has positive stiffness, limited in
-length,
-put back onto closed loops, and shortened until energy falls. Loads are applied in steps, as many as it takes.
+the exact derivative of forces (`Tangent`), stiffened until every allowed direction has positive stiffness,
+limited in length, put back onto closed loops, and shortened until energy falls. Loads are applied in steps,
+as many as it takes.
 """
 
 from __future__ import annotations
@@ -67,8 +66,7 @@ class _Solver:
         """Newton to the equilibrium under a fraction of the load; False if it does not get there.
 
         A guarded run gives up at once when the first step is so long that a smaller load increment is the
-        better
-        way. `state` moves only on success, or when unguarded.
+        better way. `state` moves only on success, or when unguarded.
         """
         m = self.m
         loads = self.loads.at(m, fraction)
@@ -261,18 +259,14 @@ def equilibrium(
     Args:
         mechanism: the mechanism.
         wrenches: `{body: wrench}`. A wrench is a force (3 numbers), a force and a torque (6), or a mapping
-            with
-            `force`, `torque`, `point` (where the force acts, body frame; the body's origin if not given) and
-            `frame`. With frame "world" (default) force and torque keep their world directions as the body
-            moves;
-            with "body" they turn with it.
-        gravity: None (default): gravity is compensated and the reference pose is the rest pose. A vector,
-            for instance
-            `(0, 0, -9.81)`: the mechanism sags under its weight, and springs act about their own rest
-            positions.
+            with `force`, `torque`, `point` (where the force acts, body frame; the body's origin if not given)
+            and `frame`. With frame "world" (default) force and torque keep their world directions as the body
+            moves; with "body" they turn with it.
+        gravity: None (default): gravity is compensated and the reference pose is the rest pose. A vector, for
+            instance `(0, 0, -9.81)`: the mechanism sags under its weight, and springs act about their own
+            rest positions.
         start: where to start from, such as a nearby equilibrium. By default the load is applied gradually
-            from
-            the reference pose. Loops that are open there are closed first.
+            from the reference pose. Loops that are open there are closed first.
 
     Returns:
         The `Configuration`, which says whether the equilibrium is stable.

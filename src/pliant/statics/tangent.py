@@ -1,10 +1,8 @@
 """`Tangent`: the static forces of a mechanism at one configuration, and their exact derivative, factored.
 
 The derivative is a tree part, eliminated in linear time (`_kernels.factor`), bordered by a few rows: loops
-and couplings,
-which allow no motion, and tendons, which allow some. Writing A for the rows and c for their compliance (0
-for loops and
-couplings, 1/k for tendons),
+and couplings, which allow no motion, and tendons, which allow some. Writing A for the rows and c for their
+compliance (0 for loops and couplings, 1/k for tendons),
 
     [ H   A^T ] [ step       ]   [ force ]
     [ A  -c   ] [ multipliers] = [ gap   ]
