@@ -1,4 +1,4 @@
-"""`make bench`: every benchmark, or those named on the command line. Results go to the screen and to out/benchmarks.json."""
+"""`make bench`: every benchmark, or those named. Results go to the screen and to out/benchmarks.json."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def main() -> None:
     unknown = set(names) - set(ALL)
     if unknown:
         sys.exit(f"no benchmark {', '.join(sorted(unknown))}; there are {', '.join(ALL)}")
-    results = {"machine": {"processor": platform.processor() or platform.machine(), "python": platform.python_version()}}
+    machine = {"processor": platform.processor() or platform.machine(), "python": platform.python_version()}
+    results = {"machine": machine}
     for name in names:
         print(f"== {name}")
         results[name] = import_module(name).run()

@@ -12,7 +12,8 @@ from measure import show
 SNIPPETS = {
     "import numpy (for comparison)": "import numpy",
     "import pliant": "import pliant",
-    "molecule(50_000) built and checked": "import pliant; pliant.gallery.helix(3); mark(); pliant.gallery.molecule(50_000)",
+    "molecule(50_000) built and checked": "import pliant; pliant.gallery.helix(3); mark(); "
+    "pliant.gallery.molecule(50_000)",
     "millipede() built and checked": "import pliant; pliant.gallery.helix(3); mark(); pliant.gallery.millipede()",
     "first equilibrium, compiled code cached": "import pliant; m = pliant.gallery.helix(50); mark(); "
     "pliant.equilibrium(m, {m.end_effectors[0]: (0, 0, -100.0)})",
@@ -34,9 +35,8 @@ def _measure(snippet: str, cache: str, rounds: int = 5) -> tuple[float, float]:
     environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": ""}
     results = []
     for _ in range(rounds):
-        done = subprocess.run(
-            [sys.executable, "-c", TIMER.format(snippet=snippet)], capture_output=True, text=True, check=True, env=environment
-        )
+        command = [sys.executable, "-c", TIMER.format(snippet=snippet)]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         results.append(tuple(map(float, done.stdout.split())))
     return min(r[0] for r in results), max(r[1] for r in results)
 
@@ -51,5 +51,9 @@ def run() -> dict[str, dict[str, float]]:
         for name, code in SNIPPETS.items():
             seconds, memory = _measure(code, cache)
             results[name] = {"seconds": seconds, "MB": memory}
-    show("start", ["", "seconds", "memory added (MB)"], [[n, r["seconds"], r["MB"]] for n, r in results.items()])
+    show(
+        "start",
+        ["", "seconds", "memory added (MB)"],
+        [[n, r["seconds"], r["MB"]] for n, r in results.items()],
+    )
     return results

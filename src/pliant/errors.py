@@ -9,6 +9,7 @@ __all__ = [
     "MechanismError",
     "PliantError",
     "PliantWarning",
+    "RepairedWarning",
     "UnknownNameError",
     "UnsafePathError",
     "UnsupportedWarning",
@@ -55,6 +56,10 @@ class ConvergenceError(PliantError, ArithmeticError):
 
 class PliantWarning(UserWarning):
     """Base class of pliant's warnings."""
+
+
+class RepairedWarning(PliantWarning):
+    """A file held things that are not physical; they were repaired, as asked."""
 
 
 class UnsupportedWarning(PliantWarning):

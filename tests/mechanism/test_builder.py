@@ -98,7 +98,8 @@ REFUSED_BODIES = {
     "'a'.*mass is not finite": {"mass": np.nan},
     "'a'.*com is not finite": {"com": (0, np.inf, 0)},
     "no solid has principal moments": {"inertia": (1.0, 1.0, 3.0)},
-    "principal moments of inertia must be positive": {"inertia": (1.0, -1.0, 1.0)},
+    "'a': the principal moments of inertia must be positive": {"inertia": (1.0, -1.0, 1.0)},
+    "'a': the principal moments of inertia must": {"inertia": (0.0, 0.0, 0.0)},
     "inertia is not symmetric": {"inertia": [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]]},
     "'a': inertia": {"inertia": "heavy"},
     "'a': position": {"position": (1, 2)},
@@ -227,6 +228,20 @@ def test_a_welded_frame_may_be_massless():
     b.body("tool", mass=0.0, inertia=(0, 0, 0), position=(0.3, 0, 0))
     b.fixed("weld", "a", "tool")
     assert b.build().mass[1] == 0
+
+
+def test_a_massless_body_may_carry_a_welded_mass():
+    b = one_body(mass=0.0, inertia=(0, 0, 0))
+    b.hinge("j", "world", "a", anchor=(0, 0, 0), axis=(0, 0, 1))
+    with pytest.raises(MechanismError, match="'a': mass must be positive"):
+        b.build()
+    b.body("load", mass=1.0, inertia=INERTIA, position=(1, 0, 0))
+    b.fixed("weld", "a", "load")
+    assert b.build().mass.tolist() == [0, 1]
+    b.body("frame", mass=0.0, inertia=(0, 0, 0))
+    b.hinge("k", "load", "frame", anchor=(0, 0, 0), axis=(0, 0, 1))
+    with pytest.raises(MechanismError, match="'frame': mass must be positive"):
+        b.build()
 
 
 def test_rounded_numbers_become_exact():

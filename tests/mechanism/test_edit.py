@@ -35,7 +35,7 @@ def test_with_stiffness_by_pattern():
         m.with_stiffness("rh_FF*", 1.0)
     with pytest.raises(UnknownNameError, match=r"did you mean 'j1'"):
         m.with_stiffness("j11", 1.0)
-    with pytest.raises(MechanismError, match="'j1'.*negative"):
+    with pytest.raises(MechanismError, match=r"'j1'.*negative"):
         m.with_stiffness("j1", -1.0)
     with pytest.raises(InputError, match="one number or 4"):
         m.with_stiffness("*", [1.0, 2.0])

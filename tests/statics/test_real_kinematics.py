@@ -3,20 +3,39 @@
 import mujoco
 import numpy as np
 import pytest
-from formats import corpus
 
 import pliant
+from formats import corpus
 from pliant.mechanism import kinematics
 
 FILES = {
-    "dm_control": ["suite/humanoid.xml", "suite/dog.xml", "suite/quadruped.xml", "suite/swimmer.xml", "suite/fish.xml",
-                   "suite/cheetah.xml", "suite/manipulator.xml", "suite/humanoid_CMU.xml", "third_party/kinova/jaco_arm.xml",
-                   "third_party/ant/ant.xml", "locomotion/walkers/assets/rodent.xml"],
-    "gymnasium_robotics": ["envs/assets/hand/reach.xml", "envs/assets/fetch/reach.xml", "envs/assets/adroit_hand/adroit_pen.xml",
-                           "envs/mujoco/assets/walker2d.xml", "envs/mujoco/assets/humanoid.xml"],
-    "shared": ["shadow_hand/right_hand.xml", "agility_cassie/cassie.xml", "robotiq_2f85/2f85.xml",
-               "google_barkour_vb/barkour_vb.xml"],
-}  # fmt: skip
+    "dm_control": [
+        "suite/humanoid.xml",
+        "suite/dog.xml",
+        "suite/quadruped.xml",
+        "suite/swimmer.xml",
+        "suite/fish.xml",
+        "suite/cheetah.xml",
+        "suite/manipulator.xml",
+        "suite/humanoid_CMU.xml",
+        "third_party/kinova/jaco_arm.xml",
+        "third_party/ant/ant.xml",
+        "locomotion/walkers/assets/rodent.xml",
+    ],
+    "gymnasium_robotics": [
+        "envs/assets/hand/reach.xml",
+        "envs/assets/fetch/reach.xml",
+        "envs/assets/adroit_hand/adroit_pen.xml",
+        "envs/mujoco/assets/walker2d.xml",
+        "envs/mujoco/assets/humanoid.xml",
+    ],
+    "shared": [
+        "shadow_hand/right_hand.xml",
+        "agility_cassie/cassie.xml",
+        "robotiq_2f85/2f85.xml",
+        "google_barkour_vb/barkour_vb.xml",
+    ],
+}
 CASES = [(wheel, name) for wheel, names in FILES.items() for name in names]
 
 

@@ -50,7 +50,11 @@ def unbalanced(path, edited, c, wrenches, keyframe=None):
     force = data.qfrc_smooth.copy()
     rows = np.zeros((data.nefc, model.nv))
     if data.nefc:
-        rows = data.efc_J.reshape(data.nefc, -1) if data.efc_J.size == data.nefc * model.nv else dense_rows(model, data)
+        rows = (
+            data.efc_J.reshape(data.nefc, -1)
+            if data.efc_J.size == data.nefc * model.nv
+            else dense_rows(model, data)
+        )
     force, rows = force[~held], rows[:, ~held]
     if len(rows):
         force = force - rows.T @ np.linalg.lstsq(rows.T, force, rcond=1e-9)[0]
@@ -71,7 +75,11 @@ def springs(m, values):
     for pattern, value in values.items():
         m = m.with_stiffness(pattern, value)
     changed = np.flatnonzero(m.stiffness != before)
-    m = m.with_rest([m.dof_names[d] for d in changed], m.reference[m.dof_coordinate[changed]]) if len(changed) else m
+    m = (
+        m.with_rest([m.dof_names[d] for d in changed], m.reference[m.dof_coordinate[changed]])
+        if len(changed)
+        else m
+    )
     return m, {m.dof_names[d]: m.stiffness[d] for d in changed}
 
 

@@ -28,11 +28,9 @@ _REMEDIES = {
     "mass and inertia of moving bodies": (
         "A body that moves needs mass and inertia: give it an <inertial>, or fix its joint"
     ),
-    "A + B >= C": "Correct the inertia, or let MuJoCo repair it with <compiler balanceinertia=\"true\"/> "
-                  "(in URDF: inside a <mujoco> element of <robot>)",
-    "positive eigenvalues": "Correct the inertia, or let MuJoCo repair it with <compiler boundinertia=\"1e-9\" "
-                            "balanceinertia=\"true\"/> (in URDF: inside a <mujoco> element of <robot>)",
-}  # fmt: skip
+    "A + B >= C": 'Correct it, or use <compiler balanceinertia="true"/>, or load a URDF with repair=True',
+    "positive eigenvalues": "Correct it, or load a URDF with repair=True",
+}
 _DTYPES = {"<f8", "<f4", "<i4", "<i8", "|u1", "|b1", "<u8"}
 
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pliant.errors import FormatError, MechanismError, UnsupportedWarning
+from pliant.errors import FormatError, MechanismError, RepairedWarning, UnsupportedWarning
 from pliant.formats import json_file, mjcf, urdf, xml_tree
+from pliant.formats.inertia import repair_links
 from pliant.formats.paths import Folders, as_path, read_bytes
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def load(
     *,
     keyframe: str | int | None = None,
     allow: Iterable[str | os.PathLike[str]] = (),
+    repair: bool = False,
 ) -> Mechanism:
     """Load a mechanism from MJCF, URDF or pliant's own JSON; the content decides, not the file's name.
 
@@ -40,6 +42,8 @@ def load(
         path: the file.
         keyframe: name or number of the MJCF keyframe to take as reference pose; by default the model's own pose.
         allow: folders outside the model's own from which it may read meshes and includes.
+        repair: raise moments of inertia that are too small for any solid, in the links of a URDF, instead of
+            refusing the file; one `RepairedWarning` names the links. (MJCF has `<compiler balanceinertia>`.)
 
     Raises:
         FormatError: the file is broken; the message names file and line where they are known.
@@ -65,6 +69,14 @@ def load(
         mjcf.prepare(root, path, source)
     elif root.tag == "robot":
         urdf.prepare(root, path, source)
+        repaired = repair_links(root) if repair else []
+        if repaired:
+            shown = ", ".join(f"'{name}'" for name in repaired[:8]) + (", ..." if len(repaired) > 8 else "")
+            warnings.warn(
+                f"'{path}': raised the moments of inertia of {len(repaired)} links: {shown}",
+                RepairedWarning,
+                stacklevel=2,
+            )
     elif root.tag == "mujocoinclude":
         raise FormatError(f"'{path}' is a fragment for other MJCF files to include, not a model of its own")
     else:

@@ -362,14 +362,8 @@ def not_rigid(poses: NDArray) -> NDArray[np.bool_]:
 
 
 def _masses(m: Mechanism) -> None:
-    # A welded tool frame or camera may be massless: it moves with the body it is fixed to.
-    jointed = np.bincount(m.primitive_joint, minlength=m.joints) > 0
-    welded = ~jointed[m.topology.tree_joint]
-    bad = (m.mass < 0) | ((m.mass == 0) & ~welded)
-    if bad.any():
-        raise MechanismError(
-            f"body {_culprit(bad, m.body_names)}: mass must be positive (0 only for a body fixed to another)"
-        )
+    if (m.mass < 0).any():
+        raise MechanismError(f"body {_culprit(m.mass < 0, m.body_names)}: mass must be positive")
     skew = np.abs(m.inertia - m.inertia.transpose(0, 2, 1)).max(axis=(1, 2))
     scale = np.abs(m.inertia).max(axis=(1, 2))
     if (skew > INERTIA_TOLERANCE * scale).any():
@@ -377,11 +371,13 @@ def _masses(m: Mechanism) -> None:
             f"body {_culprit(skew > INERTIA_TOLERANCE * scale, m.body_names)}: inertia is not symmetric"
         )
     moments = np.linalg.eigvalsh((m.inertia + m.inertia.transpose(0, 2, 1)) / 2)
-    bad = (moments[:, 0] < 0) | ((moments[:, 0] <= 0) & ~welded)
-    if bad.any():
-        raise MechanismError(
-            f"body {_culprit(bad, m.body_names)}: the principal moments of inertia must be positive"
-        )
+    rule = "must be positive (0 only for a body fixed to one that has it)"
+    for what, values in (("mass", m.mass), ("the principal moments of inertia", moments[:, 0])):
+        bad = values < 0
+        if (values <= 0).any():
+            bad |= (values == 0) & ~_carried(m, values > 0)
+        if bad.any():
+            raise MechanismError(f"body {_culprit(bad, m.body_names)}: {what} {rule}")
     bad = moments[:, 2] - moments[:, 0] - moments[:, 1] > INERTIA_TOLERANCE * moments[:, 2]
     if bad.any():
         b = int(np.flatnonzero(bad)[0])
@@ -389,6 +385,22 @@ def _masses(m: Mechanism) -> None:
             f"body {_culprit(bad, m.body_names)}: no solid has principal moments {moments[b].tolist()}; "
             "the largest may not exceed the sum of the others"
         )
+
+
+def _carried(m: Mechanism, has: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which bodies are welded, over any number of fixed joints, to the world or to a body that `has` something.
+
+    A tool frame or a camera may be massless: it moves with what it is fixed to.
+    """
+    fixed = np.bincount(m.primitive_joint, minlength=m.joints) == 0
+    group = np.arange(m.bodies + 1)  # the last entry, index -1, is the world
+    for joint in m.topology.tree.tolist():
+        if fixed[joint]:
+            group[m.joint_children[joint]] = group[m.joint_parents[joint]]
+    rich = np.zeros(m.bodies + 1, dtype=bool)
+    rich[group[:-1][has]] = True
+    rich[-1] = True
+    return rich[group[:-1]]
 
 
 def _shapes(m: Mechanism) -> None:

@@ -84,7 +84,9 @@ class _Solver:
             if guarded and stalled > 10:
                 return False
             if stalled and shift == 0.0 and error < 1e-4:
-                passive = max(passive / 10, 1e-9)  # near the end, motions softer than what spring-less dofs were lent
+                passive = max(
+                    passive / 10, 1e-9
+                )  # near the end, motions softer than what spring-less dofs were lent
             shift = self._factor(t, shift, passive)
             step, change = t.solve(-t.residual, -t.gaps)
             longest = float(np.abs(step / self.unit).max(initial=0.0))

@@ -1,0 +1,77 @@
+"""Every example runs by itself, in any folder, says something and leaves pictures behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+# What must be printed, and the pictures that must be made.
+EXPECTED = {
+    "01_equilibrium.py": (
+        ["helix 50", "ladder 12 rails", "gripper", "stable", "Try next"],
+        ["equilibrium.png"],
+    ),
+    "02_build_a_linkage.py": (
+        ["hinge (loop)", "tendon belt", "stable equilibrium", "pin_d carries"],
+        ["linkage.png"],
+    ),
+    "03_load_a_robot.py": (
+        ["finger", "hip_pitch", "stable equilibrium", "MuJoCo loads"],
+        ["finger.png", "leg.png"],
+    ),
+    "04_flexure_stage.py": (["4.2938 N/mm", "4.1400 N/mm"], ["flexure.png"]),
+    "05_buckling.py": (["upright is stable", "upright is unstable"], ["buckling.png"]),
+}
+
+
+def test_all_examples_are_known():
+    assert {path.name for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_example(name, tmp_path):
+    environment = {**os.environ, "PYTHONWARNINGS": "error::RuntimeWarning", "COLUMNS": "100", "NO_COLOR": "1"}
+    environment.setdefault("OPENBLAS_NUM_THREADS", "1")
+    environment.pop("DISPLAY", None)
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    said, pictures = EXPECTED[name]
+    assert [text for text in said if text not in done.stdout] == [], done.stdout
+    assert sorted(p.name for p in (tmp_path / "out").glob("*.png")) == sorted(pictures)
+    for picture in pictures:
+        image = matplotlib.image.imread(tmp_path / "out" / picture)
+        assert min(image.shape[:2]) >= 400
+        background = np.abs(image[..., :3] - 1).max(axis=2) < 0.02
+        assert 0.02 < 1 - background.mean() < 0.9, f"{picture} is blank or full"
+
+
+def test_load_a_robot_takes_a_file(tmp_path):
+    """The third example with a file of one's own."""
+    model = tmp_path / "pendulum.xml"
+    model.write_text(
+        '<mujoco model="pendulum"><worldbody><body name="rod"><joint name="pivot" axis="0 1 0" stiffness="2"/>'
+        '<geom type="capsule" fromto="0 0 0 0 0 -1" size=".05"/></body></worldbody></mujoco>'
+    )
+    command = [sys.executable, str(EXAMPLES / "03_load_a_robot.py"), str(model)]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pendulum: stable equilibrium" in done.stdout
+    assert (tmp_path / "out" / "pendulum.png").exists()
+    assert (tmp_path / "out" / "pendulum.json").exists()

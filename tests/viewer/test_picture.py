@@ -1,0 +1,301 @@
+"""Pictures: what is drawn, that nothing needs a display, and which mistakes are refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import matplotlib.image
+import numpy as np
+import pytest
+
+import pliant
+from pliant import shapes
+from pliant.errors import InputError, UnknownNameError
+from pliant.viewer import draw, picture
+from pliant.viewer.triangles import thin, triangulate
+
+
+def pixels(figure):
+    figure.canvas.draw()
+    return np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+
+
+def ink(image):
+    """Fraction of pixels that are not white."""
+    return float((image.min(axis=2) < 245).mean())
+
+
+def one(shape, **body):
+    b = pliant.Builder("one")
+    b.body("body", mass=1.0, inertia=(1, 1, 1), shapes=[shape], **body)
+    b.hinge("hinge", "world", "body", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=1.0)
+    return b.build()
+
+
+TETRAHEDRON = ([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+SHAPES = {
+    "sphere": shapes.sphere(0.5),
+    "box": shapes.box((0.5, 0.3, 0.2)),
+    "capsule": shapes.capsule(0.2, 0.4),
+    "cylinder": shapes.cylinder(0.3, 0.4),
+    "ellipsoid": shapes.ellipsoid((0.5, 0.3, 0.2)),
+    "mesh": shapes.mesh(*TETRAHEDRON),
+}
+VOLUMES = {name: shape.mass_properties()[0] for name, shape in SHAPES.items()}
+
+
+# --- triangles -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_triangles_enclose_the_shape_and_face_outward(name):
+    t = triangulate(
+        one(SHAPES[name], position=(1, 2, 3), orientation=(0.6, 0, 0.8, 0)),
+        one(SHAPES[name]).reference_poses,
+        1,
+    )
+    a, b, c = np.moveaxis(t.corners, 1, 0)
+    volume = np.einsum("ij,ij->", a, np.cross(b, c)) / 6  # positive if all faces are turned outward
+    assert volume == pytest.approx(VOLUMES[name], rel=0.02)
+    assert not t.two_sided.any()
+
+
+def test_triangles_follow_the_bodies():
+    m = one(SHAPES["box"])
+    poses = np.array(m.reference_poses)
+    poses[0, :3, 3] = (1, 2, 3)
+    centre = triangulate(m, poses, 1).corners.reshape(-1, 3).mean(axis=0)
+    np.testing.assert_allclose(centre, (1, 2, 3), atol=1e-12)
+
+
+def test_a_plane_has_two_sides_and_ends_somewhere():
+    t = triangulate(one(shapes.plane()), np.eye(4)[None], 7.0)
+    assert t.two_sided.all()
+    assert np.abs(t.corners).max() == 7.0
+
+
+def sphere_mesh(n):
+    angle, up = np.meshgrid(
+        np.linspace(0, 2 * np.pi, n, endpoint=False), np.linspace(-1, 1, n), indexing="ij"
+    )
+    points = np.stack(
+        [np.cos(angle) * np.sqrt(1 - up**2), np.sin(angle) * np.sqrt(1 - up**2), up], axis=2
+    ).reshape(-1, 3)
+    i, j = (x.ravel() for x in np.meshgrid(np.arange(n), np.arange(n - 1), indexing="ij"))
+    a, b, c, d = i * n + j, (i + 1) % n * n + j, (i + 1) % n * n + j + 1, i * n + j + 1
+    return points, np.concatenate([np.column_stack([a, b, c]), np.column_stack([a, c, d])])
+
+
+@pytest.mark.parametrize("flip", [False, True])
+def test_a_fine_mesh_is_thinned_and_keeps_its_form(flip):
+    points, faces = sphere_mesh(150)
+    corners, two_sided = thin(points, faces[:, ::-1] if flip else faces, 3000)
+    assert 500 < len(corners) <= 3000
+    assert not two_sided
+    volume = np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6
+    assert volume == pytest.approx(4 / 3 * np.pi, rel=0.1)
+
+
+def test_collision_shapes_do_not_hide_meshes():
+    b = pliant.Builder("looks")
+    plain, painted = (0.5, 0.5, 0.5, 1.0), (1.0, 0.2, 0.1, 1.0)
+    b.body(
+        "body",
+        mass=1,
+        inertia=(1, 1, 1),
+        shapes=[shapes.box((3, 3, 3), rgba=plain), shapes.mesh(*TETRAHEDRON, rgba=painted)],
+    )
+    b.body("bare", mass=1, inertia=(1, 1, 1), shapes=[shapes.sphere(1, rgba=plain)])
+    for name in ("body", "bare"):
+        b.hinge(name, "world", name, anchor=(0, 0, 0), axis=(0, 1, 0))
+    t = triangulate(b.build(), np.broadcast_to(np.eye(4), (2, 4, 4)), 1)
+    assert len(t.corners[t.body == 0]) == 4
+    assert (t.body == 1).any()
+
+
+# --- pictures ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*SHAPES, "plane"])
+def test_every_kind_of_shape_is_drawn(name):
+    shape = SHAPES.get(name, shapes.plane(1, 1))
+    image = pixels(picture(one(shape), size=(200, 160)))
+    assert image.shape == (160, 200, 3)
+    assert ink(image) > 0.15
+
+
+def test_png_is_written(tmp_path):
+    figure = picture(pliant.gallery.two_link(), tmp_path / "two.png", title="two links", size=(300, 200))
+    image = matplotlib.image.imread(tmp_path / "two.png")
+    assert image.shape[:2] == (200, 300)
+    assert ink((image[..., :3] * 255).astype(int)) > 0.02
+    assert figure.axes[0].get_title() == "two links"
+
+
+@pytest.mark.parametrize("name", ["picture.svg", "picture.pdf", "picture"])
+def test_other_formats(tmp_path, name):
+    picture(pliant.gallery.two_link(), tmp_path / name, size=(200, 160))
+    start = (tmp_path / name).read_bytes()[:20]
+    assert start.startswith({"picture.svg": b"<?xml", "picture.pdf": b"%PDF", "picture": b"\x89PNG"}[name])
+
+
+def test_the_nearer_body_hides_the_other():
+    b = pliant.Builder("two balls")
+    for name, y, rgba in (("near", -1.0, (1, 0, 0, 1)), ("far", 1.0, (0, 0, 1, 1))):
+        b.body(name, position=(0, y, 0), shapes=[shapes.sphere(0.5, rgba=rgba)])
+        b.hinge(name, "world", name, anchor=(0, y, 0), axis=(1, 0, 0))
+    m = b.build()
+
+    def red_and_blue(azimuth):
+        image = pixels(picture(m, size=(200, 200), view=(0, azimuth)))[40:160, 40:160]
+        return (image[..., 0] > image[..., 2] + 60).sum(), (image[..., 2] > image[..., 0] + 60).sum()
+
+    red, blue = red_and_blue(-90)
+    assert red > 1000 > 50 > blue
+    red, blue = red_and_blue(90)
+    assert blue > 1000 > 50 > red
+
+
+def test_the_reference_pose_is_a_pale_ghost():
+    moved = pliant.Configuration(pliant.gallery.two_link(), {"base": 0.5})
+    plain = pixels(picture(moved, reference=False, size=(400, 300)))
+    ghost = pixels(picture(moved, size=(400, 300)))
+    assert not np.array_equal(plain, ghost)
+    grey = np.ptp(ghost, axis=2) < 8
+    assert ((ghost.mean(axis=2) > 200) & (ghost.mean(axis=2) < 246) & grey).sum() > 500
+
+
+def red(image):
+    """Pixels in the colour of forces; the triad below has a red axis of its own."""
+    image = image[: int(0.8 * len(image))]
+    return (image[..., 0] > 170) & (image[..., 1] < 80) & (image[..., 2] < 80)
+
+
+def test_loads_are_arrows():
+    m = pliant.gallery.flexure_stage()
+    found = pliant.equilibrium(m, {"stage": (10, 0, 0)})
+    assert red(pixels(picture(found))).sum() > 50
+    assert red(pixels(picture(found, forces={}))).sum() == 0
+    assert red(pixels(picture(m, forces={"stage": (0, 0, 5)}))).sum() > 50
+    follower = pliant.equilibrium(m, {"stage": {"force": (10, 0, 0), "frame": "body"}})
+    assert red(pixels(picture(follower))).sum() > 50
+
+
+def test_weights_are_not_drawn_but_loads_beside_them_are():
+    m = pliant.gallery.flexure_stage()
+    sagging = pliant.equilibrium(m, gravity=(0, 0, -9.81))
+    assert red(pixels(picture(sagging))).sum() == 0
+    pulled = pliant.equilibrium(m, {"stage": (10, 0, 0)}, gravity=(0, 0, -9.81))
+    assert red(pixels(picture(pulled))).sum() > 50
+
+
+def test_huge_mechanisms_are_lines():
+    m = pliant.gallery.millipede(legs=100, leg_links=10, spine=600)
+    figure = picture(m, size=(400, 300))
+    assert not figure.axes[0].images
+    assert ink(pixels(figure)) > 0.005
+
+
+def test_bodies_without_shapes_have_a_skeleton():
+    b = pliant.Builder("bare")
+    parent = "world"
+    for i in range(3):
+        b.body(f"b{i}", mass=1, inertia=(1, 1, 1), position=(i + 1, 0, 0))
+        b.hinge(f"j{i}", parent, f"b{i}", anchor=(i, 0, 0), axis=(0, 1, 0))
+        parent = f"b{i}"
+    assert ink(pixels(picture(b.build(), size=(300, 200)))) > 0.01
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_any_size_of_mechanism(scale):
+    b = pliant.Builder("scaled")
+    b.body("rod", shapes=[shapes.rod((0, 0, 0), (scale, 0, 0), 0.1 * scale)])
+    b.hinge("pivot", "world", "rod", anchor=(0, 0, 0), axis=(0, 1, 0))
+    assert ink(pixels(picture(b.build(), size=(200, 160)))) > 0.05
+
+
+@pytest.mark.parametrize("name", pliant.gallery.names())
+def test_the_gallery_can_be_drawn(name):
+    small = {"millipede": {"legs": 4, "spine": 20}, "molecule": {"links": 50}, "helix": {"links": 10}}
+    m = pliant.gallery.make(name, **small.get(name, {}))
+    assert ink(pixels(picture(m, size=(240, 180)))) > 0.02
+
+
+def test_pictures_are_deterministic():
+    first, second = (pixels(picture(pliant.gallery.gripper(), size=(300, 200))) for _ in range(2))
+    assert np.array_equal(first, second)
+
+
+def test_draw_into_panels():
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 3), dpi=100)
+    for panel, name in enumerate(("gripper", "two_link"), start=1):
+        draw(pliant.gallery.make(name), figure.add_subplot(1, 2, panel), title=name)
+    assert [axes.get_title() for axes in figure.axes] == ["gripper", "two_link"]
+    assert all(axes.get_aspect() == 1 for axes in figure.axes)
+
+
+# --- mistakes ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"view": 3}, "view"),
+        ({"view": (0, np.nan)}, "view"),
+        ({"size": (0, 100)}, "size"),
+        ({"size": "big"}, "size"),
+        ({"forces": [1, 2, 3]}, "mapping"),
+        ({"forces": {"left": (1, 2)}}, "left"),
+        ({"forces": {"left": (1, 2, np.inf)}}, "left"),
+        ({"forces": {"left": "up"}}, "left"),
+        ({"path": 3}, "path"),
+        ({"path": ""}, "path"),
+    ],
+)
+def test_mistakes_are_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        picture(pliant.gallery.two_link(), **arguments)
+
+
+def test_unknown_body():
+    with pytest.raises(UnknownNameError, match="did you mean 'left'"):
+        picture(pliant.gallery.two_link(), forces={"lfet": (0, 0, 1)})
+
+
+def test_not_a_mechanism():
+    with pytest.raises(InputError, match="Mechanism or a Configuration"):
+        picture("helix")
+
+
+def test_no_folder_is_made(tmp_path):
+    with pytest.raises(InputError, match="no folder"):
+        picture(pliant.gallery.two_link(), tmp_path / "new" / "two.png")
+    assert not (tmp_path / "new").exists()
+    with pytest.raises(InputError, match="is a folder"):
+        picture(pliant.gallery.two_link(), tmp_path)
+    with pytest.raises(InputError, match=r"\.xyz"):
+        picture(pliant.gallery.two_link(), tmp_path / "two.xyz")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_is_not_writable(tmp_path):
+    tmp_path.chmod(0o500)
+    try:
+        with pytest.raises(InputError, match="cannot be written"):
+            picture(pliant.gallery.two_link(), tmp_path / "two.png")
+    finally:
+        tmp_path.chmod(0o700)
+
+
+def test_matplotlib_is_imported_late_and_pyplot_never():
+    code = (
+        "import sys, pliant, pliant.viewer; assert 'matplotlib' not in sys.modules;"
+        "pliant.viewer.picture(pliant.gallery.two_link(), size=(100, 80));"
+        "assert 'matplotlib.pyplot' not in sys.modules"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
