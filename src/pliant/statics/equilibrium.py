@@ -84,9 +84,8 @@ class _Solver:
             if guarded and stalled > 10:
                 return False
             if stalled and shift == 0.0 and error < 1e-4:
-                passive = max(
-                    passive / 10, 1e-9
-                )  # near the end, motions softer than what spring-less dofs were lent
+                # Near the end, a motion softer than what spring-less dofs are lent holds up convergence.
+                passive = max(passive / 10, 1e-9)
             shift = self._factor(t, shift, passive)
             step, change = t.solve(-t.residual, -t.gaps)
             longest = float(np.abs(step / self.unit).max(initial=0.0))
@@ -156,11 +155,13 @@ class _Solver:
         return q if previous < 1e-9 else None
 
     def run(self, state: _State, warm: bool) -> None:
-        """Full load from a warm start, else load steps, else one long last attempt."""
-        if warm and self.minimise(state, 1.0, _LAST_ITERATIONS, guarded=False):
-            return
+        """Full load from a warm start, else load steps from the reference pose, else one long last attempt."""
+        if warm:
+            if self.minimise(state, 1.0, _ITERATIONS, guarded=False):
+                return
+            state.q, state.multipliers = self.m.reference.copy(), np.zeros_like(state.multipliers)
         done, increment = 0.0, 1.0
-        while not warm and done < 1.0:
+        while done < 1.0:
             trial = min(1.0, done + increment)
             if self.minimise(state, trial, _ITERATIONS, guarded=True):
                 done, increment = trial, 2 * increment
@@ -188,6 +189,9 @@ class _Solver:
             where += (
                 f"; the load drives {names}, which no spring holds: give them stiffness with `with_stiffness`"
             )
+            joint = m.dof_joint[m.dof_index(culprits[0])]
+            if m.joint_types[joint] == "free" and m.joint_parents[joint] < 0:
+                where += ", or hold the floating base with `with_fixed_base`"
         else:
             where += (
                 "; apply less load, stiffen the joints, or start from a configuration nearer to the answer"
@@ -200,10 +204,9 @@ class _Solver:
 def _work(old: Tangent, new: Tangent) -> float:
     """Work of the loads from one configuration to the next (along the straightest path, for torques)."""
     loads = old.loads
-    total = 0.0
-    for link, vectors, local in ((loads.point_link, loads.force, loads.point),):
-        shift = new.poses[link] - old.poses[link]
-        total += float((vectors * (np.einsum("nij,nj->ni", shift[:, :3, :3], local) + shift[:, :3, 3])).sum())
+    change = new.poses[loads.point_link] - old.poses[loads.point_link]
+    moved = np.einsum("nij,nj->ni", change[:, :3, :3], loads.point) + change[:, :3, 3]
+    total = float((loads.force * moved).sum())
     if len(loads.torque_link):
         turn = new.poses[loads.torque_link, :3, :3] @ old.poses[loads.torque_link, :3, :3].transpose(0, 2, 1)
         total += float((loads.torque * spatial.so3_log(turn)).sum())
@@ -233,8 +236,9 @@ def _stability(m: Mechanism, loads: Loads, state: _State, unit: Floats, fallback
     t = Tangent(m, state.q, loads, state.multipliers, symmetric=True)
     if t.factor(passive=1e-7, fallback=fallback) > 0:
         return "unstable"
-    lowest = _lowest(t, unit)[0]
-    return "stable" if lowest > 1e-6 * typical_stiffness(m, fallback) / max(1, m.nv) ** 2 else "neutral"
+    lowest, motion = _lowest(t, unit)
+    lent = t.lent_stiffness(motion)
+    return "neutral" if lent > 0 and lowest - lent < 0.05 * lent else "stable"
 
 
 def _configuration(m: Mechanism, loads: Loads, state: _State, residual: float) -> Configuration:
@@ -255,8 +259,7 @@ def equilibrium(
     gravity: ArrayLike | None = None,
     start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
 ) -> Configuration:
-    """The static equilibrium of a mechanism under load: springs, gravity, loops and couplings, fully
-    nonlinear.
+    """The static equilibrium of a mechanism under load, fully nonlinear: springs, gravity, loops, couplings.
 
     Args:
         mechanism: the mechanism.

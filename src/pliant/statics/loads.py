@@ -48,12 +48,9 @@ class Loads:
         if fraction == 1.0:
             return self
         rest = m.reference + fraction * (self.rest - m.reference)
-        for p in m.ball_primitives:
-            part = slice(m.primitive_coordinate[p], m.primitive_coordinate[p] + 4)
-            turn = spatial.quat_multiply(spatial.quat_conjugate(m.reference[part]), self.rest[part])
-            rest[part] = spatial.quat_multiply(
-                m.reference[part], spatial.quat_exp(fraction * spatial.quat_log(turn))
-            )
+        balls = _quaternions(m)
+        turn = fraction * spatial.quat_log(_relative(m.reference[balls], self.rest[balls]))
+        rest[balls] = spatial.quat_multiply(m.reference[balls], spatial.quat_exp(turn))
         start = tendon_lengths(m, m.reference, rest)
         return Loads(
             self.point_link,
@@ -77,11 +74,18 @@ def tendon_lengths(m: Mechanism, q: Floats, rest: Floats) -> Floats:
 def spring_coordinates(m: Mechanism, q: Floats, rest: Floats) -> Floats:
     """Per dof: the coordinate of a hinge or slide, the rotation vector from rest of a ball."""
     x = q[m.dof_coordinate]
-    for p in m.ball_primitives:
-        part = slice(m.primitive_coordinate[p], m.primitive_coordinate[p] + 4)
-        relative = spatial.quat_multiply(spatial.quat_conjugate(rest[part]), q[part])
-        x[m.primitive_dof[p] : m.primitive_dof[p] + 3] = spatial.quat_log(relative)
+    balls = _quaternions(m)
+    x[m.dof_kind == BALL] = spatial.quat_log(_relative(rest[balls], q[balls])).ravel()
     return x
+
+
+def _quaternions(m: Mechanism) -> NDArray[np.int64]:
+    """Where the quaternions of all balls are in q, (balls, 4)."""
+    return m.primitive_coordinate[m.ball_primitives][:, None] + np.arange(4)
+
+
+def _relative(a: Floats, b: Floats) -> Floats:
+    return spatial.quat_multiply(spatial.quat_conjugate(a), b)
 
 
 def parse_wrench(value: Any, body: str) -> tuple[Floats, Floats, Floats, str]:

@@ -175,6 +175,10 @@ class Tangent:
         self.negative = negative
         return negative
 
+    def lent_stiffness(self, motion: Floats) -> float:
+        """The part of the stiffness of a motion that is only lent to dofs without springs."""
+        return 0.0 if self._proximal is None else float(motion @ (self._proximal * motion))
+
     def _factor_border(self) -> int:
         """Schur complement of the rows, its null space left out; returns the number of its negative eigenvalues."""
         self._response = self._tree_solve(self._border)  # H^-1 A^T, transposed
