@@ -32,6 +32,7 @@ _GOAL = 1e-12  # residual aimed at, as a fraction of the load
 _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
 _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
+_KICK = 0.05  # size of a move off an unstable ridge, likewise
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
 _ITERATIONS = 60  # per load step
 _LAST_ITERATIONS = 400  # for the last attempt, at full load
@@ -94,7 +95,8 @@ class _Solver:
             if guarded and iteration == 0 and longest > _LONGEST:
                 return False
             state.iterations += 1
-            found = self._search(t, step, change, min(1.0, _LONGEST / max(longest, 1e-300)), shift)
+            escape = self._escape(t) if stalled in (4, 8) and shift > 0 else None
+            found = escape or self._search(t, step, change, min(1.0, _LONGEST / max(longest, 1e-300)), shift)
             if found is None:
                 if error <= _ACCEPTED and gap <= 1e-11:
                     break
@@ -136,6 +138,17 @@ class _Solver:
                 if shift == 0.0 and length == 1.0 and self.error(new) < 0.9 * before:
                     return q, new.multipliers, new
             length *= 0.5
+        return None
+
+    def _escape(self, t: Tangent) -> tuple[Floats, Floats, Tangent] | None:
+        """A small move along the least stiff motion, if it lowers energy: off a ridge that symmetry keeps Newton on."""
+        motion = _lowest(t, self.unit)[1]
+        for sign in (1.0, -1.0):
+            q = self._close(t, kinematics.move(self.m, t.q, sign * _KICK * motion))
+            if q is not None:
+                new = Tangent(self.m, q, t.loads, t.multipliers)
+                if new.energy - t.energy < _work(t, new):
+                    return q, new.multipliers, new
         return None
 
     def _close(self, t: Tangent, q: Floats) -> Floats | None:

@@ -14,8 +14,11 @@ the complement is singular; its null space is left out.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL, SLIDE
@@ -26,7 +29,7 @@ __all__ = ["PASSIVE", "Tangent", "typical_stiffness"]
 
 Floats = NDArray[np.float64]
 PASSIVE = 1e-4  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
-_REDUNDANT = 1e-10  # of the largest eigenvalue of the equilibrated Schur complement
+_REDUNDANT = 1e-9  # of the largest row: what is left of a row that depends on others
 _REFINEMENTS = 30
 
 
@@ -40,6 +43,16 @@ def typical_stiffness(m: Mechanism, fallback: float = 1.0) -> float:
     if not len(own) and len(m.tendons):
         own = m.tendon_stiffness[m.tendon_stiffness > 0]
     return float(np.quantile(own, 0.25, method="lower")) if len(own) else fallback
+
+
+def _independent(rows: Floats, scale: Floats) -> NDArray[np.int64]:
+    """Indices of a largest set of independent rows."""
+    if not len(rows):
+        return np.zeros(0, dtype=np.int64)
+    result: Any = qr((rows * scale[:, None]).T, mode="r", pivoting=True, check_finite=False)
+    triangle, order = result
+    left = np.abs(np.diag(triangle))
+    return np.sort(order[: int((left > _REDUNDANT * left[0]).sum())]).astype(np.int64)
 
 
 class Tangent:
@@ -137,7 +150,7 @@ class Tangent:
         """Factor the derivative; returns `negative`.
 
         Args:
-            shift: stiffness added to every dof, as a fraction of its own or the typical stiffness.
+            shift: stiffness added to every dof, as a fraction of the typical stiffness.
             passive: fraction of the typical stiffness lent to dofs without a spring; `solve` takes it out again.
             fallback: the typical stiffness if the mechanism has no springs.
         """
@@ -145,7 +158,7 @@ class Tangent:
         typical = typical_stiffness(m, fallback) / np.where(m.dof_kind == SLIDE, m.radius**2, 1.0)
         soft = m.stiffness == 0
         self._proximal = np.where(soft, passive * typical, 0.0) if soft.any() else None
-        added = shift * np.maximum(typical, m.stiffness) + (0.0 if self._proximal is None else self._proximal)
+        added = shift * typical + (0.0 if self._proximal is None else self._proximal)
         blocks = self._blocks
         turning = np.flatnonzero(m.dof_kind == BALL)
         if len(turning):
@@ -167,11 +180,12 @@ class Tangent:
             self._right,
             self._inverse,
         )
-        self._border = np.concatenate([self.rows, self._rows[m.tendon_stiffness > 0]])
-        self._compliance = np.zeros(len(self._border))
-        self._compliance[len(self.rows) :] = 1 / m.tendon_stiffness[m.tendon_stiffness > 0]
+        self._kept = _independent(self.rows, self._row_scale())
+        springs = m.tendon_stiffness > 0
+        self._border = np.concatenate([self.rows[self._kept], self._rows[springs]])
+        self._compliance = np.concatenate([np.zeros(len(self._kept)), 1 / m.tendon_stiffness[springs]])
         if len(self._border):
-            negative -= self._factor_border()
+            negative -= self._factor_border(negative > 0)
         self.negative = negative
         return negative
 
@@ -179,21 +193,27 @@ class Tangent:
         """The part of the stiffness of a motion that is only lent to dofs without springs."""
         return 0.0 if self._proximal is None else float(motion @ (self._proximal * motion))
 
-    def _factor_border(self) -> int:
-        """Schur complement of the rows, its null space left out; returns the number of its negative eigenvalues."""
+    def _row_scale(self) -> Floats:
+        """Rows in radians and radii."""
+        scale = np.ones(len(self.rows))
+        scale[: 6 * self.m.topology.loops].reshape(-1, 6)[:, :3] = 1 / self.m.radius
+        return scale
+
+    def _factor_border(self, indefinite: bool) -> int:
+        """Schur complement of the independent rows; returns the number of its negative eigenvalues."""
         self._response = self._tree_solve(self._border)  # H^-1 A^T, transposed
         complement = self._border @ self._response.T + np.diag(self._compliance)
-        # Every row counts the same, however stiff the mechanism is along it; but a row that no dof moves, which is
-        # rounding noise (a planar loop has three), counts for nothing.
+        # Every row counts the same, however stiff the mechanism is along it.
         size = np.abs(np.diag(complement))
-        moves = np.abs(self._border).max(axis=1) > 1e-11 * max(1.0, self.m.radius)
-        self._scale = np.where(moves & (size > 0), 1 / np.sqrt(np.where(size > 0, size, 1.0)), 0.0)
+        self._scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
         complement *= self._scale[:, None] * self._scale
-        values, vectors = np.linalg.eigh((complement + complement.T) / 2)
-        kept = np.abs(values) > _REDUNDANT * np.abs(values).max()
-        self._range = vectors[:, kept]
-        self._complement = np.linalg.pinv(self._range.T @ complement @ self._range, rcond=1e-14)
-        return int((values[kept] < 0).sum())
+        try:
+            self._complement = np.linalg.inv(complement)
+        except np.linalg.LinAlgError:
+            self._complement = np.full_like(complement, np.nan)
+            return -1  # as good as a negative direction: the caller has to stiffen
+        # With a positive definite tree part the complement is positive definite too.
+        return int((np.linalg.eigvalsh((complement + complement.T) / 2) < 0).sum()) if indefinite else 0
 
     def _tree_solve(self, rhs: Floats) -> Floats:
         """H^-1 applied to the rows of `rhs`."""
@@ -218,7 +238,7 @@ class Tangent:
         if not len(self._border):
             return step, np.zeros((len(force), 0))
         miss = (step @ self._border.T - gap) * self._scale
-        multipliers = (miss @ self._range @ self._complement.T @ self._range.T) * self._scale
+        multipliers = (miss @ self._complement.T) * self._scale
         return step - multipliers @ self._response, multipliers
 
     def solve(self, force: Floats, gap: Floats | None = None, refine: bool = True) -> tuple[Floats, Floats]:
@@ -235,7 +255,7 @@ class Tangent:
         many = np.atleast_2d(force)
         gaps = np.zeros((len(many), len(self._border)))
         if gap is not None:
-            gaps[:, : len(self.rows)] = gap
+            gaps[:, : len(self._kept)] = np.atleast_2d(gap)[:, self._kept]
         step, multipliers = self._solve_once(many, gaps)
         if refine and self._proximal is not None:
             for _ in range(_REFINEMENTS):
@@ -243,5 +263,6 @@ class Tangent:
                 step, multipliers = self._solve_once(many + self._proximal * step, gaps)
                 if np.abs(step - previous).max() <= 1e-14 * np.abs(step).max():
                     break
-        multipliers = multipliers[:, : len(self.rows)]
-        return (step, multipliers) if np.ndim(force) == 2 else (step[0], multipliers[0])
+        constraint = np.zeros((len(many), len(self.rows)))
+        constraint[:, self._kept] = multipliers[:, : len(self._kept)]
+        return (step, constraint) if np.ndim(force) == 2 else (step[0], constraint[0])
