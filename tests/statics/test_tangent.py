@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from oracles import dense
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
 from pliant.mechanism import kinematics
-from pliant.statics.loads import collect_loads
+from pliant.statics.loads import collect_loads, spring_coordinates
 from pliant.statics.tangent import Tangent
 
 GRAVITY = (0.3, -0.2, -9.81)
@@ -61,6 +61,7 @@ def test_derivative_for_each_joint_type(kind):
 def test_forces_are_the_gradient_of_energy(seed):
     m = random_mechanism(seed, 4, 1, reference=True)
     q = random_q(m, seed, 0.2)  # balls stay well below half a turn from rest, where their torque jumps
+    assume(np.abs(spring_coordinates(m, q, m.rest)[m.dof_kind == 2]).max(initial=0) < 1.4)
     rng = np.random.default_rng(seed)
     force = 20 * rng.normal(size=3)
     t = Tangent(m, q, collect_loads(m, {"b3": force}, GRAVITY))
@@ -105,7 +106,7 @@ def test_bordered_system_against_dense_algebra(seed, loops, soft):
         return  # without the loop joints' springs some motion is free: no unique answer
     force = np.random.default_rng(seed).normal(size=m.nv)
     expected = free @ np.linalg.solve(reduced, free.T @ force) if free.shape[1] else np.zeros(m.nv)
-    step, multipliers = t.solve(force)
+    step, multipliers = t.solve(force, exact=True)
     assert np.abs(step - expected).max() < 1e-9 * max(1.0, np.abs(expected).max())
     assert np.abs(stiffness @ step + t.rows.T @ multipliers - force).max() < 1e-7 * max(
         1, np.abs(multipliers).max()

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
+from scipy.sparse.linalg import LinearOperator, gmres
 
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL, SLIDE
@@ -28,7 +29,7 @@ from pliant.statics.loads import Loads
 __all__ = ["PASSIVE", "Tangent", "typical_stiffness"]
 
 Floats = NDArray[np.float64]
-PASSIVE = 1e-4  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
+PASSIVE = 1e-2  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
 _REDUNDANT = 1e-9  # of the largest row: what is left of a row that depends on others
 _REFINEMENTS = 30
 
@@ -237,17 +238,24 @@ class Tangent:
         step = self._tree_solve(force)
         if not len(self._border):
             return step, np.zeros((len(force), 0))
-        miss = (step @ self._border.T - gap) * self._scale
-        multipliers = (miss @ self._complement.T) * self._scale
-        return step - multipliers @ self._response, multipliers
+        multipliers = np.zeros_like(gap)
+        for _ in range(2):  # the second round mends what rounding left of the gap
+            miss = (step @ self._border.T - self._compliance * multipliers - gap) * self._scale
+            change = (miss @ self._complement.T) * self._scale
+            step = step - change @ self._response
+            multipliers += change
+        return step, multipliers
 
-    def solve(self, force: Floats, gap: Floats | None = None, refine: bool = True) -> tuple[Floats, Floats]:
+    def solve(
+        self, force: Floats, gap: Floats | None = None, *, refine: bool = True, exact: bool = False
+    ) -> tuple[Floats, Floats]:
         """Motion and change of the multipliers under generalised forces, rows moving by `gap`.
 
         Args:
             force: (nv,) or (m, nv), one right side per row.
             gap: (rows,) or (m, rows); none if not given.
-            refine: take the stiffness lent to spring-less dofs out again, by iteration.
+            refine: take the stiffness lent to spring-less dofs out again, by a few rounds of iteration.
+            exact: go on until nothing of it is left; for motions hardly stiffer than nothing that takes longer.
 
         Returns:
             The step and the multipliers of loops and couplings, shaped like the arguments.
@@ -263,6 +271,24 @@ class Tangent:
                 step, multipliers = self._solve_once(many + self._proximal * step, gaps)
                 if np.abs(step - previous).max() <= 1e-14 * np.abs(step).max():
                     break
+            else:
+                if exact:
+                    step, multipliers = self._krylov(many, gaps)
         constraint = np.zeros((len(many), len(self.rows)))
         constraint[:, self._kept] = multipliers[:, : len(self._kept)]
         return (step, constraint) if np.ndim(force) == 2 else (step[0], constraint[0])
+
+    def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
+        """The same without the lent stiffness, by GMRES: few motions are so soft that plain rounds are too slow."""
+        nv = self.m.nv
+        none = np.zeros((1, len(self._border)))
+        lent = np.zeros(nv) if self._proximal is None else self._proximal
+
+        def reduced(x: Floats) -> Floats:
+            return x - self._solve_once((lent * x)[None], none)[0][0]
+
+        make: Any = LinearOperator  # its type hints know only the subclass way
+        operator = make((nv, nv), matvec=reduced, dtype=np.float64)
+        start, _ = self._solve_once(force, gap)
+        step = np.array([gmres(operator, row, rtol=1e-14, restart=60, maxiter=5)[0] for row in start])
+        return self._solve_once(force + lent * step, gap)
