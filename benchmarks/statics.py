@@ -110,7 +110,7 @@ def run() -> list[dict[str, float]]:
             rows.append(
                 [
                     f"ladder({rungs}, {form})",
-                    m.bodies,
+                    m.body_count,
                     m.topology.loops,
                     c.iterations,
                     f"{gap:.1e}",

@@ -41,7 +41,7 @@ def main() -> None:
         load = max(np.linalg.norm(force) for force in forces.values())
         gap = f"{np.abs(found.loop_residual).max():.0e}" if mechanism.topology.loops else "-"
         moved = f"{found.displacement[effector]:.4f}"
-        counts = str(mechanism.bodies), str(mechanism.topology.loops)
+        counts = str(mechanism.body_count), str(mechanism.topology.loops)
         solved = f"{found.residual:.0e}", gap, f"{1000 * spent:.1f}", found.stability
         table.add_row(mechanism.name, *counts, f"{load:g}", moved, *solved)
         draw(found, figure.add_subplot(2, 3, number), view=view, title=mechanism.name)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pliant.formats import load
     from pliant.mechanism.assembly import assemble
     from pliant.statics import Configuration, equilibrium
+    from pliant.viewer import picture
 
 __all__ = [
     "Builder",
@@ -26,6 +27,7 @@ __all__ = [
     "errors",
     "gallery",
     "load",
+    "picture",
     "shapes",
     "spatial",
 ]
@@ -38,6 +40,7 @@ _LAZY = {
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",
+    "picture": "pliant.viewer",
 }
 
 

@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from pliant.errors import InputError
 
 __all__ = [
     "KINDS",
+    "ROLES",
     "Mesh",
     "Shape",
     "box",
@@ -32,6 +33,7 @@ __all__ = [
 
 # The position in this tuple is the number stored in a mechanism's arrays and files: append only.
 KINDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid", "plane", "mesh")
+ROLES = ("both", "visual", "collision")  # likewise
 _GREY = (0.6, 0.62, 0.66, 1.0)
 _IDENTITY = np.eye(4)
 _IDENTITY.flags.writeable = False
@@ -56,6 +58,7 @@ class Shape:
         pose: 4 x 4, body frame.
         rgba: colour.
         mesh: the triangles, for kind "mesh".
+        role: "visual" is only drawn, "collision" only touches, "both" does both.
     """
 
     kind: str
@@ -63,6 +66,13 @@ class Shape:
     pose: NDArray[np.float64] = field(default_factory=lambda: _IDENTITY)
     rgba: tuple[float, float, float, float] = _GREY
     mesh: Mesh | None = None
+    role: str = "both"
+
+    def with_role(self, role: str) -> Shape:
+        """The same shape, only drawn ("visual"), only touching ("collision"), or both."""
+        if role not in ROLES:
+            raise InputError(f"a shape's role is one of {', '.join(ROLES)}, not {role!r}")
+        return replace(self, role=role)
 
     def mass_properties(self) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Volume, centroid (3,) and the second moment about it divided by volume (3 x 3), body frame."""

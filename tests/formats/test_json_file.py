@@ -191,7 +191,7 @@ def test_text_that_is_not_json(document, tmp_path):
     with pytest.raises(FormatError, match="UTF-8"):
         load(file)
     file.write_bytes(b"\xef\xbb\xbf" + text.encode())  # a byte order mark is fine
-    assert load(file).bodies == 4
+    assert load(file).body_count == 4
     with pytest.raises(FormatError, match="no keyframes"):
         load(file, keyframe=0)
 

@@ -99,7 +99,7 @@ def mass_matrix(m: pliant.Mechanism, q) -> np.ndarray:
     """Sum over bodies of J^T M J, from the Jacobians alone."""
     poses = kinematics.link_poses(m, q)
     out = np.diag(m.armature)
-    for b in range(m.bodies):
+    for b in range(m.body_count):
         J = kinematics.link_jacobian(m, poses, m.links.body_link[b])
         R = poses[m.links.body_link[b], :3, :3]
         arm = R @ m.com[b]
@@ -183,7 +183,7 @@ def test_round_trip(seed, tmp_path):
     m = random_mechanism(seed, bodies=7, kinds=kinds, isotropic=True)
     n = read_back(m, tmp_path)
     where = [n.body_index(name) for name in m.body_names]
-    assert n.bodies == m.bodies
+    assert n.body_count == m.body_count
     np.testing.assert_allclose(n.mass[where], m.mass, rtol=1e-15)
     np.testing.assert_allclose(n.com[where], m.com, rtol=1e-15)
     np.testing.assert_allclose(n.inertia[where], m.inertia, rtol=0, atol=1e-12 * m.inertia.max())

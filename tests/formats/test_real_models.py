@@ -83,10 +83,10 @@ def spring_force(m: pliant.Mechanism, q: np.ndarray) -> np.ndarray:
 def check_agreement(m: pliant.Mechanism, model: mujoco.MjModel) -> None:
     """Mass, pose, kinematics, stiffness and damping against MuJoCo."""
     data = mujoco.MjData(model)
-    assert m.bodies == model.nbody - 1
+    assert m.body_count == model.nbody - 1
     np.testing.assert_allclose(m.mass, model.body_mass[1:], rtol=1e-12, atol=0)
     assert m.total_mass == pytest.approx(model.body_mass[1:].sum(), rel=1e-12)
-    for i in range(m.bodies):
+    for i in range(m.body_count):
         name = model.body(i + 1).name
         assert m.body_names[i] == name or (not name and m.body_names[i])
         axes = np.zeros(9)

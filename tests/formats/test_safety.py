@@ -86,8 +86,8 @@ def test_the_error_says_how_to_allow_it(tree):
     folder = str(tree / "secret")
     assert f"allow=['{os.path.realpath(folder)}']" in str(caught.value)
     assert "line 1" in str(caught.value)
-    assert load(file, allow=[folder]).bodies == 1
-    assert load(file, allow=folder).bodies == 1
+    assert load(file, allow=[folder]).body_count == 1
+    assert load(file, allow=folder).body_count == 1
 
 
 def test_links_are_followed_before_judging(tree):
@@ -97,7 +97,7 @@ def test_links_are_followed_before_judging(tree):
         (tree / "model" / "door").symlink_to(tree / "secret")
     except OSError:
         pytest.skip("this system makes no symbolic links")
-    assert load(write(tree, mesh_model("inside.obj"))).bodies == 1
+    assert load(write(tree, mesh_model("inside.obj"))).body_count == 1
     for reference in ("outside.obj", "door/m.obj"):
         with pytest.raises(UnsafePathError):
             load(write(tree, mesh_model(reference)))
@@ -109,7 +109,7 @@ def test_a_model_that_is_itself_a_link_reads_beside_its_target(tree):
         (tree / "secret" / "link.xml").symlink_to(file)
     except OSError:
         pytest.skip("this system makes no symbolic links")
-    assert load(tree / "secret" / "link.xml").bodies == 1
+    assert load(tree / "secret" / "link.xml").body_count == 1
 
 
 @pytest.mark.parametrize("attribute", ["file", "fileright", "filename", "meshdir", "assetdir"])
@@ -137,7 +137,7 @@ def test_no_other_attribute_reaches_the_compiler(tree, attribute):
     ],
 )  # fmt: skip
 def test_what_is_not_needed_is_not_read(tree, dropped, count, recwarn):
-    assert load(write(tree, f"<mujoco>{dropped}{SPHERE}</mujoco>")).bodies == 1
+    assert load(write(tree, f"<mujoco>{dropped}{SPHERE}</mujoco>")).body_count == 1
     assert len(recwarn) == count
 
 

@@ -61,7 +61,7 @@ def test_every_mechanism_is_listed():
 def test_counts(entry):
     _, m, (bodies, joints, dofs, loops, effectors, mass) = entry
     assert isinstance(m, pliant.Mechanism)
-    assert m.bodies == bodies
+    assert m.body_count == bodies
     assert Counter(m.joint_types) == joints
     assert m.nv == dofs
     assert m.topology.loops == loops
@@ -90,7 +90,7 @@ def test_springs(entry):
 
 def test_everything_can_be_seen(entry):
     _, m, _ = entry
-    assert set(range(m.bodies)) <= set(m.shape_table.body.tolist())
+    assert set(range(m.body_count)) <= set(m.shape_table.body.tolist())
     assert 0.02 < m.radius < 30
 
 
@@ -136,7 +136,7 @@ def test_cable_kinds(kind, dofs):
 def test_cable_of_one_joint():
     m = gallery.cable(1, kind="ball", length=3.0)
     assert m.body_names == ("load",)
-    assert m.joints == 1
+    assert m.joint_count == 1
 
 
 def test_default_cable_is_that_of_gs17():
@@ -148,13 +148,13 @@ def test_default_cable_is_that_of_gs17():
 @pytest.mark.parametrize("links", [1, 2, 3, 20, 400, 5000])
 def test_helix_of_any_length(links):
     m = gallery.helix(links)
-    assert m.bodies == m.joints == m.nv == m.topology.depth.max() == links
+    assert m.body_count == m.joint_count == m.nv == m.topology.depth.max() == links
 
 
 def test_millipede_of_other_sizes():
     m = gallery.millipede(legs=3, leg_links=2, spine=5)
-    assert (m.bodies, m.nv, m.end_effectors) == (11, 10, ("spine4", "leg2_2"))
-    assert gallery.millipede(legs=0, spine=1).bodies == 1
+    assert (m.body_count, m.nv, m.end_effectors) == (11, 10, ("spine4", "leg2_2"))
+    assert gallery.millipede(legs=0, spine=1).body_count == 1
     full = gallery.millipede()
     feet = full.reference_poses[[full.body_index(f"leg{i}_10") for i in range(1, 1001)], 2, 3]
     np.testing.assert_allclose(feet, feet[0])  # all at one height, just above the ground
@@ -189,7 +189,7 @@ def test_molecule_geometry():
 
 def test_large_molecule():
     m = gallery.molecule()
-    assert (m.bodies, m.nv) == (50_000, 50_000)
+    assert (m.body_count, m.nv) == (50_000, 50_000)
     assert m.topology.depth.max() > 2000
     assert 20 < len(m.end_effectors) < 200
 
@@ -241,7 +241,7 @@ def test_bad_arguments(name, arguments, culprit):
 
 
 def test_numpy_integers_are_whole_numbers():
-    assert gallery.helix(np.int32(4)).bodies == 4
+    assert gallery.helix(np.int32(4)).body_count == 4
 
 
 def test_unknown_name():

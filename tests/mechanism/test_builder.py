@@ -37,7 +37,7 @@ def test_arrays_of_a_small_mechanism():
     )
     b.ball("s", "a", "c", anchor=(1, 2, 3.5), stiffness=(1, 2, 3))
     m = b.build()
-    assert m.bodies == 2
+    assert m.body_count == 2
     assert m.nv == 4
     assert m.nq == 5
     assert m.dof_names == ("j", "s.0", "s.1", "s.2")
@@ -256,6 +256,6 @@ def test_rounded_numbers_become_exact():
 def test_summary_reads_well():
     m = loop().build()
     text = m.summary()
-    for part in ("m: 2 bodies", "3 joints", "1 loops", "hinge (loop)", "close", "no spring of their own"):
+    for part in ("m: 2 bodies", "3 joints", "1 loop", "hinge (loop)", "close", "without a spring (2"):
         assert part in text
-    assert repr(m) == "<Mechanism 'm': 2 bodies, 3 joints, 3 dofs, 1 loops>"
+    assert repr(m) == "<Mechanism 'm': 2 bodies, 3 joints, 3 dofs, 1 loop>"

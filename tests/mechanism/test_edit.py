@@ -124,8 +124,8 @@ def test_spanning_tree_takes_the_first_joint_and_reports_chords():
 @given(seed=st.integers(0, 10**6), loops=st.integers(0, 4))
 def test_chords_are_the_surplus_of_joints(seed, loops):
     m = random_mechanism(seed, 6, loops)
-    assert m.topology.loops == m.joints - m.bodies == loops
-    assert sorted([*m.topology.tree.tolist(), *m.topology.chords.tolist()]) == list(range(m.joints))
+    assert m.topology.loops == m.joint_count - m.body_count == loops
+    assert sorted([*m.topology.tree.tolist(), *m.topology.chords.tolist()]) == list(range(m.joint_count))
     for body, joint in enumerate(m.topology.tree_joint.tolist()):
         assert m.joint_children[joint] == body
         parent = m.topology.parent[body]

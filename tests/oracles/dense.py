@@ -75,7 +75,7 @@ def body_poses(m: pliant.Mechanism, q) -> np.ndarray:
     poses = {-1: np.eye(4)}
     for j in m.topology.tree.tolist():
         poses[int(m.joint_children[j])] = poses[int(m.joint_parents[j])] @ joint_transform(m, j, q)
-    return np.array([poses[b] for b in range(m.bodies)])
+    return np.array([poses[b] for b in range(m.body_count)])
 
 
 def loop_gaps(m: pliant.Mechanism, q) -> np.ndarray:
@@ -137,7 +137,7 @@ def energy(m: pliant.Mechanism, q, forces: dict[str, np.ndarray], gravity=None) 
         total = spring_energy(m, q, m.reference, slack)
     else:
         total = spring_energy(m, q, m.rest, m.tendon_rest)
-        for b in range(m.bodies):
+        for b in range(m.body_count):
             total -= m.mass[b] * np.asarray(gravity) @ (poses[b, :3, :3] @ m.com[b] + poses[b, :3, 3])
     for body, force in forces.items():
         total -= np.asarray(force) @ poses[m.body_index(body), :3, 3]
@@ -162,15 +162,15 @@ def mass_matrix(m: pliant.Mechanism, q) -> np.ndarray:
 
     def world(p):
         moved = body_poses(m, p)
-        twist = np.zeros((m.bodies, 6))
-        for b in range(m.bodies):
+        twist = np.zeros((m.body_count, 6))
+        for b in range(m.body_count):
             centre = moved[b, :3, :3] @ m.com[b] + moved[b, :3, 3]
             twist[b] = [*centre, *rotation_vector(moved[b, :3, :3] @ poses[b, :3, :3].T)]
         return twist
 
     jacobian = gradient(world, m, q, 1e-3)  # (nv, bodies, 6)
     out = np.diag(m.armature)
-    for b in range(m.bodies):
+    for b in range(m.body_count):
         inertia = poses[b, :3, :3] @ m.inertia[b] @ poses[b, :3, :3].T
         J = jacobian[:, b]
         out += m.mass[b] * J[:, :3] @ J[:, :3].T + J[:, 3:] @ inertia @ J[:, 3:].T

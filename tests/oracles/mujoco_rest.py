@@ -68,7 +68,7 @@ def _settle(m, model, data, forces, speed, steps):
             mujoco.mj_kinematics(model, data)
             names = [mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_BODY, i) for i in range(model.nbody)]
             where = np.array([names.index(name) for name in m.body_names])
-            poses = np.tile(np.eye(4), (m.bodies, 1, 1))
+            poses = np.tile(np.eye(4), (m.body_count, 1, 1))
             poses[:, :3, :3] = data.xmat[where].reshape(-1, 3, 3)
             poses[:, :3, 3] = data.xpos[where]
             return poses

@@ -68,7 +68,7 @@ class PinocchioOracle:
     def poses(self, q) -> np.ndarray:
         pin.forwardKinematics(self.model, self.data, self._q(q))
         return np.array(
-            [(self.data.oMi[j] * x).homogeneous for j, x in (self.where[b] for b in range(self.m.bodies))]
+            [(self.data.oMi[j] * x).homogeneous for j, x in (self.where[b] for b in range(self.m.body_count))]
         )
 
     def jacobian(self, q, body: str) -> np.ndarray:

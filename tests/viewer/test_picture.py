@@ -105,9 +105,12 @@ def test_collision_shapes_do_not_hide_meshes():
         "body",
         mass=1,
         inertia=(1, 1, 1),
-        shapes=[shapes.box((3, 3, 3), rgba=plain), shapes.mesh(*TETRAHEDRON, rgba=painted)],
+        shapes=[
+            shapes.box((3, 3, 3), rgba=plain).with_role("collision"),
+            shapes.mesh(*TETRAHEDRON, rgba=painted),
+        ],
     )
-    b.body("bare", mass=1, inertia=(1, 1, 1), shapes=[shapes.sphere(1, rgba=plain)])
+    b.body("bare", mass=1, inertia=(1, 1, 1), shapes=[shapes.sphere(1, rgba=plain).with_role("collision")])
     for name in ("body", "bare"):
         b.hinge(name, "world", name, anchor=(0, 0, 0), axis=(0, 1, 0))
     t = triangulate(b.build(), np.broadcast_to(np.eye(4), (2, 4, 4)), 1)

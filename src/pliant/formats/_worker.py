@@ -20,7 +20,7 @@ _FIELDS = {
     "jnt": "type qposadr dofadr pos axis stiffness stiffnesspoly limited range springyield",
     "": "qpos0 qpos_spring",
     "dof": "damping dampingpoly armature frictionloss",
-    "geom": "type bodyid dataid matid size pos quat rgba",
+    "geom": "contype conaffinity group type bodyid dataid matid size pos quat rgba",
     "mat": "rgba",
     "mesh": "vertadr vertnum faceadr facenum vert face",
     "site": "bodyid pos quat",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant import spatial
@@ -44,8 +45,22 @@ def shape_table(model: CompiledModel, report: Counter[str]) -> ShapeTable:
         pose=spatial.pose(model["geom_pos"][keep], model["geom_quat"][keep]),
         rgba=np.clip(rgba.astype(np.float64), 0.0, 1.0),
         mesh=np.array([renumber.get(mesh, -1) for mesh in data.tolist()], dtype=np.int64),
+        role=_roles(model, keep),
         meshes=tuple(_mesh(model, mesh) for mesh in used),
     )
+
+
+def _roles(model: CompiledModel, keep: NDArray[np.int64]) -> NDArray[np.int64]:
+    """What MuJoCo lets touch, and what its viewers show unless asked otherwise (groups 0 to 2).
+
+    A body with meshes only to look at, as URDF has them, does not show what touches in their place.
+    """
+    touches = (model["geom_contype"][keep] != 0) | (model["geom_conaffinity"][keep] != 0)
+    body = model["geom_bodyid"][keep]
+    looks = np.unique(body[~touches & (model["geom_type"][keep] == _MESH)])
+    shown = (model["geom_group"][keep] <= 2) & ~np.isin(body, looks)
+    both, visual, collision = (shapes_module.ROLES.index(role) for role in ("both", "visual", "collision"))
+    return np.where(touches, np.where(shown, both, collision), visual).astype(np.int64)
 
 
 def _mesh(model: CompiledModel, mesh: int) -> shapes_module.Mesh:

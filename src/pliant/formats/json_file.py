@@ -45,7 +45,8 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
                 "coefficient": ("tendons.coefficient", "f"), "stiffness": ("tendon_stiffness", "f"),
                 "damping": ("tendon_damping", "f"), "rest": ("tendon_rest", "f")},
     "shapes": {key: (f"shape_table.{key}", kind) for key, kind in
-               (("body", "i"), ("kind", "i"), ("size", "f3"), ("pose", "f12"), ("rgba", "f4"), ("mesh", "i"))},
+               (("body", "i"), ("kind", "i"), ("size", "f3"), ("pose", "f12"), ("rgba", "f4"), ("mesh", "i"),
+                ("role", "i"))},
 }  # fmt: skip
 _MESH = {"vertices": "f3", "faces": "i3"}
 

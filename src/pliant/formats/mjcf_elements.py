@@ -41,7 +41,7 @@ class Draft:
         self.q: list[float] = []
         self.sites: dict[int, list[str]] = {}
         self.copies: dict[int, list[tuple[int, str]]] = {}
-        self.share = np.ones(m.bodies)
+        self.share = np.ones(m.body_count)
         self.dof_name: dict[int, str] = {}
         self.joint_names = set(m.joint_names) | set(m.dof_names)
         self.body_names = set(m.body_names)

@@ -71,7 +71,7 @@ def _world(draft: Draft) -> None:
     """All bodies, depth first, without recursion: mechanisms may be deep."""
     m = draft.m
     below: list[list[int]] = [
-        [] for _ in range(m.bodies + 1)
+        [] for _ in range(m.body_count + 1)
     ]  # per body its tree joints; the last list is the world's
     for joint in sorted(m.topology.tree.tolist()):
         below[m.joint_parents[joint]].append(joint)
@@ -142,7 +142,7 @@ def _contents(draft: Draft, body: int) -> None:
 
 
 def _geom(m: Mechanism, shape: shapes_module.Shape, body: int) -> list[str]:
-    """A shape to look at: it has no mass and touches nothing. None if MuJoCo has no such shape."""
+    """A shape without mass that touches nothing; what was hidden stays so. None if MuJoCo has no such shape."""
     own: dict[str, Any] = {}
     if shape.kind == "mesh":
         assert shape.mesh is not None
@@ -157,7 +157,12 @@ def _geom(m: Mechanism, shape: shapes_module.Shape, body: int) -> list[str]:
         own["size"] = shape.size[: _SIZES[shape.kind]]
         if min(own["size"]) <= 0:
             return []
-    unseen = {"mass": "0", "contype": "0", "conaffinity": "0"}
+    unseen = {
+        "mass": "0",
+        "contype": "0",
+        "conaffinity": "0",
+        "group": "3" if shape.role == "collision" else "0",
+    }
     return [element("geom", type=shape.kind, **placed(shape.pose), rgba=shape.rgba, **own, **unseen)]
 
 

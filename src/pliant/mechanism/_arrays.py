@@ -139,6 +139,7 @@ def shape_arrays(shapes: list[tuple[int, shapes_module.Shape]]) -> ShapeTable:
         pose=np.array([shape.pose for _, shape in shapes]),
         rgba=np.array([shape.rgba for _, shape in shapes], dtype=np.float64),
         mesh=np.array([-1 if s.mesh is None else meshes[id(s.mesh)] for _, s in shapes], dtype=np.int64),
+        role=np.array([shapes_module.ROLES.index(shape.role) for _, shape in shapes], dtype=np.int64),
         meshes=tuple(unique),
     )
 

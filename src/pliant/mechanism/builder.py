@@ -50,7 +50,7 @@ class Builder:
         >>> b.body("bob", mass=1.0, position=(0, 0, -1), shapes=[pliant.shapes.sphere(0.1)])
         >>> b.hinge("pivot", "world", "bob", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=5.0)
         >>> b.build()
-        <Mechanism 'pendulum': 1 bodies, 1 joints, 1 dofs, 0 loops>
+        <Mechanism 'pendulum': 1 body, 1 joint, 1 dof, 0 loops>
     """
 
     def __init__(self, name: str = "mechanism"):

@@ -45,7 +45,7 @@ def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int6
     for one in patterns:
         if not isinstance(one, str):
             raise InputError(f"a joint name or pattern must be a string, not {one!r}")
-        joints = np.fromiter((fnmatchcase(name, one) for name in m.joint_names), bool, m.joints)
+        joints = np.fromiter((fnmatchcase(name, one) for name in m.joint_names), bool, m.joint_count)
         hits = joints[m.dof_joint] | np.fromiter((fnmatchcase(name, one) for name in m.dof_names), bool, m.nv)
         if not hits.any():
             raise UnknownNameError(
@@ -126,7 +126,7 @@ def with_pose(m: Mechanism, given: Any) -> Mechanism:
 
 
 def with_fixed_base(m: Mechanism) -> Mechanism:
-    loose = [j for j in range(m.joints) if m.joint_types[j] == "free" and m.joint_parents[j] < 0]
+    loose = [j for j in range(m.joint_count) if m.joint_types[j] == "free" and m.joint_parents[j] < 0]
     if not loose:
         raise MechanismError(f"'{m.name}' has no free joint to the world: its base is fixed already")
     used = np.isin(m.dof_joint, loose)

@@ -15,7 +15,7 @@ from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import edit, validate
 from pliant.mechanism.joints import BALL, NDOF, NQ
 from pliant.mechanism.links import Links, build_links
-from pliant.mechanism.summary import summarize
+from pliant.mechanism.summary import counted, summarize
 from pliant.mechanism.topology import Topology, spanning_tree
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class ShapeTable:
     pose: Floats = field(default_factory=lambda: _empty(0, 4, 4))
     rgba: Floats = field(default_factory=lambda: _empty(0, 4))
     mesh: Ints = field(default_factory=_no_index)
+    role: Ints = field(default_factory=_no_index)
     meshes: tuple[shapes_module.Mesh, ...] = ()
 
     def __len__(self) -> int:
@@ -152,12 +153,12 @@ class Mechanism:
     # -------------------------------------------------------------------------------------
 
     @property
-    def bodies(self) -> int:
+    def body_count(self) -> int:
         """Number of bodies, the world not counted."""
         return len(self.body_names)
 
     @property
-    def joints(self) -> int:
+    def joint_count(self) -> int:
         """Number of joints."""
         return len(self.joint_names)
 
@@ -210,7 +211,7 @@ class Mechanism:
 
     @cached_property
     def _joint_primitive(self) -> Ints:
-        count = np.bincount(self.primitive_joint, minlength=self.joints)
+        count = np.bincount(self.primitive_joint, minlength=self.joint_count)
         return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
 
     def joint_primitives(self, joint: int) -> slice:
@@ -293,6 +294,19 @@ class Mechanism:
         return float(self.mass.sum())
 
     @property
+    def springless(self) -> tuple[str, ...]:
+        """Dofs that no spring and no tendon holds; a user's first step is to give them stiffness.
+
+        Joints that close a loop are left out if none of their dofs has a spring: a plain pin needs none.
+        """
+        held = self.stiffness > 0
+        held[self.tendons.dof[np.repeat(self.tendon_stiffness > 0, np.diff(self.tendons.start))]] = True
+        for joint in self.topology.chords.tolist():
+            dofs = self.joint_dofs(joint)
+            held[dofs] |= not held[dofs].any()
+        return tuple(name for name, has in zip(self.dof_names, held.tolist(), strict=True) if not has)
+
+    @property
     def stiffness_matrix(self) -> Floats:
         """Joint-space stiffness (nv, nv) of springs and tendons; dense, so for small mechanisms."""
         rows = self.tendons.dense(self.nv)
@@ -307,7 +321,7 @@ class Mechanism:
     @cached_property
     def _shape_order(self) -> tuple[Ints, Ints]:
         order = np.argsort(self.shape_table.body, kind="stable")
-        return order, np.searchsorted(self.shape_table.body[order], np.arange(-1, self.bodies + 1))
+        return order, np.searchsorted(self.shape_table.body[order], np.arange(-1, self.body_count + 1))
 
     def shapes(self, body: str) -> tuple[shapes_module.Shape, ...]:
         """The shapes of a body, or those fixed to "world"."""
@@ -320,6 +334,7 @@ class Mechanism:
                 pose=table.pose[s],
                 rgba=tuple(table.rgba[s].tolist()),
                 mesh=table.meshes[table.mesh[s]] if table.mesh[s] >= 0 else None,
+                role=shapes_module.ROLES[table.role[s]],
             )
             for s in order[start[index + 1] : start[index + 2]].tolist()
         )
@@ -376,10 +391,16 @@ class Mechanism:
         """A readable table of bodies and joints."""
         return summarize(self)
 
+    def plot(self, path: str | None = None, **options: Any) -> Any:
+        """A picture of the reference pose; see `pliant.picture`."""
+        from pliant.viewer import picture
+
+        return picture(self, path, **options)
+
     def __repr__(self) -> str:
         return (
-            f"<Mechanism '{self.name}': {self.bodies} bodies, {self.joints} joints, {self.nv} dofs, "
-            f"{self.topology.loops} loops>"
+            f"<Mechanism '{self.name}': {counted(self.body_count, 'body', 'bodies')}, "
+            f"{counted(self.joint_count, 'joint')}, {counted(self.nv, 'dof')}, {counted(self.topology.loops, 'loop')}>"
         )
 
     def save(self, path: str | Path) -> None:

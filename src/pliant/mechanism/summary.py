@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from pliant.mechanism.model import Mechanism
 
-__all__ = ["summarize", "table"]
+__all__ = ["counted", "summarize", "table"]
 
 _MOST = 60  # joints shown before the table is cut
 
@@ -27,6 +27,11 @@ def table(header: list[str], rows: list[list[str]]) -> str:
         return "  ".join(cells).rstrip()
 
     return "\n".join([line(header), "  ".join("-" * w for w in widths), *(line(row) for row in rows)])
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """ "1 loop", "2 loops"."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
 
 
 def _is_number(text: str) -> bool:
@@ -50,21 +55,23 @@ def summarize(m: Mechanism) -> str:
     topology = m.topology
     chords = set(topology.chords.tolist())
     constraints = 6 * topology.loops + len(m.couplings)
-    soft = int((m.stiffness == 0).sum())
+    soft = m.springless
     lines = [
-        f"{m.name}: {m.bodies} bodies, {m.total_mass:.6g} kg, radius {m.radius:.4g} m",
-        f"{m.joints} joints, {m.nv} degrees of freedom, {topology.loops} loops, depth {int(topology.depth.max())}"
-        + (f", {len(m.couplings)} couplings" if len(m.couplings) else "")
-        + (f", {len(m.tendons)} tendons" if len(m.tendons) else "")
-        + (f" ({constraints} constraint rows)" if constraints else ""),
+        f"{m.name}: {counted(m.body_count, 'body', 'bodies')}, {m.total_mass:.6g} kg, radius {m.radius:.4g} m",
+        f"{counted(m.joint_count, 'joint')}, {counted(m.nv, 'degree')} of freedom, {counted(topology.loops, 'loop')}, "
+        f"depth {int(topology.depth.max())}"
+        + (f", {counted(len(m.couplings), 'coupling')}" if len(m.couplings) else "")
+        + (f", {counted(len(m.tendons), 'tendon')}" if len(m.tendons) else "")
+        + (f" ({counted(constraints, 'constraint row')})" if constraints else ""),
     ]
     if soft:
-        lines.append(f"{soft} degrees of freedom have no spring of their own (with_stiffness gives them one)")
+        shown = ", ".join(soft[:6]) + (", ..." if len(soft) > 6 else "")
+        lines.append(f"without a spring ({len(soft)}; with_stiffness gives them one): {shown}")
     effectors = m.end_effectors
     if effectors:
         lines.append("end effectors: " + ", ".join(effectors[:8]) + (", ..." if len(effectors) > 8 else ""))
     rows = []
-    for j in range(min(m.joints, _MOST)):
+    for j in range(min(m.joint_count, _MOST)):
         dofs = m.joint_dofs(j)
         parent, child = m.joint_parents[j], m.joint_children[j]
         rows.append(
@@ -80,8 +87,8 @@ def summarize(m: Mechanism) -> str:
             ]
         )
     lines += ["", table(["joint", "type", "parent", "child", "mass", "dofs", "stiffness", "damping"], rows)]
-    if m.joints > _MOST:
-        lines.append(f"... and {m.joints - _MOST} more joints")
+    if m.joint_count > _MOST:
+        lines.append(f"... and {m.joint_count - _MOST} more joints")
     for r in range(min(len(m.couplings), 10)):
         dofs, c = m.couplings.row(r)
         terms = " + ".join(f"{v:.4g} {m.dof_names[d]}" for d, v in zip(dofs, c, strict=True))

@@ -99,6 +99,7 @@ def normalize(m: Mechanism) -> None:
         ("pose", np.float64, (ns, 4, 4)),
         ("rgba", np.float64, (ns, 4)),
         ("mesh", np.int64, (ns,)),
+        ("role", np.int64, (ns,)),
     ):
         _settle(table, label, dtype, shape, f"shapes: {label}")
 
@@ -216,7 +217,7 @@ def _finite(m: Mechanism) -> None:
 def _graph(m: Mechanism) -> None:
     for label, low in (("joint_parents", -1), ("joint_children", 0)):
         value = getattr(m, label)
-        bad = (value < low) | (value >= m.bodies)
+        bad = (value < low) | (value >= m.body_count)
         if bad.any():
             raise MechanismError(f"joint {_culprit(bad, m.joint_names)}: {label} points to no body")
     same = m.joint_parents == m.joint_children
@@ -224,7 +225,7 @@ def _graph(m: Mechanism) -> None:
         raise MechanismError(f"joint {_culprit(same, m.joint_names)} joins a body to itself")
     if len(m.primitive_joint) and (
         m.primitive_joint.min() < 0
-        or m.primitive_joint.max() >= m.joints
+        or m.primitive_joint.max() >= m.joint_count
         or (np.diff(m.primitive_joint) < 0).any()
     ):
         raise MechanismError("primitive_joint must list primitives joint by joint, in joint order")
@@ -392,12 +393,12 @@ def _carried(m: Mechanism, has: NDArray[np.bool_]) -> NDArray[np.bool_]:
 
     A tool frame or a camera may be massless: it moves with what it is fixed to.
     """
-    fixed = np.bincount(m.primitive_joint, minlength=m.joints) == 0
-    group = np.arange(m.bodies + 1)  # the last entry, index -1, is the world
+    fixed = np.bincount(m.primitive_joint, minlength=m.joint_count) == 0
+    group = np.arange(m.body_count + 1)  # the last entry, index -1, is the world
     for joint in m.topology.tree.tolist():
         if fixed[joint]:
             group[m.joint_children[joint]] = group[m.joint_parents[joint]]
-    rich = np.zeros(m.bodies + 1, dtype=bool)
+    rich = np.zeros(m.body_count + 1, dtype=bool)
     rich[group[:-1][has]] = True
     rich[-1] = True
     return rich[group[:-1]]
@@ -407,10 +408,12 @@ def _shapes(m: Mechanism) -> None:
     table = m.shape_table
     if not len(table):
         return
-    if (table.body < -1).any() or (table.body >= m.bodies).any():
+    if (table.body < -1).any() or (table.body >= m.body_count).any():
         raise MechanismError("a shape belongs to a body that is not there")
     if (table.kind < 0).any() or (table.kind >= len(shapes_module.KINDS)).any():
         raise MechanismError("a shape is of an unknown kind")
+    if (table.role < 0).any() or (table.role >= len(shapes_module.ROLES)).any():
+        raise MechanismError("a shape has an unknown role")
     owner = tuple("world" if b < 0 else m.body_names[b] for b in table.body.tolist())
     if (table.size < 0).any():
         raise MechanismError(f"body {_culprit(table.size < 0, owner)}: a shape has a negative size")

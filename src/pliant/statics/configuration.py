@@ -29,7 +29,8 @@ class Configuration:
         residual: largest unbalanced force as a fraction of the load; None if no equilibrium was asked for.
         stability: "stable", "neutral" (some motion meets no stiffness), "unstable", or None.
         iterations: Newton iterations the equilibrium took.
-        loads: the loads it is in equilibrium with, or None.
+        wrenches, gravity: the loads it is in equilibrium with, as they were given.
+        loads: the same as arrays, or None.
         multipliers: constraint forces of loops (6 each, world axes) and couplings.
         joint_forces: (joints, 6), wrench through each joint on its child, child's frame; None if not an
             equilibrium.
@@ -43,6 +44,8 @@ class Configuration:
         self.residual: float | None = None
         self.stability: str | None = None
         self.iterations = 0
+        self.wrenches: dict[str, Any] = {}
+        self.gravity: tuple[float, ...] | None = None
         self.loads: Loads | None = None
         self.multipliers: Floats = np.zeros(6 * mechanism.topology.loops + len(mechanism.couplings))
         self.joint_forces: Floats | None = None
@@ -177,6 +180,12 @@ class Configuration:
             + "\n\n"
             + table(["end effector", "x (m)", "y (m)", "z (m)", "moved (m)", "turned (deg)"], rows)
         )
+
+    def plot(self, path: str | None = None, **options: Any) -> Any:
+        """A picture; see `pliant.picture`."""
+        from pliant.viewer import picture
+
+        return picture(self, path, **options)
 
     def __repr__(self) -> str:
         state = "" if self.residual is None else f", {self.stability}, residual {self.residual:.1e}"

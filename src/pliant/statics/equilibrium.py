@@ -259,7 +259,7 @@ def _configuration(m: Mechanism, loads: Loads, state: _State, residual: float) -
     t = Tangent(m, state.q, loads, state.multipliers)
     found.residual, found.loads, found.iterations = residual, loads, state.iterations
     found.multipliers = state.multipliers
-    last = np.zeros(m.joints, dtype=np.int64)
+    last = np.zeros(m.joint_count, dtype=np.int64)
     last[m.links.joint] = np.arange(len(m.links))  # the last link of a joint is in its child's frame
     found.joint_forces = -t.wrench[last]
     return found
@@ -313,4 +313,6 @@ def equilibrium(
     error = solver.error(Tangent(m, state.q, loads, state.multipliers))
     found = _configuration(m, loads, state, error)
     found.stability = _stability(m, loads, state, solver.unit, solver.fallback)
+    found.wrenches = dict(wrenches or {})
+    found.gravity = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
     return found

@@ -96,13 +96,13 @@ def lines(axes: Axes, m: Mechanism, poses: Floats, camera: Camera, bounds: Bound
     start = np.where(parent[:, None] >= 0, poses[parent, :3, 3], roots)
     flat = camera(np.stack([start, poses[:, :3, 3]], axis=1))
     bounds.add(flat)
-    colours = np.tile((0.26, 0.47, 0.76, 1.0), (m.bodies, 1))
+    colours = np.tile((0.26, 0.47, 0.76, 1.0), (m.body_count, 1))
     own = m.shape_table.body >= 0
     colours[m.shape_table.body[own]] = m.shape_table.rgba[own]
     if pale:
         colours[:] = (0.87, 0.87, 0.87, 1.0)
     order = np.argsort(flat[:, :, 2].mean(axis=1), kind="stable")
-    width = 1.0 if m.bodies > HUGE else 2.5
+    width = 1.0 if m.body_count > HUGE else 2.5
     axes.add_collection(
         LineCollection(
             list(flat[order, :, :2]), colors=colours[order], linewidths=width, zorder=1 if pale else 2
@@ -114,9 +114,9 @@ def lines(axes: Axes, m: Mechanism, poses: Floats, camera: Camera, bounds: Bound
 def marks(axes: Axes, m: Mechanism, poses: Floats, camera: Camera, bounds: Bounds) -> None:
     """Joint anchors as dots, end effectors as rings."""
     kind = np.array(m.joint_types)
-    chord = np.zeros(m.joints, dtype=bool)
+    chord = np.zeros(m.joint_count, dtype=bool)
     chord[m.topology.chords] = True
-    if m.joints < _FEW:
+    if m.joint_count < _FEW:
         anchors = camera((poses[m.joint_children] @ m.child_frames)[:, :3, 3])
         bounds.add(anchors)
         moving = (kind != "fixed") & (kind != "free")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
+from pliant.statics.loads import parse_wrench
 from pliant.viewer.drawing import HUGE, Bounds, Camera, arrows, bar, faces, frame, lines, marks, paint, triad
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def draw(
     acting = _load_forces(what) if forces is None else _given_forces(m, poses, forces)
     ghost = reference and not isinstance(what, Mechanism)
     bounds, layers = Bounds(), []
-    if m.bodies > HUGE or not len(m.shape_table):  # bodies without shapes still have a skeleton
+    if m.body_count > HUGE or not len(m.shape_table):  # bodies without shapes still have a skeleton
         if ghost:
             lines(axes, m, m.reference_poses, camera, bounds, pale=True)
         lines(axes, m, poses, camera, bounds, pale=False)
@@ -191,21 +192,11 @@ def _given_forces(m: Mechanism, poses: Floats, forces: Any) -> tuple[Floats, Flo
 
 def _load_forces(what: Any) -> tuple[Floats, Floats]:
     """Where forces act on a configuration and what they are; weights left out."""
-    loads = getattr(what, "loads", None)
-    if loads is None:
-        return np.zeros((0, 3)), np.zeros((0, 3))
-    m, poses = what.mechanism, what.link_poses
-    link, point, force = loads.point_link, loads.point, loads.force
-    heavy = np.flatnonzero(m.mass > 0)
-    if len(link) >= len(heavy):
-        # Weights come last, one for every heavy body at its centre of mass, all with the same acceleration.
-        tail = slice(len(link) - len(heavy), None)
-        acceleration = force[tail] / m.mass[heavy, None]
-        if (np.array_equal(link[tail], m.links.body_link[heavy]) and np.array_equal(point[tail], m.com[heavy])
-                and np.allclose(acceleration, acceleration[:1], rtol=1e-9)):  # fmt: skip
-            link, point, force = link[: tail.start], point[: tail.start], force[: tail.start]
-    places = np.einsum("nij,nj->ni", poses[link, :3, :3], point) + poses[link, :3, 3]
-    followers = poses[loads.follower_link]
-    turned = np.einsum("nij,nj->ni", followers[:, :3, :3], loads.follower[:, :3])
-    acting = turned.any(axis=1)
-    return np.concatenate([places, followers[acting, :3, 3]]), np.concatenate([force, turned[acting]])
+    points, vectors = [], []
+    for body, wrench in getattr(what, "wrenches", {}).items():
+        force, _, point, frame = parse_wrench(wrench, body)
+        pose = what.pose(body)
+        if force.any():
+            points.append(pose[:3, :3] @ point + pose[:3, 3])
+            vectors.append(pose[:3, :3] @ force if frame == "body" else force)
+    return np.array(points).reshape(-1, 3), np.array(vectors).reshape(-1, 3)

@@ -18,7 +18,6 @@ __all__ = ["Triangles", "thin", "triangulate"]
 
 Floats = NDArray[np.float64]
 _SPHERE, _BOX, _CAPSULE, _CYLINDER, _ELLIPSOID, _PLANE, _MESH = range(len(shapes_module.KINDS))
-_UNCOLOURED = (0.5, 0.5, 0.5, 1.0)  # what MuJoCo gives a geom nobody coloured: in practice collision geometry
 _FACE_BUDGET = 200_000  # of all meshes together
 
 
@@ -79,11 +78,10 @@ def triangulate(m: Mechanism, poses: Floats, reach: float) -> Triangles:
 
 
 def _visible(table: ShapeTable) -> NDArray[np.bool_]:
-    """Leave out what hides the looks of a loaded model: uncoloured collision shapes on bodies that have meshes."""
-    uncoloured = np.isclose(table.rgba, _UNCOLOURED, atol=1e-6).all(axis=1)
-    coloured_mesh = (table.kind == _MESH) & ~uncoloured
-    has_looks = np.isin(table.body, np.unique(table.body[coloured_mesh]))
-    return (table.rgba[:, 3] > 0) & ~(uncoloured & has_looks)
+    """Leave out shapes that only touch, on bodies that have others to look at."""
+    touching = table.role == shapes_module.ROLES.index("collision")
+    has_looks = np.isin(table.body, np.unique(table.body[~touching]))
+    return (table.rgba[:, 3] > 0) & ~(touching & has_looks)
 
 
 # --- primitives --------------------------------------------------------------------------------------------------
