@@ -70,10 +70,11 @@ def link_jacobian(m: Mechanism, poses: Floats, link: int) -> Floats:
 
 def constraint_gaps(m: Mechanism, q: Floats, poses: Floats) -> Floats:
     """How far loops are open (6 each: position, rotation vector; world axes), then by how much couplings fail."""
-    copy, body = poses[m.links.loop_copy], poses[m.links.loop_body]
     gaps = np.zeros((m.topology.loops, 6))
-    gaps[:, :3] = copy[:, :3, 3] - body[:, :3, 3]
-    gaps[:, 3:] = spatial.so3_log(copy[:, :3, :3] @ body[:, :3, :3].transpose(0, 2, 1))
+    if len(gaps):
+        copy, body = poses[m.links.loop_copy], poses[m.links.loop_body]
+        gaps[:, :3] = copy[:, :3, 3] - body[:, :3, 3]
+        gaps[:, 3:] = spatial.so3_log(copy[:, :3, :3] @ body[:, :3, :3].transpose(0, 2, 1))
     return np.concatenate([gaps.ravel(), coupling_values(m, q) - m.coupling_offset])
 
 
@@ -96,5 +97,6 @@ def constraint_rows(m: Mechanism, poses: Floats) -> Floats:
         block = rows[6 * loop : 6 * loop + 6]
         for link, sign in ((links.loop_copy[loop], 1.0), (links.loop_body[loop], -1.0)):
             _kernels.add_jacobian(links.parent, links.kind, links.screw, links.dof, poses, link, sign, block)
-    rows[6 * loops :] = m.couplings.dense(m.nv)
+    if len(m.couplings):
+        rows[6 * loops :] = m.couplings.dense(m.nv)
     return rows

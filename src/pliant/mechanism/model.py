@@ -56,6 +56,8 @@ class Rows:
     def dense(self, nv: int) -> Floats:
         """The rows as a matrix (rows, nv)."""
         out = np.zeros((len(self), nv))
+        if not len(self):
+            return out
         np.add.at(out, (np.repeat(np.arange(len(self)), np.diff(self.start)), self.dof), self.coefficient)
         return out
 

@@ -43,7 +43,7 @@ def typical_stiffness(m: Mechanism, fallback: float = 1.0) -> float:
     own = rotational[rotational > 0]
     if not len(own) and len(m.tendons):
         own = m.tendon_stiffness[m.tendon_stiffness > 0]
-    return float(np.quantile(own, 0.25, method="lower")) if len(own) else fallback
+    return float(np.partition(own, len(own) // 4)[len(own) // 4]) if len(own) else fallback
 
 
 def _independent(rows: Floats, scale: Floats) -> NDArray[np.int64]:
