@@ -41,7 +41,7 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
 
 def test_blocks_are_found():
     assert sum(len(blocks(page)) for page in PAGES) > 20
-    assert "picture(" in blocks(ROOT / "README.md")[0][1]
+    assert ".plot(" in blocks(ROOT / "README.md")[0][1]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

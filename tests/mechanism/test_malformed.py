@@ -1,9 +1,13 @@
 """Thousands of malformed descriptions: each is built, or refused with one of pliant's own errors."""
 
 import random
+from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pliant
 from pliant.errors import PliantError
@@ -129,26 +133,31 @@ def spoil(rng: random.Random, sound: list[tuple[str, list, dict]]) -> list[tuple
     return sound
 
 
-@pytest.mark.parametrize("seed", range(8))
+OUTCOMES: Counter[str] = Counter()
+
+
+@settings(max_examples=5000)
+@given(seed=st.integers(0, 2**32))
 def test_spoiled_descriptions(seed):
     rng = random.Random(seed)
-    built = refused = 0
-    for _ in range(625):
-        try:
-            b = pliant.Builder(rng.choice(["m", "", "\x00", 3, None]) if rng.random() < 0.02 else "m")  # type: ignore[arg-type]
-            for name, args, kwargs in spoil(rng, calls(rng)):
-                required = {"hinge": {"anchor", "axis"}, "slide": {"axis"}, "body": set()}.get(name, set())
-                if not required <= kwargs.keys():
-                    continue  # Python itself refuses a call without its required arguments
-                getattr(b, name)(*args, **kwargs)
-            m = b.build()
-            m.summary()
-            built += 1
-        except PliantError as error:
-            assert str(error)
-            refused += 1
-    assert refused > 100
-    assert built > 50
+    name: Any = rng.choice(["m", "", "\x00", 3, None]) if rng.random() < 0.02 else "m"
+    try:
+        b = pliant.Builder(name)
+        for method, args, kwargs in spoil(rng, calls(rng)):
+            required = {"hinge": {"anchor", "axis"}, "slide": {"axis"}}.get(method, set())
+            if required <= kwargs.keys():  # Python itself refuses a call without its required arguments
+                getattr(b, method)(*args, **kwargs)
+        b.build().summary()
+        OUTCOMES["built"] += 1
+    except PliantError as error:
+        assert str(error)
+        OUTCOMES["refused"] += 1
+
+
+def test_some_were_built_and_most_refused():
+    if sum(OUTCOMES.values()) >= 5000:  # not when another process ran them
+        assert OUTCOMES["built"] > 300
+        assert OUTCOMES["refused"] > 3000
 
 
 @pytest.mark.parametrize("seed", range(4))
