@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.errors import ConvergenceError, MechanismError
 from pliant.mechanism import Mechanism, validate
+from pliant.mechanism.normal import normalize
 
 __all__ = ["closed"]
 
@@ -79,7 +80,7 @@ def _unchecked(fields: dict[str, Any]) -> Mechanism:
     for field in dataclass_fields(Mechanism):
         default = field.default_factory() if callable(field.default_factory) else field.default
         object.__setattr__(m, field.name, fields.get(field.name, default))
-    validate.normalize(m)
+    normalize(m)
     return m
 
 

@@ -12,7 +12,8 @@ from pliant import shapes as shapes_module
 from pliant import spatial
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism.joints import BALL, NDOF, NQ, stack_transform
-from pliant.mechanism.model import Mechanism, Rows, ShapeTable
+from pliant.mechanism.model import Mechanism
+from pliant.mechanism.tables import Rows, ShapeTable
 from pliant.mechanism.validate import HUGE
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "shape_arrays",
     "shape_of",
     "solid_properties",
+    "square_axes",
 ]
 
 
@@ -53,6 +55,16 @@ def rotation_matrix(orientation: Any, what: str) -> NDArray[np.float64]:
     if not (np.abs(value) < HUGE).all() or not abs(float(np.sqrt(value @ value)) - 1) < 1e-6:
         raise MechanismError(f"{what}: the quaternion {value.tolist()} is not of unit length")
     return spatial.quat_to_matrix(value / np.sqrt(value @ value))
+
+
+def square_axes(axes: Any, name: str) -> NDArray[np.float64]:
+    """Two axes at right angles, (2, 3)."""
+    given = numbers(axes, f"joint '{name}': axes")
+    if given.shape != (2, 3) or not abs(given[0] @ given[1]) <= 1e-6:
+        raise MechanismError(
+            f"joint '{name}': two axes at right angles expected, not {axes!r}; stack() takes others"
+        )
+    return given
 
 
 def column(

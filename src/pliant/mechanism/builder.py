@@ -20,6 +20,7 @@ from pliant.mechanism._arrays import (
     shape_arrays,
     shape_of,
     solid_properties,
+    square_axes,
 )
 from pliant.mechanism.joints import BALL, HINGE, SLIDE
 from pliant.mechanism.model import Mechanism
@@ -165,14 +166,14 @@ class Builder:
         **spring: Any,
     ) -> None:
         """Two hinges through one point; the second axis turns with the first, at right angles to it."""
-        axes = _several(axes, 2, name)
-        directions = numbers(axes, f"joint '{name}': axes")
-        if directions.shape == (2, 3) and abs(directions[0] @ directions[1]) > 1e-6:
-            raise MechanismError(
-                f"joint '{name}': the axes of a universal joint must be at right angles; use stack()"
-            )
         self._add(
-            name, "universal", parent, child, anchor, tuple((HINGE, axis, _ZERO) for axis in axes), spring
+            name,
+            "universal",
+            parent,
+            child,
+            anchor,
+            tuple((HINGE, axis, _ZERO) for axis in square_axes(axes, name)),
+            spring,
         )
 
     def cylindrical(
@@ -194,18 +195,14 @@ class Builder:
         **spring: Any,
     ) -> None:
         """Two slides along `axes`, at right angles, then a hinge about their normal."""
-        axes = _several(axes, 2, name)
-        directions = numbers(axes, f"joint '{name}': axes")
-        if directions.shape != (2, 3) or abs(directions[0] @ directions[1]) > 1e-6:
-            raise MechanismError(f"joint '{name}': a planar joint needs two axes at right angles")
-        normal = np.cross(*directions)
+        x, y = square_axes(axes, name)
         self._add(
             name,
             "planar",
             parent,
             child,
             anchor,
-            ((SLIDE, axes[0], _ZERO), (SLIDE, axes[1], _ZERO), (HINGE, normal, _ZERO)),
+            ((SLIDE, x, _ZERO), (SLIDE, y, _ZERO), (HINGE, np.cross(x, y), _ZERO)),
             spring,
         )
 
@@ -395,12 +392,6 @@ class Builder:
             rows = row_arrays(mechanism, self._joints, self._blocks, self._couplings, self._tendons)
             mechanism = mechanism.replace(**rows)
         return mechanism
-
-
-def _several(value: Any, count: int, name: str) -> Sequence[Any]:
-    if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)) or len(value) != count:
-        raise MechanismError(f"joint '{name}': {count} axes expected, got {value!r}")
-    return tuple(value)
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, float]:

@@ -8,14 +8,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from pliant import shapes as shapes_module
 from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import edit, validate
 from pliant.mechanism.joints import BALL, NDOF, NQ
 from pliant.mechanism.links import Links, build_links
+from pliant.mechanism.normal import normalize
 from pliant.mechanism.summary import counted, summarize
+from pliant.mechanism.tables import Floats, Ints, Rows, ShapeTable, empty
 from pliant.mechanism.topology import Topology, spanning_tree
 
 if TYPE_CHECKING:
@@ -23,60 +25,7 @@ if TYPE_CHECKING:
 
     from pliant.mechanism.builder import Builder
 
-__all__ = ["Mechanism", "Rows", "ShapeTable"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-
-def _empty(*shape: int) -> Floats:
-    return np.zeros(shape)
-
-
-def _no_index() -> Ints:
-    return np.zeros(0, dtype=np.int64)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """Sparse rows over degrees of freedom: row r holds dofs `dof[start[r]:start[r+1]]`."""
-
-    start: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
-    dof: Ints = field(default_factory=_no_index)
-    coefficient: Floats = field(default_factory=lambda: _empty(0))
-
-    def __len__(self) -> int:
-        return len(self.start) - 1
-
-    def row(self, r: int) -> tuple[Ints, Floats]:
-        """The dofs of row r and their coefficients."""
-        part = slice(self.start[r], self.start[r + 1])
-        return self.dof[part], self.coefficient[part]
-
-    def dense(self, nv: int) -> Floats:
-        """The rows as a matrix (rows, nv)."""
-        out = np.zeros((len(self), nv))
-        if not len(self):
-            return out
-        np.add.at(out, (np.repeat(np.arange(len(self)), np.diff(self.start)), self.dof), self.coefficient)
-        return out
-
-
-@dataclass(frozen=True, eq=False)
-class ShapeTable:
-    """All shapes of a mechanism, as columns. `Mechanism.shapes(body)` gives them as objects."""
-
-    body: Ints = field(default_factory=_no_index)
-    kind: Ints = field(default_factory=_no_index)
-    size: Floats = field(default_factory=lambda: _empty(0, 3))
-    pose: Floats = field(default_factory=lambda: _empty(0, 4, 4))
-    rgba: Floats = field(default_factory=lambda: _empty(0, 4))
-    mesh: Ints = field(default_factory=_no_index)
-    role: Ints = field(default_factory=_no_index)
-    meshes: tuple[shapes_module.Mesh, ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.body)
+__all__ = ["Mechanism"]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -131,17 +80,17 @@ class Mechanism:
     reference: Floats
     coupling_names: tuple[str, ...] = ()
     couplings: Rows = field(default_factory=Rows)
-    coupling_offset: Floats = field(default_factory=lambda: _empty(0))
+    coupling_offset: Floats = field(default_factory=lambda: empty(0))
     tendon_names: tuple[str, ...] = ()
     tendons: Rows = field(default_factory=Rows)
-    tendon_stiffness: Floats = field(default_factory=lambda: _empty(0))
-    tendon_damping: Floats = field(default_factory=lambda: _empty(0))
-    tendon_rest: Floats = field(default_factory=lambda: _empty(0))
+    tendon_stiffness: Floats = field(default_factory=lambda: empty(0))
+    tendon_damping: Floats = field(default_factory=lambda: empty(0))
+    tendon_rest: Floats = field(default_factory=lambda: empty(0))
     shape_table: ShapeTable = field(default_factory=ShapeTable)
     end_effectors: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        validate.normalize(self)
+        normalize(self)
         validate.check(self)
 
     @staticmethod
