@@ -51,7 +51,7 @@ _SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
 _MESH = {"vertices": "f3", "faces": "i3"}
 
 
-# --- writing ------------------------------------------------------------------------------------------------
+# --- writing
 
 
 def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
@@ -114,7 +114,7 @@ def _column(value: Any, kind: str) -> str:
     return json.dumps(value.tolist(), separators=(",", ":") if len(kind) > 1 else None, allow_nan=False)
 
 
-# --- reading ------------------------------------------------------------------------------------------------
+# --- reading
 
 
 def read(data: bytes, path: Path) -> Mechanism:

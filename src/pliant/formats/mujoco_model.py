@@ -74,7 +74,7 @@ def convert(
     return closed(fields, rests_at_reference=_unsprung(model, spring, loops))
 
 
-# --- names --------------------------------------------------------------------------------------------------
+# --- names
 
 
 class _Names:
@@ -110,7 +110,7 @@ def _free_name(wish: str, taken: set[str]) -> str:
     return name
 
 
-# --- the reference pose -------------------------------------------------------------------------------------
+# --- the reference pose
 
 
 def _keyframe(model: CompiledModel, keyframe: str | int | None) -> int | None:
@@ -145,7 +145,7 @@ def _poses(model: CompiledModel, joints: list[_TreeJoint], q: Floats) -> Floats:
     return poses
 
 
-# --- joints -------------------------------------------------------------------------------------------------
+# --- joints
 
 
 class _TreeJoint:
@@ -283,7 +283,7 @@ def _spring_fields(model: CompiledModel, spring: Springs, loops: list[Loop], q: 
     }
 
 
-# --- couplings, tendons, bodies ---------------------------------------------------------------------
+# --- couplings, tendons, bodies
 
 
 def _rows(terms: list[dict[int, float]]) -> Rows:

@@ -30,7 +30,7 @@ DARK = (0.26, 0.28, 0.32, 1.0)
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
-# --- arguments -------------------------------------------------------------------------------------------
+# --- arguments
 
 
 def count(name: str, value: Any, least: int = 1) -> int:
@@ -66,7 +66,7 @@ def choice(name: str, value: Any, known: Sequence[str]) -> str:
     return value
 
 
-# --- springs, bodies, chains -----------------------------------------------------------------------------
+# --- springs, bodies, chains
 
 
 def spring(stiffness: float, time: float = 0.005) -> dict[str, float]:

@@ -71,7 +71,6 @@ class Builder:
         self._end_effectors: tuple[str, ...] = ()
 
     # --- bodies
-    # ----------------------------------------------------------------------------------------------
 
     def body(
         self,
@@ -130,7 +129,6 @@ class Builder:
         self._shapes.append((-1, shape))
 
     # --- joints
-    # ----------------------------------------------------------------------------------------------
 
     def hinge(
         self, name: str, parent: str, child: str, *, anchor: ArrayLike, axis: ArrayLike, **spring: Any
@@ -331,7 +329,6 @@ class Builder:
         )
 
     # --- couplings, tendons, end effectors
-    # -------------------------------------------------------------------
 
     def couple(
         self, coefficients: Mapping[str, float], *, offset: float | None = None, name: str | None = None
@@ -367,7 +364,6 @@ class Builder:
         self._end_effectors = tuple(bodies)
 
     # --- build
-    # -----------------------------------------------------------------------------------------------
 
     def build(self) -> Mechanism:
         """Check everything and return the mechanism."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -101,7 +102,6 @@ class Mechanism:
         return Builder(name)
 
     # --- sizes and names
-    # -------------------------------------------------------------------------------------
 
     @property
     def body_count(self) -> int:
@@ -148,7 +148,6 @@ class Mechanism:
         return _look_up(self._dof_index, name, "degree of freedom", self.name)
 
     # --- where coordinates lie
-    # -------------------------------------------------------------------------------
 
     @cached_property
     def primitive_dof(self) -> Ints:
@@ -198,7 +197,6 @@ class Mechanism:
         return np.flatnonzero(self.primitive_kind == BALL)
 
     # --- derived
-    # ---------------------------------------------------------------------------------------------
 
     @cached_property
     def topology(self) -> Topology:
@@ -291,7 +289,6 @@ class Mechanism:
         )
 
     # --- editing: a new mechanism each time
-    # ------------------------------------------------------------------
 
     def with_stiffness(
         self, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None = None
@@ -336,13 +333,12 @@ class Mechanism:
         return replace(self, **changes)
 
     # --- talking about it
-    # ------------------------------------------------------------------------------------
 
     def summary(self) -> str:
         """A readable table of bodies and joints."""
         return summarize(self)
 
-    def plot(self, path: str | None = None, **options: Any) -> Any:
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """A picture of the reference pose; see `pliant.picture`."""
         from pliant.viewer import picture
 

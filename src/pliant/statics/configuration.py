@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
@@ -181,7 +182,7 @@ class Configuration:
             + table(["end effector", "x (m)", "y (m)", "z (m)", "moved (m)", "turned (deg)"], rows)
         )
 
-    def plot(self, path: str | None = None, **options: Any) -> Any:
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """A picture; see `pliant.picture`."""
         from pliant.viewer import picture
 

@@ -161,7 +161,7 @@ def _number(newtons: float) -> str:
     return f"{newtons / 1000:.4g} kN" if newtons >= 10_000 else f"{newtons:.4g} N"
 
 
-# --- putting it together -------------------------------------------------------------------------------------------
+# --- putting it together
 
 
 def frame(axes: Axes, bounds: Bounds) -> tuple[Floats, Floats, Floats]:

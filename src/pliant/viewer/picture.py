@@ -121,7 +121,7 @@ def draw(
         axes.set_title(title, fontsize=10, pad=4)
 
 
-# --- arguments -----------------------------------------------------------------------------------------------------
+# --- arguments
 
 
 def _subject(what: Any) -> tuple[Mechanism, Floats]:

@@ -84,7 +84,7 @@ def _visible(table: ShapeTable) -> NDArray[np.bool_]:
     return (table.rgba[:, 3] > 0) & ~(touching & has_looks)
 
 
-# --- primitives --------------------------------------------------------------------------------------------------
+# --- primitives
 
 
 def _local(kind: int, size: Floats, around: int, reach: float) -> tuple[Floats, bool]:
@@ -167,7 +167,7 @@ def _box() -> Floats:
     return np.concatenate([half, half[:, :, [2, 0, 1]], half[:, :, [1, 2, 0]]])
 
 
-# --- meshes ------------------------------------------------------------------------------------------------------
+# --- meshes
 
 
 def thin(vertices: Floats, faces: NDArray, most: int) -> tuple[Floats, bool]:
