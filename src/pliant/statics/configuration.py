@@ -129,6 +129,42 @@ class Configuration:
         names = [m.joint_names[j] for j in m.topology.chords.tolist()]
         return dict(zip(names, self.multipliers[: 6 * len(names)].reshape(-1, 6).copy(), strict=True))
 
+    def compliance(self, *bodies: str) -> Floats:
+        """How bodies give way to small wrenches: twists (body frames, linear first) per wrench at their origins.
+
+        Args:
+            bodies: e names; the mechanism's end effectors if none are given.
+
+        Returns:
+            The (6e, 6e) matrix, exact for any topology, with the geometric stiffness of the loads of an equilibrium.
+
+        Raises:
+            InputError: a spring-less direction lets a body move freely, so its compliance is infinite.
+        """
+        from pliant.statics.loads import collect_loads
+        from pliant.statics.tangent import Tangent
+
+        m = self.mechanism
+        loads = collect_loads(m, None, None) if self.loads is None else self.loads
+        tangent = Tangent(m, self.q, loads, self.multipliers)
+        rows = np.concatenate([self.jacobian(body) for body in bodies or m.end_effectors])
+        # A direction that no spring holds gives way in proportion to what it is lent less.
+        lent = []
+        for passive in (1e-6, 1e-7):
+            tangent.factor(passive=passive)
+            lent.append(tangent.solve(rows, refine=False)[0])
+        if np.abs(rows @ lent[1].T).max() > 2 * np.abs(rows @ lent[0].T).max():
+            weight = np.abs(lent[1] - lent[0]).max(axis=0) * (m.stiffness == 0)
+            names = ", ".join(
+                f"'{m.dof_names[d]}'" for d in np.argsort(-weight)[:5] if weight[d] > 0.05 * weight.max()
+            )
+            raise InputError(
+                f"the compliance is infinite: no spring holds {names}; give them stiffness with `with_stiffness`"
+            )
+        tangent.factor()
+        motion, _ = tangent.solve(rows, exact=True)
+        return rows @ motion.T
+
     @property
     def displacement(self) -> Floats:
         """How far every body's origin is from the reference pose, m."""

@@ -142,7 +142,7 @@ class _Solver:
 
     def _escape(self, t: Tangent) -> tuple[Floats, Floats, Tangent] | None:
         """A small move along the least stiff motion, if it lowers energy: off a ridge that symmetry keeps Newton on."""
-        motion = _lowest(t, self.unit)[1]
+        motion = t.softest_motion()[1]
         for sign in (1.0, -1.0):
             q = self._close(t, kinematics.move(self.m, t.q, sign * _KICK * motion))
             if q is not None:
@@ -191,7 +191,7 @@ class _Solver:
         t = Tangent(m, state.q, self.loads, state.multipliers)
         error = self.error(t)
         self._factor(t, 0.0)
-        loose = _lowest(t, self.unit)[1]
+        loose = t.softest_motion()[1]
         weight = np.abs(loose) / np.abs(loose).max()
         culprits = [
             m.dof_names[d] for d in np.argsort(-weight)[:5] if weight[d] > 0.2 and m.stiffness[d] == 0
@@ -229,29 +229,11 @@ def _work(old: Tangent, new: Tangent) -> float:
     return total
 
 
-def _lowest(t: Tangent, unit: Floats) -> tuple[float, Floats]:
-    """Smallest stiffness among allowed motions (step in radians and radii), and the motion, by inverse iteration."""
-    motion = np.cos(np.arange(1, t.m.nv + 1) * 1.7) * unit
-    value = np.inf
-    for _ in range(50):
-        step = t.solve(motion / unit**2, refine=False)[0]
-        size = float(np.sqrt((step / unit) @ (step / unit)))
-        if size == 0 or not np.isfinite(size):
-            return np.inf, motion
-        previous, value = value, 1 / size
-        motion = step / size
-        if abs(value - previous) < 1e-3 * value:
-            break
-    return value, motion
-
-
-def _stability(m: Mechanism, loads: Loads, state: _State, unit: Floats, fallback: float) -> str:
+def _stability(m: Mechanism, loads: Loads, state: _State, fallback: float) -> str:
     t = Tangent(m, state.q, loads, state.multipliers, symmetric=True)
     if t.factor(passive=1e-7, fallback=fallback) > 0:
         return "unstable"
-    lowest, motion = _lowest(t, unit)
-    lent = t.lent_stiffness(motion)
-    return "neutral" if lent > 0 and lowest - lent < 0.05 * lent else "stable"
+    return "stable" if t.free_motion() is None else "neutral"
 
 
 def _configuration(m: Mechanism, loads: Loads, state: _State, residual: float) -> Configuration:
@@ -312,7 +294,7 @@ def equilibrium(
     solver.run(state, warm=start is not None)
     error = solver.error(Tangent(m, state.q, loads, state.multipliers))
     found = _configuration(m, loads, state, error)
-    found.stability = _stability(m, loads, state, solver.unit, solver.fallback)
+    found.stability = _stability(m, loads, state, solver.fallback)
     found.wrenches = dict(wrenches or {})
     found.gravity = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
     return found

@@ -190,9 +190,30 @@ class Tangent:
         self.negative = negative
         return negative
 
-    def lent_stiffness(self, motion: Floats) -> float:
-        """The part of the stiffness of a motion that is only lent to dofs without springs."""
-        return 0.0 if self._proximal is None else float(motion @ (self._proximal * motion))
+    def softest_motion(self) -> tuple[float, Floats]:
+        """Smallest stiffness among allowed motions (of unit size in radians and radii), and the motion.
+
+        By inverse iteration on the factors, so what was lent to spring-less dofs is part of it.
+        """
+        unit = np.where(self.m.dof_kind == SLIDE, self.m.radius, 1.0)
+        motion = np.cos(np.arange(1, self.m.nv + 1) * 1.7) * unit
+        value = np.inf
+        for _ in range(50):
+            step = self.solve(motion / unit**2, refine=False)[0]
+            size = float(np.sqrt((step / unit) @ (step / unit)))
+            if size == 0 or not np.isfinite(size):
+                return np.inf, motion
+            previous, value = value, 1 / size
+            motion = step / size
+            if abs(value - previous) < 1e-3 * value:
+                break
+        return value, motion
+
+    def free_motion(self) -> Floats | None:
+        """An allowed motion that meets no stiffness but what was lent, or None."""
+        stiffness, motion = self.softest_motion()
+        lent = 0.0 if self._proximal is None else float(motion @ (self._proximal * motion))
+        return motion if lent > 0 and stiffness - lent < 0.05 * lent else None
 
     def _row_scale(self) -> Floats:
         """Rows in radians and radii."""
