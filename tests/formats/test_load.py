@@ -333,6 +333,19 @@ def test_shapes(read):
     assert max(min(np.abs(c - e).max() for c in corners) for e in expected) < 1e-6  # single precision
 
 
+def test_roles_of_shapes(read):
+    """What touches and what is shown: by contact bits, by group, and behind meshes that are only to look at."""
+    m = read(
+        '<mujoco><asset><mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset><worldbody>'
+        '<body name="a"><joint/><geom size=".1"/><geom size=".1" contype="0" conaffinity="0"/>'
+        '<geom size=".1" group="3"/></body>'
+        '<body name="b"><joint/><geom type="mesh" mesh="t" contype="0" conaffinity="0"/><geom size=".1"/></body>'
+        "</worldbody></mujoco>"
+    )
+    assert [shape.role for shape in m.shapes("a")] == ["both", "visual", "collision"]
+    assert [shape.role for shape in m.shapes("b")] == ["visual", "collision"]
+
+
 def test_one_warning_lists_what_is_left_out(read):
     with pytest.warns(UnsupportedWarning) as caught:
         read(samples.ALL_SORTS)

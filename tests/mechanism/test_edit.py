@@ -130,3 +130,24 @@ def test_chords_are_the_surplus_of_joints(seed, loops):
         assert m.joint_children[joint] == body
         parent = m.topology.parent[body]
         assert m.topology.depth[body] == 1 + (m.topology.depth[parent] if parent >= 0 else 0)
+
+
+def test_springless_names_what_nothing_holds():
+    """Springs and tendons hold; a plain pin that closes a loop needs neither."""
+    m = four_bar()
+    assert m.springless == ()
+    soft = m.with_stiffness(["j2", "j4"], 0.0)
+    assert soft.springless == ("j2",)  # j4 closes the loop
+    b = pliant.Builder("tendon")
+    b.body("a", mass=1.0, inertia=INERTIA)
+    b.hinge("p", "world", "a", anchor=(0, 0, 0), axis=(0, 0, 1))
+    assert b.build().springless == ("p",)
+    b.tendon("t", {"p": 1.0}, stiffness=2.0)
+    assert b.build().springless == ()
+
+
+def test_with_end_effectors():
+    m = four_bar().with_end_effectors("coupler", "crank")
+    assert m.end_effectors == ("coupler", "crank")
+    with pytest.raises(MechanismError, match="'nobody'"):
+        m.with_end_effectors("nobody")

@@ -133,12 +133,8 @@ def spoil(rng: random.Random, sound: list[tuple[str, list, dict]]) -> list[tuple
     return sound
 
 
-OUTCOMES: Counter[str] = Counter()
-
-
-@settings(max_examples=5000)
-@given(seed=st.integers(0, 2**32))
-def test_spoiled_descriptions(seed):
+def outcome(seed: int) -> str:
+    """What becomes of one spoiled description: built or refused; anything else is raised."""
     rng = random.Random(seed)
     name: Any = rng.choice(["m", "", "\x00", 3, None]) if rng.random() < 0.02 else "m"
     try:
@@ -148,16 +144,23 @@ def test_spoiled_descriptions(seed):
             if required <= kwargs.keys():  # Python itself refuses a call without its required arguments
                 getattr(b, method)(*args, **kwargs)
         b.build().summary()
-        OUTCOMES["built"] += 1
     except PliantError as error:
         assert str(error)
-        OUTCOMES["refused"] += 1
+        return "refused"
+    return "built"
 
 
-def test_some_were_built_and_most_refused():
-    if sum(OUTCOMES.values()) >= 5000:  # not when another process ran them
-        assert OUTCOMES["built"] > 300
-        assert OUTCOMES["refused"] > 3000
+@settings(max_examples=5000)
+@given(seed=st.integers(0, 2**32))
+def test_spoiled_descriptions(seed):
+    assert outcome(seed) in ("built", "refused")
+
+
+def test_most_are_refused_and_some_built():
+    """The faults are neither all fatal nor all harmless, or the test above would show little."""
+    count = Counter(outcome(seed) for seed in range(500))
+    assert count["built"] > 30
+    assert count["refused"] > 300
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -102,3 +102,11 @@ def test_rod_points_from_start_to_end(end):
 def test_refusals(make):
     with pytest.raises(InputError):
         make()
+
+
+def test_roles():
+    ball = shapes.sphere(0.1)
+    assert ball.role == "both"
+    assert ball.with_role("visual").role == "visual"
+    with pytest.raises(InputError, match="role"):
+        ball.with_role("decoration")

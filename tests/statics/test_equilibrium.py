@@ -225,3 +225,32 @@ def test_arguments_are_checked():
         equilibrium(m, start=equilibrium(parallelogram()))
     with pytest.raises(InputError, match="Mechanism expected"):
         equilibrium("rod.xml")  # type: ignore[arg-type]
+
+
+def test_limits_are_reported_not_enforced():
+    b = pliant.Builder("limits")
+    b.body("a", mass=1.0, inertia=INERTIA)
+    b.body("c", mass=1.0, inertia=INERTIA)
+    b.hinge("h", "world", "a", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=1.0, limits=(-0.1, 0.1))
+    b.ball("s", "a", "c", anchor=(0, 0, 0), stiffness=1.0, limits=(-np.inf, 0.5))
+    m = b.build()
+    assert equilibrium(m).beyond_limits == ()
+    c = equilibrium(m, {"a": {"torque": (0, 0.2, 0)}})
+    assert c["h"] == pytest.approx(0.2)
+    assert c.beyond_limits == ("h",)
+    assert equilibrium(m, {"c": {"torque": (0.6, 0, 0)}}).beyond_limits == ("s.0", "s.1", "s.2")
+
+
+def test_a_configuration_remembers_its_loads_and_answers_by_name():
+    m = parallelogram()
+    wrenches = {"bar": {"force": (3.0, 0, 0), "point": (0.1, 0, 0)}}
+    c = equilibrium(m, wrenches, gravity=(0, 0, -9.81))
+    assert c.wrenches == wrenches
+    assert c.gravity == (0, 0, -9.81)
+    assert c["a"] == c.q[m.joint_coordinates(m.joint_index("a"))][0]
+    assert c.displacement[m.body_index("bar")] == pytest.approx(
+        np.linalg.norm(c.pose("bar")[:3, 3] - m.reference_poses[m.body_index("bar"), :3, 3])
+    )
+    assert np.allclose(c.rotation[m.body_index("left")], abs(c["a"]))
+    assert "stable equilibrium" in c.summary()
+    assert np.array_equal(c.pose("world"), np.eye(4))

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.errors import FormatError
-from pliant.formats.mjcf_elements import STIFF, Draft, element, opened, unique
+from pliant.formats.mjcf_elements import STIFF, Draft, element, opened
+from pliant.formats.names import unique
 from pliant.mechanism.joints import BALL
 
 __all__ = ["close_loop", "write_coupling", "write_tendon"]

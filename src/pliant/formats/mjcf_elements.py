@@ -1,4 +1,4 @@
-"""What the parts of `to_mjcf` share: XML elements, unique names, and the file as it grows."""
+"""What the parts of `to_mjcf` share: XML elements, and the file as it grows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.mechanism import Mechanism
 
-__all__ = ["STIFF", "TIMESTEP", "Draft", "element", "opened", "placed", "unique"]
+__all__ = ["STIFF", "TIMESTEP", "Draft", "element", "opened", "placed"]
 
 TIMESTEP = 0.001
 # The shortest time constant MuJoCo accepts is two time steps, the largest impedance 0.9999.
@@ -72,13 +72,3 @@ def opened(tag: str, **attributes: Any) -> str:
 def placed(pose: NDArray[np.float64]) -> dict[str, Any]:
     """The attributes of a pose."""
     return {"pos": pose[:3, 3], "quat": spatial.quat_from_matrix(pose[:3, :3])}
-
-
-def unique(wish: str, taken: set[str]) -> str:
-    """The name, or with a number if it is taken; taken from now on."""
-    name, n = wish, 1
-    while name in taken:
-        n += 1
-        name = f"{wish}_{n}"
-    taken.add(name)
-    return name

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.errors import FormatError
-from pliant.formats.mjcf_elements import Draft, element, unique
+from pliant.formats.mjcf_elements import Draft, element
+from pliant.formats.names import unique
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL, HINGE, NQ, SLIDE, stack_transform
 

@@ -18,6 +18,7 @@ from pliant.formats.closing import closed
 from pliant.formats.compiler import CompiledModel
 from pliant.formats.geoms import shape_table
 from pliant.formats.loops import Coupling, Loop, equalities
+from pliant.formats.names import unique
 from pliant.formats.servos import BALL, FREE, HINGE, SLIDE, Springs, TendonSpring, springs
 from pliant.mechanism import Mechanism, Rows
 from pliant.mechanism import joints as primitives
@@ -92,22 +93,13 @@ class _Names:
                 self.joints.append(self.dofs[start])
             else:
                 wish = f"{name}_joints" if count else joint_names.get(name) or f"{name}_fixed"
-                self.joints.append(_free_name(wish, taken))
+                self.joints.append(unique(wish, taken))
         self.taken = taken | set(self.joints)
 
 
 def _unique(names: list[str], kind: str, taken: set[str] | None = None) -> list[str]:
     taken = set(taken or ()) | {name for name in names if name}
-    return [name or _free_name(f"{kind}{i}", taken) for i, name in enumerate(names, 1)]
-
-
-def _free_name(wish: str, taken: set[str]) -> str:
-    name, n = wish, 1
-    while name in taken:
-        n += 1
-        name = f"{wish}_{n}"
-    taken.add(name)
-    return name
+    return [name or unique(f"{kind}{i}", taken) for i, name in enumerate(names, 1)]
 
 
 # --- the reference pose
@@ -210,7 +202,7 @@ def _joint_fields(
     for kind, name in zip(model["jnt_type"].tolist(), names.dofs, strict=True):
         size = {FREE: 6, BALL: 3}.get(kind, 1)
         dof_names.extend([name] if size == 1 else [f"{name}.{i}" for i in range(size)])
-    loop_names = [_free_name(loop.name, names.taken) for loop in loops]
+    loop_names = [unique(loop.name, names.taken) for loop in loops]
     for loop, name in zip(loops, loop_names, strict=True):
         if loop.kind == "ball":
             dof_names.extend(f"{name}.{i}" for i in range(3))
@@ -298,7 +290,7 @@ def _rows(terms: list[dict[int, float]]) -> Rows:
 def _coupling_fields(couplings: list[Coupling], names: _Names) -> dict[str, Any]:
     taken: set[str] = set()
     return {
-        "coupling_names": tuple(_free_name(c.name, taken) for c in couplings),
+        "coupling_names": tuple(unique(c.name, taken) for c in couplings),
         "couplings": _rows([c.terms for c in couplings]),
         "coupling_offset": np.array([c.offset for c in couplings], dtype=np.float64),
     }
@@ -318,7 +310,7 @@ def _tendon_fields(
         length = sum(c * q[coordinate[dof]] for dof, c in t.terms.items() if dof in coordinate)
         rest.append(t.rest if t.stiffness else length)
     return {
-        "tendon_names": tuple(_free_name(t.name, taken) for t in tendons),
+        "tendon_names": tuple(unique(t.name, taken) for t in tendons),
         "tendons": _rows([t.terms for t in tendons]),
         "tendon_stiffness": np.array([t.stiffness for t in tendons], dtype=np.float64),
         "tendon_damping": np.array([t.damping for t in tendons], dtype=np.float64),

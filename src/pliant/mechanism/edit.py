@@ -91,9 +91,9 @@ def with_rest(m: Mechanism, pattern: str | Iterable[str], rest: ArrayLike) -> Me
     return m.replace(rest=value)
 
 
-def coordinates(m: Mechanism, given: Any, start: NDArray | None = None) -> NDArray[np.float64]:
-    """A whole q from `{joint or dof: value}`, a q or a configuration; what is not given stays as in `start`."""
-    q = np.array(m.reference if start is None else start)
+def coordinates(m: Mechanism, given: Any) -> NDArray[np.float64]:
+    """A whole q from `{joint or dof: value}`, a q or a configuration; what is not given stays at the reference."""
+    q = np.array(m.reference)
     if isinstance(given, Mapping):
         for name, value in given.items():
             joint = m._joint_index.get(name)

@@ -24,7 +24,6 @@ from pliant.mechanism.topology import Topology, spanning_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pliant.mechanism.builder import Builder
 
 __all__ = ["Mechanism"]
 
@@ -93,13 +92,6 @@ class Mechanism:
     def __post_init__(self) -> None:
         normalize(self)
         validate.check(self)
-
-    @staticmethod
-    def builder(name: str = "mechanism") -> Builder:
-        """A new `Builder`, the same as `pliant.Builder(name)`."""
-        from pliant.mechanism.builder import Builder
-
-        return Builder(name)
 
     # --- sizes and names
 

@@ -19,15 +19,19 @@ _jit = njit(cache=True, error_model="numpy")
 
 
 @_jit
-def point_loads(poses, link, point, force, scale, wrench, tangent):
+def _into_link(pose, v, out):
+    """A world vector in the axes of a link."""
+    for i in range(3):
+        out[i] = pose[0, i] * v[0] + pose[1, i] * v[1] + pose[2, i] * v[2]
+
+
+@_jit
+def point_loads(poses, link, point, force, wrench, tangent):
     """Add forces fixed in the world, acting at points of links, to wrenches and their derivatives."""
     f = np.empty(3)
     for e in range(link.shape[0]):
         k = link[e]
-        for i in range(3):
-            f[i] = scale * (
-                poses[k, 0, i] * force[e, 0] + poses[k, 1, i] * force[e, 1] + poses[k, 2, i] * force[e, 2]
-            )
+        _into_link(poses[k], force[e], f)
         x, y, z = point[e, 0], point[e, 1], point[e, 2]
         wrench[k, 0] += f[0]
         wrench[k, 1] += f[1]
@@ -45,15 +49,13 @@ def point_loads(poses, link, point, force, scale, wrench, tangent):
 
 
 @_jit
-def torques(poses, link, torque, scale, turn, wrench, tangent):
+def torques(poses, link, torque, turn, wrench, tangent):
     """Add torques fixed in the world. `turn` 1 gives their exact derivative, 1/2 its symmetric part."""
     t = np.empty(3)
     for e in range(link.shape[0]):
         k = link[e]
+        _into_link(poses[k], torque[e], t)
         for i in range(3):
-            t[i] = scale * (
-                poses[k, 0, i] * torque[e, 0] + poses[k, 1, i] * torque[e, 1] + poses[k, 2, i] * torque[e, 2]
-            )
             wrench[k, 3 + i] += t[i]
         _add_hat(t, turn, tangent[k], 3, 3)
 

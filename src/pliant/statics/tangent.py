@@ -128,8 +128,8 @@ class Tangent:
         self.wrench = np.zeros((len(links), 6))
         self._load_tangent = np.zeros((len(links), 6, 6))
         args = self.wrench, self._load_tangent
-        _kernels.point_loads(self.poses, loads.point_link, loads.point, loads.force, 1.0, *args)
-        _kernels.torques(self.poses, loads.torque_link, loads.torque, 1.0, 0.5 if symmetric else 1.0, *args)
+        _kernels.point_loads(self.poses, loads.point_link, loads.point, loads.force, *args)
+        _kernels.torques(self.poses, loads.torque_link, loads.torque, 0.5 if symmetric else 1.0, *args)
         np.add.at(self.wrench, loads.follower_link, loads.follower)
         loops = m.topology.loops
         if loops:
@@ -139,9 +139,9 @@ class Tangent:
             given = self.multipliers[: 6 * loops].reshape(-1, 6)
             given = np.concatenate([-given, given])
             _kernels.point_loads(
-                self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), 1.0, *args
+                self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), *args
             )
-            _kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 1.0, 0.5, *args)
+            _kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 0.5, *args)
         _kernels.accumulate(
             links.parent, links.kind, links.screw, links.dof, self.local, self.wrench, self.residual
         )
