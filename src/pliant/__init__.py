@@ -13,6 +13,7 @@ from pliant.mechanism import Builder, Mechanism
 
 if TYPE_CHECKING:
     from pliant import gallery
+    from pliant.engines.reduced import ReducedModel, reduce
     from pliant.formats import load
     from pliant.mechanism.assembly import assemble
     from pliant.statics import Configuration, equilibrium
@@ -22,12 +23,14 @@ __all__ = [
     "Builder",
     "Configuration",
     "Mechanism",
+    "ReducedModel",
     "assemble",
     "equilibrium",
     "errors",
     "gallery",
     "load",
     "picture",
+    "reduce",
     "shapes",
     "spatial",
 ]
@@ -36,11 +39,13 @@ __version__ = "0.1.0"
 # What needs numba, scipy or MuJoCo is imported when first used: `import pliant` stays quick.
 _LAZY = {
     "Configuration": "pliant.statics",
+    "ReducedModel": "pliant.engines.reduced",
     "assemble": "pliant.mechanism.assembly",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",
     "picture": "pliant.viewer",
+    "reduce": "pliant.engines.reduced",
 }
 
 

@@ -144,6 +144,21 @@ def test_springless_names_what_nothing_holds():
     assert b.build().springless == ("p",)
     b.tendon("t", {"p": 1.0}, stiffness=2.0)
     assert b.build().springless == ()
+    for name, parent in (("b", "a"), ("c", "b")):
+        b.body(name, mass=1.0, inertia=INERTIA)
+        b.hinge(f"q{name}", parent, name, anchor=(0, 0, 0), axis=(0, 0, 1))
+    b.tendon("shared", {"qb": 1.0, "qc": 1.0}, stiffness=2.0)
+    assert b.build().springless == ("qb", "qc")  # nothing holds their difference
+    b.couple("equal", {"qb": 1.0, "qc": -1.0})
+    assert b.build().springless == ()
+
+
+def test_a_name_may_look_like_a_pattern():
+    b = pliant.Builder("odd")
+    b.body("a", mass=1.0, inertia=INERTIA)
+    b.hinge("j[0]", "world", "a", anchor=(0, 0, 0), axis=(0, 0, 1))
+    m = b.build()
+    assert m.with_stiffness(m.springless, 3.0).stiffness.tolist() == [3.0]
 
 
 def test_with_end_effectors():

@@ -29,7 +29,7 @@ def difference_stiffness(m, q, loads, multipliers=None, h=1e-4):
 
 
 def inverse(t):
-    return t._tree_solve(np.eye(t.m.nv)).T
+    return t._solver.tree_solve(np.eye(t.m.nv)).T
 
 
 @given(seed=st.integers(0, 10**6), bodies=st.integers(1, 8), reference=st.booleans())
@@ -126,7 +126,7 @@ def test_loop_forces_stiffen_as_they_should(seed):
     t.factor()
     if abs(np.linalg.det(exact)) < 1e-3 or np.linalg.cond(exact) > 1e6:
         return
-    ours = np.linalg.inv(inverse(t)) - (np.diag(t._proximal) if t._proximal is not None else 0)
+    ours = np.linalg.inv(inverse(t)) - (np.diag(t._solver.lent) if t._solver.lent is not None else 0)
     balls = m.ball_primitives
     gap = free.T @ (ours - exact) @ free
     if not len(balls):

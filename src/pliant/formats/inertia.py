@@ -10,6 +10,7 @@ from pliant.formats.xml_tree import Node
 __all__ = ["repair_links"]
 
 _ENTRIES = {"ixx": (0, 0), "iyy": (1, 1), "izz": (2, 2), "ixy": (0, 1), "ixz": (0, 2), "iyz": (1, 2)}
+_SMALLEST = 1e-13  # kg m²; MuJoCo refuses less than some 1e-15
 _SMALLEST_RADIUS = 1e-3  # of gyration, m: what a body of no extent is taken to have
 
 
@@ -60,9 +61,9 @@ def _matrix(entries: Node) -> NDArray[np.float64] | None:
 def _physical(matrix: NDArray[np.float64], mass: float) -> NDArray[np.float64] | None:
     """The nearest inertia with raised moments; None if it is sound as it is."""
     moments, axes = np.linalg.eigh(matrix)
-    least = mass * _SMALLEST_RADIUS**2
+    least = max(mass * _SMALLEST_RADIUS**2, 10 * _SMALLEST)
     excess = moments[2] - moments[0] - moments[1]
-    if moments[0] > 1e-9 * moments[2] and moments[0] > 1e-13 and excess <= 1e-9 * moments[2]:
+    if moments[0] > 1e-9 * moments[2] and moments[0] > _SMALLEST and excess <= 1e-9 * moments[2]:
         return None
     raised = np.maximum(moments, least)
     lacking = raised[2] - raised[0] - raised[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +45,9 @@ def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int6
     for one in patterns:
         if not isinstance(one, str):
             raise InputError(f"a joint name or pattern must be a string, not {one!r}")
-        joints = np.fromiter((fnmatchcase(name, one) for name in m.joint_names), bool, m.joint_count)
-        hits = joints[m.dof_joint] | np.fromiter((fnmatchcase(name, one) for name in m.dof_names), bool, m.nv)
+        hits = _hits(m, one, str.__eq__)  # a name may hold what patterns are made of: "j[0]"
+        if not hits.any():
+            hits = _hits(m, one, fnmatchcase)
         if not hits.any():
             raise UnknownNameError(
                 f"no joint of '{m.name}' with a degree of freedom matches '{one}'"
@@ -54,6 +55,11 @@ def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int6
             )
         chosen |= hits
     return np.flatnonzero(chosen)
+
+
+def _hits(m: Mechanism, one: str, match: Callable[[str, str], bool]) -> NDArray[np.bool_]:
+    joints = np.fromiter((match(name, one) for name in m.joint_names), bool, m.joint_count)
+    return joints[m.dof_joint] | np.fromiter((match(name, one) for name in m.dof_names), bool, m.nv)
 
 
 def _values(value: ArrayLike, count: int, what: str) -> NDArray[np.float64]:

@@ -236,12 +236,21 @@ class Mechanism:
 
     @property
     def springless(self) -> tuple[str, ...]:
-        """Dofs that no spring and no tendon holds; a user's first step is to give them stiffness.
+        """Dofs that no spring, tendon or coupling holds; a user's first step is to give them stiffness.
 
+        Where one tendon pulls several dofs that have no springs of their own, it holds none of them by itself.
         Joints that close a loop are left out if none of their dofs has a spring: a plain pin needs none.
         """
         held = self.stiffness > 0
-        held[self.tendons.dof[np.repeat(self.tendon_stiffness > 0, np.diff(self.tendons.start))]] = True
+        rows = np.concatenate(
+            [self.tendons.dense(self.nv)[self.tendon_stiffness > 0], self.couplings.dense(self.nv)]
+        )
+        tied = np.flatnonzero(~held & rows.any(axis=0))
+        if len(tied):
+            # What the rows leave free among these dofs: a dof is held if none of that moves it.
+            _, size, directions = np.linalg.svd(rows[:, tied])
+            free = directions[int((size > 1e-9 * size[0]).sum()) :]
+            held[tied] = (np.abs(free) < 1e-9).all(axis=0)
         for joint in self.topology.chords.tolist():
             dofs = self.joint_dofs(joint)
             held[dofs] |= not held[dofs].any()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,3 +64,16 @@ class ShapeTable:
 
     def __len__(self) -> int:
         return len(self.body)
+
+    def with_shapes(self, body: int, shapes: Sequence[shapes_module.Shape]) -> ShapeTable:
+        """The same table with shapes other than meshes added to a body, -1 the world."""
+        return replace(
+            self,
+            body=np.append(self.body, np.full(len(shapes), body)),
+            kind=np.append(self.kind, [shapes_module.KINDS.index(s.kind) for s in shapes]),
+            size=np.concatenate([self.size, [s.size for s in shapes]]),
+            pose=np.concatenate([self.pose, [s.pose for s in shapes]]),
+            rgba=np.concatenate([self.rgba, [s.rgba for s in shapes]]),
+            mesh=np.append(self.mesh, np.full(len(shapes), -1)),
+            role=np.append(self.role, [shapes_module.ROLES.index(s.role) for s in shapes]),
+        )

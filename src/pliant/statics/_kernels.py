@@ -283,20 +283,37 @@ def solve_many(parent, kind, screw, dof, local, left, right, inverse, rhs, out):
 
 
 @_jit
-def mass_matrix(parent, kind, screw, dof, local, body, mass, com, inertia, out):
-    """Composite-rigid-body algorithm: joint-space inertia (nv, nv) of the bodies on links."""
-    n = parent.shape[0]
-    composite = np.zeros((n, 6, 6))
+def link_twists(parent, kind, screw, dof, local, motion, out):
+    """Twist of every link, in its frame, under the joint motions in the rows of (m, nv): out (m, links, 6)."""
+    for r in range(motion.shape[0]):
+        for k in range(parent.shape[0]):
+            twist = out[r, k]
+            if parent[k] >= 0:
+                se3.motion_to_child(local[k], out[r, parent[k]], twist)
+            else:
+                for i in range(6):
+                    twist[i] = 0.0
+            if kind[k] != LINK_FIXED:
+                for d in range(dof[k], dof[k] + (3 if kind[k] == LINK_BALL else 1)):
+                    for i in range(6):
+                        twist[i] += screw[d, i] * motion[r, d]
+
+
+@_jit
+def composite_inertias(parent, local, inertia):
+    """Turn inertias of links into those of the subtrees they carry, in place, (links, 6, 6)."""
     moved = np.empty((6, 6))
-    for k in range(n):
-        b = body[k]
-        if b >= 0:
-            _spatial_inertia(mass[b], com[b], inertia[b], composite[k])
+    for k in range(parent.shape[0] - 1, -1, -1):
+        if parent[k] >= 0:
+            _congruence_add(local[k], inertia[k], moved, inertia[parent[k]])
+
+
+@_jit
+def mass_matrix(parent, kind, screw, dof, local, composite, out):
+    """Composite-rigid-body algorithm: joint-space inertia (nv, nv) from the inertias of subtrees."""
     f = np.empty(6)
     carried = np.empty(6)
-    for k in range(n - 1, -1, -1):
-        if parent[k] >= 0:
-            _congruence_add(local[k], composite[k], moved, composite[parent[k]])
+    for k in range(parent.shape[0] - 1, -1, -1):
         if kind[k] == LINK_FIXED:
             continue
         count = 3 if kind[k] == LINK_BALL else 1
@@ -318,6 +335,15 @@ def mass_matrix(parent, kind, screw, dof, local, body, mass, com, inertia, out):
                 for i in range(6):
                     f[i] = carried[i]
                 at = parent[at]
+
+
+@_jit
+def link_inertias(body, mass, com, inertia, out):
+    """[[m I, -m c^], [m c^, I - m c^ c^]] of the body on every link about its origin; zero for links without."""
+    for k in range(body.shape[0]):
+        b = body[k]
+        if b >= 0:
+            _spatial_inertia(mass[b], com[b], inertia[b], out[k])
 
 
 @_jit

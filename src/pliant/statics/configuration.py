@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.mechanism.summary import table
 from pliant.statics.loads import Loads
+
+if TYPE_CHECKING:
+    from pliant.statics.tangent import Tangent
 
 __all__ = ["Configuration"]
 
@@ -101,15 +104,9 @@ class Configuration:
 
     def mass_matrix(self) -> Floats:
         """Joint-space inertia (nv, nv), armature included. Dofs of loop-closing joints carry no mass of their own."""
-        from pliant.statics import _kernels
+        from pliant.statics.inertia import Inertia
 
-        m, links = self.mechanism, self.mechanism.links
-        local, _ = kinematics.link_transforms(m, self.q)
-        out = np.zeros((m.nv, m.nv))
-        _kernels.mass_matrix(
-            links.parent, links.kind, links.screw, links.dof, local, links.body, m.mass, m.com, m.inertia, out
-        )
-        return out + np.diag(m.armature)
+        return Inertia(self.mechanism, self.q).dense()
 
     @property
     def loop_residual(self) -> Floats:
@@ -141,29 +138,38 @@ class Configuration:
         Raises:
             InputError: a spring-less direction lets a body move freely, so its compliance is infinite.
         """
+        from pliant.statics.response import static_response
+
+        rows = np.concatenate([self.jacobian(body) for body in bodies or self.mechanism.end_effectors])
+        motion, _ = static_response(self._tangent(), rows)
+        return rows @ motion.T
+
+    def frequencies(self, count: int = 6) -> Floats:
+        """The lowest natural frequencies about this configuration, Hz, undamped; fewer if there are fewer.
+
+        Loops, couplings, tendons and the geometric stiffness of an equilibrium's loads are included.
+
+        Raises:
+            InputError: some motion meets no stiffness; give it some with `with_stiffness`.
+        """
+        from pliant.statics.inertia import Inertia
+        from pliant.statics.response import static_response
+        from pliant.statics.vibration import natural_modes
+
+        m, tangent = self.mechanism, self._tangent()
+        if count < 1:
+            raise InputError(f"frequencies: a count of at least 1 expected, not {count}")
+        static_response(tangent, np.cos(np.arange(1, m.nv + 1) * 1.7)[None])  # names what nothing holds
+        inertia = Inertia(m, self.q)
+        speed, _ = natural_modes(inertia, lambda f: tangent.solve(f, exact=True)[0], min(count, m.nv))
+        return speed / (2 * np.pi)
+
+    def _tangent(self) -> Tangent:
         from pliant.statics.loads import collect_loads
         from pliant.statics.tangent import Tangent
 
-        m = self.mechanism
-        loads = collect_loads(m, None, None) if self.loads is None else self.loads
-        tangent = Tangent(m, self.q, loads, self.multipliers)
-        rows = np.concatenate([self.jacobian(body) for body in bodies or m.end_effectors])
-        # A direction that no spring holds gives way in proportion to what it is lent less.
-        lent = []
-        for passive in (1e-6, 1e-7):
-            tangent.factor(passive=passive)
-            lent.append(tangent.solve(rows, refine=False)[0])
-        if np.abs(rows @ lent[1].T).max() > 2 * np.abs(rows @ lent[0].T).max():
-            weight = np.abs(lent[1] - lent[0]).max(axis=0) * (m.stiffness == 0)
-            names = ", ".join(
-                f"'{m.dof_names[d]}'" for d in np.argsort(-weight)[:5] if weight[d] > 0.05 * weight.max()
-            )
-            raise InputError(
-                f"the compliance is infinite: no spring holds {names}; give them stiffness with `with_stiffness`"
-            )
-        tangent.factor()
-        motion, _ = tangent.solve(rows, exact=True)
-        return rows @ motion.T
+        loads = collect_loads(self.mechanism, None, None) if self.loads is None else self.loads
+        return Tangent(self.mechanism, self.q, loads, self.multipliers)
 
     @property
     def displacement(self) -> Floats:

@@ -1,0 +1,1 @@
+"""Simulation engines: ways to step a mechanism through time."""

@@ -1,0 +1,136 @@
+"""The reduced matrices: stiffness, inertia and damping in the admissible directions of the end effectors.
+
+A reduced model moves in a few coordinates y: displacements of the end effectors along the r admissible
+directions, then amplitudes of fixed-interface modes. Joints follow statically, `dq = basis @ y`, so the compliance,
+which may be rank deficient, is never inverted outside its range. Three inertias are on offer:
+
+- condensed: kinetic energy and dissipation of the links while they follow (static condensation), with what
+  they lag behind at the first natural frequency;
+- operational: what an impact at the end effectors feels at its first instant, `(J M^-1 J^T)^-1`;
+- accelerability: TVCG Eq. 7, inverse inertias of the joints summed along the chain like compliances, each joint
+  moving all it carries; likewise inverse damping. Much too light on long chains; here for comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import block_diag, eig
+
+from pliant.engines.reduced.projection import Projection, held_loads
+from pliant.mechanism import Mechanism
+from pliant.statics.inertia import Inertia
+from pliant.statics.tangent import Tangent
+from pliant.statics.vibration import natural_modes
+
+__all__ = ["INERTIAS", "Condensed", "admissible_directions", "condense"]
+
+Floats = NDArray[np.float64]
+INERTIAS = ("condensed", "operational", "accelerability")
+_FASTEST = 1e6  # times the first frequency: a mode beyond that is no motion but rounding
+_UNDAMPED = 1e-9  # of the largest damping: stands for none where damping is inverted
+
+
+@dataclass(frozen=True, eq=False)
+class Condensed:
+    """Matrices in the coordinates y, r + modes of them.
+
+    Attributes:
+        basis: joint motions per y, (nv, r + modes).
+        stiffness, mass, damping: (r + modes, r + modes).
+    """
+
+    basis: Floats
+    stiffness: Floats
+    mass: Floats
+    damping: Floats
+
+
+def admissible_directions(m: Mechanism, compliance: Floats, tolerance: float | None) -> tuple[Floats, Floats]:
+    """Orthonormal directions in which the end effectors can give way, (6e, r), and the length scale, (6e,).
+
+    By a truncated singular value decomposition of the compliance in units of the mechanism's radius. Singular
+    values below `tolerance` times the largest count as zero; by default TVCG Eq. 9 with the joints as the other
+    dimension, since that is what the rounding of the compliance grows with.
+    """
+    scale = np.tile([1 / m.radius] * 3 + [1.0] * 3, len(compliance) // 6)
+    vectors, values, _ = np.linalg.svd(scale[:, None] * compliance * scale)
+    if tolerance is None:
+        tolerance = max(m.nv, len(compliance)) * float(np.finfo(float).eps)
+    rank = int((values > tolerance * values[0]).sum())
+    return np.ascontiguousarray(vectors[:, :rank]), scale
+
+
+def condense(
+    m: Mechanism, p: Projection, directions: Floats, scale: Floats, inertia: str, modes: int
+) -> Condensed:
+    """Reduced matrices of one of the three inertias, with fixed-interface modes appended."""
+    loaded = scale[:, None] * directions  # unit wrenches along the admissible directions
+    rank = directions.shape[1]
+    stiffness = np.linalg.inv(loaded.T @ p.compliance @ loaded)
+    basis = p.joint_map @ (loaded @ stiffness)
+    kinetic = Inertia(m, p.q)
+    momentum = kinetic.times(np.ascontiguousarray(basis.T))
+    mass = momentum @ basis
+    if inertia == "condensed":
+        grip = basis @ (loaded.T @ p.rows)  # what takes back the motion of the end effectors
+
+        def held(force: Floats) -> Floats:
+            motion = p.solve(force)
+            return motion - motion @ grip.T
+
+        lag = momentum @ held(momentum).T
+        speed = np.zeros(0)
+        if modes:
+            fastest = _FASTEST * np.sqrt(_lowest_square(stiffness, mass))
+            speed, shapes = natural_modes(kinetic, held, modes, fastest)
+            basis = np.concatenate([basis, shapes.T], axis=1)
+            lag -= (momentum @ shapes.T / speed**2) @ (shapes @ momentum.T)
+            stiffness = block_diag(stiffness, np.diag(speed**2))
+            mass = np.block([[mass, momentum @ shapes.T], [shapes @ momentum.T, np.eye(len(speed))]])
+        added = np.zeros_like(mass)
+        added[:rank, :rank] = lag
+        mass = _with_lag(stiffness, mass, added)
+    tendons = m.tendons.dense(m.nv) @ basis
+    damping = basis.T @ (m.damping[:, None] * basis) + tendons.T @ (m.tendon_damping[:, None] * tendons)
+    if inertia == "operational":
+        accelerations, _ = kinetic.factor().solve(p.rows)
+        mass = np.linalg.inv(loaded.T @ (p.rows @ accelerations.T) @ loaded)
+    elif inertia == "accelerability":
+        mass = _series(m, p, loaded, kinetic.carried())
+        floor = _UNDAMPED * m.damping.max(initial=0.0)
+        damping = _series(m, p, loaded, np.maximum(m.damping, floor)) if floor else np.zeros_like(mass)
+    return Condensed(basis, stiffness, (mass + mass.T) / 2, (damping + damping.T) / 2)
+
+
+def _lowest_square(stiffness: Floats, mass: Floats) -> float:
+    """Square of the lowest natural frequency, (rad/s)²."""
+    squares: Any = eig(stiffness, mass, right=False)
+    return float(np.abs(squares).min())
+
+
+def _with_lag(stiffness: Floats, mass: Floats, lag: Floats) -> Floats:
+    """The mass that gives the right first frequency.
+
+    Links lag behind the static shape they would have: the inertia that end effectors feel in a vibration of angular
+    frequency w is `mass + w² lag`, up to higher powers of w. Taken at the first frequency it costs nothing and removes
+    most of the error of static condensation there; statics stay exact.
+    """
+    square = 0.0
+    for _ in range(10):
+        previous, square = square, _lowest_square(stiffness, mass + square * lag)
+        if abs(square - previous) < 1e-6 * square:
+            break
+    return mass + square * lag
+
+
+def _series(m: Mechanism, p: Projection, loaded: Floats, joints: Floats) -> Floats:
+    """Joint values projected like stiffnesses: TVCG's construction for inertia and damping."""
+    alike = m.replace(stiffness=joints, tendon_stiffness=np.zeros(len(m.tendons)))
+    tangent = Tangent(alike, p.q, held_loads(alike, p.q))
+    tangent.factor()
+    motion, _ = tangent.solve(p.rows, exact=True)
+    return np.linalg.inv(loaded.T @ (p.rows @ motion.T) @ loaded)

@@ -1,0 +1,268 @@
+"""`ReducedModel`: what the end effectors of a mechanism feel and do, as a small linear model (FORK⁻¹S)."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eig
+
+from pliant.errors import InputError, UnknownNameError
+from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.edit import suggestion
+
+if TYPE_CHECKING:
+    from pliant.statics import Configuration
+
+__all__ = ["FreeBase", "ReducedModel", "StiffnessEllipsoid"]
+
+Floats = NDArray[np.float64]
+
+
+class StiffnessEllipsoid(NamedTuple):
+    """Principal stiffnesses of a body, softest first.
+
+    Attributes:
+        centre: the body's origin, world, m.
+        stiffness: N/m, or N m/rad for rotations; infinite where the mechanism does not give way.
+        axes: their directions, world, in columns.
+    """
+
+    centre: Floats
+    stiffness: Floats
+    axes: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FreeBase:
+    """The body that carries a floating mechanism, as heavy as all of it (TVCG section 6.1).
+
+    Attributes:
+        body: its name.
+        inertia: spatial inertia of the whole mechanism about the body's origin, in its frame, (6, 6).
+    """
+
+    body: str
+    inertia: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class ReducedModel:
+    """A mechanism reduced to its end effectors; made by `pliant.reduce`.
+
+    Wrenches and twists are those of the e end effectors one after the other, each in the frame of its body, linear
+    part first. About the configuration it was made at the model is (TVCG Eqs. 8 and 24)
+
+        mass φ' + damping φ + stiffness ξ = w - wrench
+
+    Attributes:
+        mechanism: what was reduced; a floating base is fixed in it.
+        end_effectors: names of the bodies.
+        q: joint coordinates of the configuration.
+        compliance: twist per wrench, (6e, 6e).
+        wrench: b, what acts on the end effectors at the configuration, (6e,).
+        load_stiffness: change of `wrench` in body axes as far as it is fixed in the world, (6e, 6e).
+        joint_map: joint motions per wrenches, (nv, 6e).
+        multipliers: constraint forces of loops (world axes) and couplings per wrenches, (rows, 6e).
+        directions: orthonormal admissible directions, lengths in radii, (6e, rank).
+        basis: joint motions per coordinate y of the model: displacement along each of the `directions`, then
+            amplitudes of fixed-interface modes; (nv, rank + modes).
+        reduced_stiffness, reduced_mass, reduced_damping: the model in the coordinates y.
+        base: the floating base, or None.
+        projection, inertia: how it was made.
+    """
+
+    mechanism: Mechanism
+    end_effectors: tuple[str, ...]
+    q: Floats
+    compliance: Floats
+    wrench: Floats
+    load_stiffness: Floats
+    joint_map: Floats
+    multipliers: Floats
+    directions: Floats
+    basis: Floats
+    reduced_stiffness: Floats
+    reduced_mass: Floats
+    reduced_damping: Floats
+    base: FreeBase | None = None
+    projection: str = "exact"
+    inertia: str = "condensed"
+
+    # --- sizes and names
+
+    @property
+    def rank(self) -> int:
+        """In how many independent directions the end effectors give way."""
+        return self.directions.shape[1]
+
+    @property
+    def modes(self) -> int:
+        """How many fixed-interface modes the model has."""
+        return self.basis.shape[1] - self.rank
+
+    def index(self, body: str) -> int:
+        """Which of the end effectors a body is."""
+        if body not in self.end_effectors:
+            self.mechanism.body_index(body)  # not a body at all?
+            raise UnknownNameError(
+                f"'{body}' is no end effector of this model{suggestion(body, self.end_effectors)}; "
+                f"there are {', '.join(self.end_effectors[:8])}: reduce with it among them"
+            )
+        return self.end_effectors.index(body)
+
+    # --- the model in twists of the end effectors
+
+    @cached_property
+    def scale(self) -> Floats:
+        """From metres and radians to the units of `directions`, (6e,)."""
+        return np.tile([1 / self.mechanism.radius] * 3 + [1.0] * 3, len(self.end_effectors))
+
+    def _in_twists(self, matrix: Floats) -> Floats:
+        along = self.scale[:, None] * self.directions
+        return along @ matrix[: self.rank, : self.rank] @ along.T
+
+    @cached_property
+    def stiffness(self) -> Floats:
+        """Inverse of the compliance in the admissible directions, zero in the others, (6e, 6e)."""
+        return self._in_twists(self.reduced_stiffness)
+
+    @cached_property
+    def mass(self) -> Floats:
+        """Inertia in the admissible directions, (6e, 6e)."""
+        return self._in_twists(self.reduced_mass)
+
+    @cached_property
+    def damping(self) -> Floats:
+        """Damping in the admissible directions, (6e, 6e)."""
+        return self._in_twists(self.reduced_damping)
+
+    @property
+    def admissible(self) -> Floats:
+        """Twists the end effectors can make, one per column, unit length if metres are counted in radii, (6e, rank)."""
+        return self.directions / self.scale[:, None]
+
+    # --- maps
+
+    @cached_property
+    def configuration(self) -> Configuration:
+        """Where the model was linearised; its springs and loads are not part of it."""
+        from pliant.statics import Configuration
+
+        return Configuration(self.mechanism, self.q)
+
+    @cached_property
+    def twist_maps(self) -> Floats:
+        """`twist_map` of all bodies, (bodies, 6, 6e)."""
+        from pliant.statics.inertia import link_twists
+
+        m = self.mechanism
+        local, _ = kinematics.link_transforms(m, self.q)
+        twists = link_twists(m, local, np.ascontiguousarray(self.joint_map.T))
+        return twists.transpose(1, 2, 0)[m.links.body_link]
+
+    def twist_map(self, body: str) -> Floats:
+        """Static twist of a body, in its frame, per end-effector wrenches, (6, 6e); TVCG Eq. 22."""
+        index = self.mechanism.body_index(body)
+        return np.zeros((6, len(self.compliance))) if index < 0 else self.twist_maps[index]
+
+    @cached_property
+    def wrench_maps(self) -> Floats:
+        """`wrench_map` of all bodies, (bodies, 6, 6e)."""
+        from pliant.engines.reduced.maps import wrench_maps
+
+        return wrench_maps(self)
+
+    def wrench_map(self, body: str) -> Floats:
+        """What a body passes on to those that carry it, in its frame, per end-effector wrenches, (6, 6e).
+
+        At the geometry of the linearisation (TVCG Eqs. 17 to 20). In an overconstrained loop the split among its
+        branches is not unique; one of the possible ones is given.
+        """
+        index = self.mechanism.body_index(body)
+        if index < 0:
+            raise InputError("the world passes no wrench on: name a body")
+        return self.wrench_maps[index]
+
+    # --- what it tells
+
+    def frequencies(self) -> Floats:
+        """Natural frequencies of the undamped model, Hz, lowest first; zero for a direction that is not stable.
+
+        World-fixed forces among `wrench` stay fixed in the world, as in `Configuration.frequencies`.
+        """
+        stiffness = self.reduced_stiffness.copy()
+        at = self.admissible
+        stiffness[: self.rank, : self.rank] -= at.T @ self.load_stiffness @ at
+        squares: Any = eig(stiffness, self.reduced_mass, right=False)
+        return np.sort(np.sqrt(np.maximum(squares.real, 0.0))) / (2 * np.pi)
+
+    def stiffness_ellipsoid(self, body: str, of: str = "translation") -> StiffnessEllipsoid:
+        """How stiff an end effector is against forces at its origin (or torques), all else free.
+
+        Args:
+            body: an end effector.
+            of: "translation" or "rotation".
+        """
+        if of not in ("translation", "rotation"):
+            raise InputError(f"of is 'translation' or 'rotation', not {of!r}")
+        start = 6 * self.index(body) + (0 if of == "translation" else 3)
+        block = self.compliance[start : start + 3, start : start + 3]
+        values, axes = np.linalg.eigh((block + block.T) / 2)
+        # Rounding of the whole compliance decides what counts as no motion at all.
+        unit = self.mechanism.radius**2 if of == "translation" else 1.0
+        size = float(np.abs(self.scale[:, None] * self.compliance * self.scale).max())
+        moving = values > 1e-12 * unit * size
+        stiffness = np.full(3, np.inf)
+        stiffness[moving] = 1 / values[moving]
+        order = np.argsort(stiffness, kind="stable")
+        pose = self.configuration.pose(body)
+        return StiffnessEllipsoid(pose[:3, 3].copy(), stiffness[order], (pose[:3, :3] @ axes)[:, order])
+
+    def summary(self) -> str:
+        """Rank, principal stiffnesses and frequencies, readable."""
+        from pliant.engines.reduced.report import summarize
+
+        return summarize(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """A picture of the mechanism with the compliance ellipsoid of every end effector.
+
+        A force of one size in any direction moves the end effector to a point of its ellipsoid (enlarged, all by the
+        same factor): long is soft. Options as in `pliant.picture`.
+        """
+        from pliant.engines.reduced.report import plot
+
+        return plot(self, path, **options)
+
+    def __repr__(self) -> str:
+        extra = f", {self.modes} modes" if self.modes else ""
+        floating = ", free base" if self.base else ""
+        return (
+            f"<ReducedModel of '{self.mechanism.name}': {', '.join(self.end_effectors[:6])}"
+            f"{' ...' if len(self.end_effectors) > 6 else ''}, rank {self.rank}{extra}{floating}>"
+        )
+
+    # --- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model and its mechanism to an `.npz` file that `ReducedModel.load` reads back without loss."""
+        from pliant.engines.reduced.file import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> ReducedModel:
+        """Read a model that `save` wrote.
+
+        Raises:
+            FormatError: the file is no such model, is damaged, or is of a newer version.
+        """
+        from pliant.engines.reduced.file import load
+
+        return load(path)

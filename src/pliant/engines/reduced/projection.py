@@ -1,0 +1,109 @@
+"""Projection onto the end effectors: what unit wrenches on them do to every joint.
+
+With H the static tangent, A the rows of loops and couplings, and P the inverse of H on the motions that A allows
+(zero on all others), everything a reduced model needs of a mechanism is `joint_map = P J_e^T`:
+
+    C   = J_e P J_e^T      compliance of the end effectors, any topology, any number of loops
+    T_i = J_i P J_e^T      end-effector wrenches -> twist of link i
+
+One elimination of the tree and one solve per column, so linear in the links of a tree (TVCG sections 4 and 5 do it
+link by link; see `recursive`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.mechanism import Mechanism
+from pliant.statics import Configuration
+from pliant.statics.loads import Loads, collect_loads, parse_wrench, tendon_lengths
+from pliant.statics.response import static_response
+from pliant.statics.tangent import Tangent
+
+__all__ = ["Projection", "held_loads", "project"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """What end-effector wrenches do, at one configuration.
+
+    Attributes:
+        q: the configuration.
+        rows: Jacobian of the end effectors, body frames, (6e, nv).
+        joint_map: joint motions per end-effector wrenches, (nv, 6e).
+        multipliers: constraint forces of loops and couplings per end-effector wrenches, (rows, 6e).
+        compliance: (6e, 6e).
+        wrench: b, what acts on the end effectors at the configuration, body frames, (6e,).
+        load_stiffness: how forces of `wrench` that are fixed in the world change in the turning body's axes,
+            (6e, 6e).
+        solve: joint motions under generalised forces, in rows; P itself.
+    """
+
+    q: Floats
+    rows: Floats
+    joint_map: Floats
+    multipliers: Floats
+    compliance: Floats
+    wrench: Floats
+    load_stiffness: Floats
+    solve: Callable[[Floats], Floats]
+
+
+def project(m: Mechanism, bodies: Sequence[str], at: Configuration | None) -> Projection:
+    """The exact projection, at rest or at a loaded equilibrium."""
+    c = Configuration(m) if at is None else at
+    loads, wrench, load_stiffness = _loads(m, bodies, c)
+    rows = np.concatenate([c.jacobian(body) for body in bodies])
+    tangent = Tangent(m, c.q, loads, c.multipliers)
+    motion, multipliers = static_response(tangent, rows)
+    return Projection(
+        q=c.q,
+        rows=rows,
+        joint_map=np.ascontiguousarray(motion.T),
+        multipliers=np.ascontiguousarray(multipliers.T),
+        compliance=rows @ motion.T,
+        wrench=wrench,
+        load_stiffness=load_stiffness,
+        solve=lambda force: tangent.solve(force, exact=True)[0],
+    )
+
+
+def held_loads(m: Mechanism, q: Floats) -> Loads:
+    """No loads, and springs slack at `q`: held there as every mechanism is at its reference pose."""
+    return replace(collect_loads(m, None, None), rest=q, tendon_rest=tendon_lengths(m, q, q))
+
+
+def _loads(m: Mechanism, bodies: Sequence[str], c: Configuration) -> tuple[Loads, Floats, Floats]:
+    """Loads with those on end effectors turning with them, and these wrenches and their change in body axes.
+
+    A reduced model sees wrenches in the axes of the moving end effectors, so what is held while it moves is the
+    wrench there; a force that is fixed in the world instead changes by `load_stiffness @ twist`.
+    """
+    wrench, change = np.zeros(6 * len(bodies)), np.zeros((6 * len(bodies), 6 * len(bodies)))
+    if c.residual is None:
+        return held_loads(m, c.q), wrench, change
+    given: dict[str, Any] = dict(c.wrenches)
+    for e, body in enumerate(bodies):
+        if body not in given:
+            continue
+        force, torque, point, frame = parse_wrench(given[body], body)
+        if frame == "world":
+            rotation = c.pose(body)[:3, :3].T
+            force, torque = rotation @ force, rotation @ torque
+            block = change[6 * e : 6 * e + 6, 6 * e + 3 : 6 * e + 6]
+            block[:3] = _hat(force)
+            block[3:] = _hat(torque) + _hat(point) @ _hat(force)
+        wrench[6 * e : 6 * e + 6] = np.concatenate([force, torque + np.cross(point, force)])
+        given[body] = {"force": force, "torque": torque, "point": point, "frame": "body"}
+    return collect_loads(m, given, c.gravity), wrench, change
+
+
+def _hat(v: Floats) -> Floats:
+    return np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])

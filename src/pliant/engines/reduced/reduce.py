@@ -1,0 +1,229 @@
+"""`reduce`: from a mechanism to a model of its end effectors, with every question about the input asked first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import spatial
+from pliant.engines.reduced.condensation import INERTIAS, admissible_directions, condense
+from pliant.engines.reduced.model import FreeBase, ReducedModel
+from pliant.engines.reduced.projection import Projection, project
+from pliant.errors import InputError
+from pliant.mechanism import Mechanism
+from pliant.statics import Configuration
+
+__all__ = ["reduce"]
+
+_PROJECTIONS = ("exact", "recursive")
+_OPEN = 1e-6  # of the radius: how far loops may be open at a configuration
+
+
+def reduce(
+    mechanism: Mechanism,
+    end_effectors: str | Sequence[str] | None = None,
+    at: Configuration | None = None,
+    projection: str = "exact",
+    inertia: str = "condensed",
+    modes: int = 0,
+    *,
+    default_stiffness: float | None = None,
+    tolerance: float | None = None,
+) -> ReducedModel:
+    """Reduce a mechanism to what its end effectors feel and do (FORK⁻¹S, TVCG sections 3 to 6).
+
+    Args:
+        mechanism: springs at its joints hold its pose. A free joint to the world that carries the end effectors
+            makes a floating base.
+        end_effectors: one body or several; those the mechanism suggests if None.
+        at: linearise here instead of at the reference pose. An equilibrium brings its loads along: geometric
+            stiffness, and as the model's `wrench` what acts on the end effectors; gravity and wrenches on other
+            bodies stay on. Any other configuration is taken as held by its springs, without loads.
+        projection: "exact", any topology; or "recursive", TVCG's construction link by link, where that is exact.
+        inertia: "condensed", links follow statically; "operational", right at the first instant of an impact;
+            "accelerability", TVCG's.
+        modes: number of fixed-interface modes to add to a condensed model: inner vibrations.
+        default_stiffness: for degrees of freedom that no spring holds, N m/rad or N/m.
+        tolerance: singular values of the compliance (lengths in radii) below this fraction of the largest count
+            as zero; rounding decides if None (TVCG Eq. 9).
+
+    Raises:
+        InputError: an argument is unusable, an end effector cannot move at all, or one is held by no spring.
+
+    Example:
+        >>> import pliant
+        >>> model = pliant.reduce(pliant.gallery.helix(50), "link50")
+        >>> model.rank
+        6
+    """
+    _check(mechanism, projection, inertia, modes, default_stiffness, tolerance)
+    bodies = _end_effectors(mechanism, end_effectors)
+    if at is not None:
+        _check_configuration(mechanism, at)
+    m, at, base = _fix_base(mechanism, bodies, at)
+    if default_stiffness is not None and m.springless:
+        if at is not None and at.residual is not None:
+            raise InputError(
+                "default_stiffness would change the springs of an equilibrium: "
+                "use `with_stiffness` first, then `equilibrium`"
+            )
+        m = m.with_stiffness(m.springless, default_stiffness)
+        at = None if at is None else Configuration(m, at.q)
+    if projection == "recursive":
+        from pliant.engines.reduced.recursive import project_recursively
+
+        found = project_recursively(m, bodies, at, tolerance)
+    else:
+        found = project(m, bodies, at)
+    if not np.isfinite(found.compliance).all():
+        raise InputError(
+            f"the compliance of {', '.join(bodies)} is not finite: the configuration is singular"
+        )
+    _check_mobility(m, bodies, found)
+    directions, scale = admissible_directions(m, found.compliance, tolerance)
+    condensed = condense(m, found, directions, scale, inertia, modes)
+    return ReducedModel(
+        mechanism=m,
+        end_effectors=bodies,
+        q=found.q,
+        compliance=found.compliance,
+        wrench=found.wrench,
+        load_stiffness=found.load_stiffness,
+        joint_map=found.joint_map,
+        multipliers=found.multipliers,
+        directions=directions,
+        basis=condensed.basis,
+        reduced_stiffness=condensed.stiffness,
+        reduced_mass=condensed.mass,
+        reduced_damping=condensed.damping,
+        base=base,
+        projection=projection,
+        inertia=inertia,
+    )
+
+
+def _check(
+    m: object, projection: str, inertia: str, modes: int, default: float | None, tolerance: float | None
+) -> None:
+    if not isinstance(m, Mechanism):
+        raise InputError(f"reduce: a Mechanism expected, not {m!r:.80}")
+    for word, value, known in (("projection", projection, _PROJECTIONS), ("inertia", inertia, INERTIAS)):
+        if value not in known:
+            raise InputError(f"{word} is one of {', '.join(map(repr, known))}, not {value!r}")
+    if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 0:
+        raise InputError(f"modes: a whole number from 0 expected, not {modes!r}")
+    if modes and inertia != "condensed":
+        raise InputError(f'modes go with inertia="condensed": with {inertia!r} they would count mass twice')
+    if default is not None and not 0 < default < np.inf:
+        raise InputError(f"default_stiffness: a number above 0 expected, not {default!r}")
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise InputError(f"tolerance: a number from 0 to below 1 expected, not {tolerance!r}")
+
+
+def _end_effectors(m: Mechanism, given: str | Sequence[str] | None) -> tuple[str, ...]:
+    bodies = m.end_effectors if given is None else (given,) if isinstance(given, str) else tuple(given)
+    if not bodies:
+        raise InputError(
+            f"'{m.name}' suggests no end effectors: name some bodies, as in `reduce(m, ['tip'])`"
+        )
+    for i, body in enumerate(bodies):
+        if m.body_index(body) < 0:
+            raise InputError("the world cannot be an end effector: name a body")
+        if body in bodies[:i]:
+            raise InputError(f"end effector '{body}' is named twice: name every body once")
+    return bodies
+
+
+def _check_configuration(m: Mechanism, at: object) -> None:
+    if not isinstance(at, Configuration):
+        raise InputError(f"at: a Configuration expected, as `pliant.equilibrium` gives it, not {at!r:.80}")
+    if at.mechanism is not m:
+        raise InputError(
+            f"at: a configuration of this very '{m.name}' expected; after an edit, find the equilibrium again"
+        )
+    if at.stability == "unstable":
+        raise InputError("at: the equilibrium is unstable, so no small force holds the end effectors near it")
+    if m.topology.loops:
+        gap = np.abs(at.loop_residual / ([m.radius] * 3 + [1] * 3)).max()
+        if gap > _OPEN:
+            raise InputError(
+                f"at: loops are open by {gap:.1e} of the radius; close them with `pliant.assemble`"
+            )
+
+
+def _fix_base(
+    m: Mechanism, bodies: Sequence[str], at: Configuration | None
+) -> tuple[Mechanism, Configuration | None, FreeBase | None]:
+    """The mechanism with free joints to the world fixed where they are, and the floating base if there is one."""
+    loose = [
+        j
+        for j in range(m.joint_count)
+        if m.joint_types[j] == "free" and m.joint_parents[j] < 0 and not m.stiffness[m.joint_dofs(j)].any()
+    ]
+    if not loose:
+        return m, at, None
+    carriers = sorted({_root(m, m.body_index(body)) for body in bodies})
+    floating = [j for j in loose if m.joint_children[j] in carriers]
+    if floating and len(carriers) > 1:
+        names = ", ".join(f"'{m.body_names[b]}'" for b in carriers)
+        raise InputError(
+            f"the end effectors hang on different bases ({names}): reduce one mechanism at a time"
+        )
+    held = at is not None and at.residual is not None
+    if held and floating:
+        raise InputError("a floating base is in no equilibrium: `with_fixed_base` first, or give no `at`")
+    if held:
+        return m, at, None
+    fixed = (m if at is None else m.with_pose(at.q)).with_fixed_base()
+    if not floating:
+        return fixed, None, None
+    base = int(m.joint_children[floating[0]])
+    for j in m.topology.chords.tolist():
+        if m.joint_parents[j] < 0 and _root(m, int(m.joint_children[j])) == base:
+            raise InputError(
+                f"joint '{m.joint_names[j]}' ties the floating '{m.body_names[base]}' to the world: "
+                "remove it, or fix the base with `with_fixed_base`"
+            )
+    return fixed, None, FreeBase(m.body_names[base], _total_inertia(fixed, base))
+
+
+def _root(m: Mechanism, body: int) -> int:
+    while m.topology.parent[body] >= 0:
+        body = int(m.topology.parent[body])
+    return body
+
+
+def _total_inertia(m: Mechanism, base: int) -> NDArray[np.float64]:
+    """Spatial inertia of all that hangs on `base` at the reference pose, about its origin, (6, 6)."""
+    from pliant.statics.inertia import Inertia
+
+    inertias = Inertia(m, m.reference).links[m.links.body_link]
+    total = np.zeros((6, 6))
+    for body in range(m.body_count):
+        if _root(m, body) == base:
+            motion = spatial.adjoint(
+                spatial.se3_inverse(m.reference_poses[body]) @ m.reference_poses[base]
+            )  # twist of the base, as the body has it
+            total += motion.T @ inertias[body] @ motion
+    return total
+
+
+def _check_mobility(m: Mechanism, bodies: Sequence[str], found: Projection) -> None:
+    scale = np.tile([1 / m.radius] * 3 + [1.0] * 3, len(bodies))
+    given = np.abs(scale[:, None] * found.compliance * scale)
+    for e, body in enumerate(bodies):
+        own = given[6 * e : 6 * e + 6, 6 * e : 6 * e + 6].max()
+        if own > 1e-14 * given.max() and own > 0:
+            continue
+        path, at = [], m.body_index(body)
+        while at >= 0:
+            joint = int(m.topology.tree_joint[at])
+            path.append(f"'{m.joint_names[joint]}'")
+            at = int(m.topology.parent[at])
+        through = ", ".join(path[:5]) + (" ..." if len(path) > 5 else "")
+        raise InputError(
+            f"end effector '{body}' cannot move: {through} and closed loops fix it to the world; "
+            "name a body beyond a joint that gives way"
+        )

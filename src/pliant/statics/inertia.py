@@ -1,0 +1,108 @@
+"""`Inertia`: kinetic energy of a mechanism at one configuration, in time linear in its links.
+
+The joint-space inertia is `sum_i J_i^T M_i J_i` over links plus the armature. It is applied by two sweeps
+over the tree, and inverted, loops and couplings included, by the same elimination that solves statics;
+with inertias in place of the derivative of loads that is the articulated-body algorithm.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED
+from pliant.statics import _kernels
+from pliant.statics.bordered import BorderedTree, add_diagonal
+
+__all__ = ["Inertia", "link_twists"]
+
+Floats = NDArray[np.float64]
+_LENT = 1e-6  # of the typical inertia: what a dof that moves no mass gets while the tree is factored
+
+
+def link_twists(m: Mechanism, local: Floats, motion: Floats) -> Floats:
+    """Twists of all links, each in its own frame, under the joint motions in the rows of `motion`: (rows, links, 6)."""
+    links = m.links
+    out = np.zeros((len(motion), len(links), 6))
+    _kernels.link_twists(links.parent, links.kind, links.screw, links.dof, local, motion, out)
+    return out
+
+
+class Inertia:
+    """The joint-space inertia at `q`. Dofs of loop-closing joints move no mass of their own.
+
+    Attributes:
+        links: spatial inertia of every link about its origin, in its frame, (links, 6, 6).
+    """
+
+    def __init__(self, m: Mechanism, q: Floats):
+        self.m = m
+        self._local, self._poses = kinematics.link_transforms(m, q)
+        self.links = np.zeros((len(m.links), 6, 6))
+        _kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
+
+    def _composite(self, links: Floats) -> Floats:
+        out = links.copy()
+        _kernels.composite_inertias(self.m.links.parent, self._local, out)
+        return out
+
+    def dense(self) -> Floats:
+        """The matrix, (nv, nv)."""
+        links = self.m.links
+        out = np.zeros((self.m.nv, self.m.nv))
+        _kernels.mass_matrix(
+            links.parent, links.kind, links.screw, links.dof, self._local, self._composite(self.links), out
+        )
+        return out + np.diag(self.m.armature)
+
+    def diagonal(self) -> Floats:
+        """What every dof moves while all others are locked, (nv,); nothing but armature at loop-closing joints."""
+        return self._moved(self.links)
+
+    def carried(self) -> Floats:
+        """The same with loop-closing joints moving their child, as if it hung on them alone, (nv,)."""
+        m = self.m
+        copies = self.links.copy()
+        copies[m.links.loop_copy] = self.links[m.links.loop_body]
+        closing = np.isin(m.dof_joint, m.topology.chords)
+        return np.where(closing, self._moved(copies), self.diagonal())
+
+    def _moved(self, inertias: Floats) -> Floats:
+        links = self.m.links
+        owner = np.zeros(self.m.nv, dtype=np.int64)
+        for d in range(3):
+            has = np.flatnonzero(links.kind == LINK_BALL) if d else np.flatnonzero(links.kind != LINK_FIXED)
+            owner[links.dof[has] + d] = has
+        composite = self._composite(inertias)[owner]
+        return np.einsum("di,dij,dj->d", links.screw, composite, links.screw) + self.m.armature
+
+    def times(self, motion: Floats) -> Floats:
+        """`M motion` for joint motions in rows, (rows, nv)."""
+        links = self.m.links
+        wrench = -np.einsum("kij,rkj->rki", self.links, link_twists(self.m, self._local, motion))
+        out = self.m.armature * motion
+        for r in range(len(motion)):
+            _kernels.accumulate(
+                links.parent, links.kind, links.screw, links.dof, self._local, wrench[r], out[r]
+            )
+        return out
+
+    def factor(self) -> BorderedTree:
+        """The inertia bordered by loops and couplings, ready to solve for accelerations."""
+        m = self.m
+        heavy = self.diagonal()
+        light = heavy <= 1e-9 * heavy.max()
+        diagonal, blocks = add_diagonal(m, np.zeros(m.nv), np.zeros((m.nv, 3)), m.armature)
+        return BorderedTree(
+            m,
+            self._local,
+            wrench=np.zeros((len(m.links), 6)),
+            tangent=-self.links,
+            diagonal=diagonal,
+            blocks=blocks,
+            rows=kinematics.constraint_rows(m, self._poses),
+            soft_rows=np.zeros((0, m.nv)),
+            soft_compliance=np.zeros(0),
+            lent=np.where(light, _LENT * np.median(heavy[~light]), 0.0) if light.any() else None,
+        )
