@@ -13,7 +13,7 @@ from pliant.mechanism import Builder, Mechanism
 
 if TYPE_CHECKING:
     from pliant import gallery
-    from pliant.engines.reduced import ReducedModel, reduce
+    from pliant.engines.reduced import ReducedBatch, ReducedModel, ReducedSimulation, reduce
     from pliant.formats import load
     from pliant.mechanism.assembly import assemble
     from pliant.statics import Configuration, equilibrium
@@ -23,7 +23,9 @@ __all__ = [
     "Builder",
     "Configuration",
     "Mechanism",
+    "ReducedBatch",
     "ReducedModel",
+    "ReducedSimulation",
     "assemble",
     "equilibrium",
     "errors",
@@ -39,7 +41,9 @@ __version__ = "0.1.0"
 # What needs numba, scipy or MuJoCo is imported when first used: `import pliant` stays quick.
 _LAZY = {
     "Configuration": "pliant.statics",
+    "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
+    "ReducedSimulation": "pliant.engines.reduced",
     "assemble": "pliant.mechanism.assembly",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",

@@ -202,7 +202,7 @@ def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pliant.formats.json_file._pieces", fail)
+    monkeypatch.setattr("pliant.formats.json_file.pieces", fail)
     with pytest.raises(FormatError, match="No space left"):
         m.save(file)
     assert file.read_bytes() == before

@@ -149,7 +149,7 @@ def test_springless_names_what_nothing_holds():
         b.hinge(f"q{name}", parent, name, anchor=(0, 0, 0), axis=(0, 0, 1))
     b.tendon("shared", {"qb": 1.0, "qc": 1.0}, stiffness=2.0)
     assert b.build().springless == ("qb", "qc")  # nothing holds their difference
-    b.couple("equal", {"qb": 1.0, "qc": -1.0})
+    b.couple({"qb": 1.0, "qc": -1.0})
     assert b.build().springless == ()
 
 

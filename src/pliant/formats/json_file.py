@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,10 +18,10 @@ from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant.errors import FormatError, InputError, MechanismError
-from pliant.formats.paths import as_path
+from pliant.formats.paths import as_path, replacing
 from pliant.mechanism import Mechanism, Rows, ShapeTable
 
-__all__ = ["FORMAT", "VERSION", "read", "save"]
+__all__ = ["FORMAT", "VERSION", "pieces", "read", "save"]
 
 FORMAT, VERSION = "pliant-mechanism", 1
 
@@ -64,24 +63,13 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"save: a Mechanism expected, not {mechanism!r}")
-    path = as_path(path)
-    temporary = None
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
-        with os.fdopen(handle, "w", encoding="ascii", newline="\n") as file:
-            file.writelines(_pieces(mechanism))
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # a temporary file is private; the result is an ordinary one
-        os.replace(temporary, path)
-    except OSError as error:
-        raise FormatError(f"'{path}' cannot be written: {error.strerror or error}") from None
-    finally:
-        if temporary is not None and os.path.exists(temporary):
-            os.unlink(temporary)
+    with replacing(as_path(path)) as file:
+        for piece in pieces(mechanism):
+            file.write(piece.encode("ascii"))
 
 
-def _pieces(m: Mechanism) -> Iterator[str]:
+def pieces(m: Mechanism) -> Iterator[str]:
+    """The content of a file, piece by piece."""
     yield f'{{"format": "{FORMAT}", "version": {VERSION},\n"name": {json.dumps(m.name)}'
     for section, columns in _SECTIONS.items():
         yield f',\n"{section}": {{'

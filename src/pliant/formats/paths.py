@@ -7,14 +7,17 @@ read here and handed to MuJoCo in memory, so that its compiler opens nothing by 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO
 from urllib.parse import unquote
 from xml.parsers import expat
 
 from pliant.errors import FormatError, InputError, UnsafePathError
 
-__all__ = ["MAX_ASSET_BYTES", "Folders", "as_path", "read_bytes"]
+__all__ = ["MAX_ASSET_BYTES", "Folders", "as_path", "read_bytes", "replacing"]
 
 MAX_ASSET_BYTES = 1_000_000_000
 _PACKAGE_LEVELS = 3  # how far above a URDF its package's folder may be without a package.xml
@@ -49,6 +52,29 @@ def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
     if len(data) > limit:
         raise FormatError(f"{shown} is larger than {limit} bytes")
     return data
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that appears at `path` complete or not at all: it is written beside its place and moved there.
+
+    Raises:
+        FormatError: it cannot be written.
+    """
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # a temporary file is private; the result is an ordinary one
+        os.replace(temporary, path)
+    except OSError as error:
+        raise FormatError(f"'{path}' cannot be written: {error.strerror or error}") from None
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
 
 
 class Folders:

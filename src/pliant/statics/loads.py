@@ -14,7 +14,14 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 
-__all__ = ["Loads", "collect_loads", "parse_wrench"]
+__all__ = [
+    "Loads",
+    "collect_loads",
+    "coordinate_difference",
+    "parse_wrench",
+    "spring_coordinates",
+    "tendon_lengths",
+]
 
 Floats = NDArray[np.float64]
 _WORDS = frozenset(("force", "torque", "point", "frame"))
@@ -77,6 +84,12 @@ def spring_coordinates(m: Mechanism, q: Floats, rest: Floats) -> Floats:
     balls = _quaternions(m)
     x[m.dof_kind == BALL] = spatial.quat_log(_relative(rest[balls], q[balls])).ravel()
     return x
+
+
+def coordinate_difference(m: Mechanism, start: Floats, end: Floats) -> Floats:
+    """The tangent vector that moves `start` to `end`, (nv,)."""
+    straight = end[m.dof_coordinate] - start[m.dof_coordinate]
+    return np.where(m.dof_kind == BALL, spring_coordinates(m, end, start), straight)
 
 
 def _quaternions(m: Mechanism) -> NDArray[np.int64]:

@@ -1,6 +1,8 @@
 """Reduced models: what the end effectors of a mechanism feel and do, in microseconds a step (TVCG)."""
 
+from pliant.engines.reduced.batch import ReducedBatch
 from pliant.engines.reduced.model import ReducedModel, StiffnessEllipsoid
 from pliant.engines.reduced.reduce import reduce
+from pliant.engines.reduced.simulation import ReducedSimulation
 
-__all__ = ["ReducedModel", "StiffnessEllipsoid", "reduce"]
+__all__ = ["ReducedBatch", "ReducedModel", "ReducedSimulation", "StiffnessEllipsoid", "reduce"]

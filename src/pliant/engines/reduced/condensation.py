@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import block_diag, eig
+from scipy.linalg import eig
 
 from pliant.engines.reduced.projection import Projection, held_loads
 from pliant.mechanism import Mechanism
@@ -70,7 +70,7 @@ def condense(
     """Reduced matrices of one of the three inertias, with fixed-interface modes appended."""
     loaded = scale[:, None] * directions  # unit wrenches along the admissible directions
     rank = directions.shape[1]
-    stiffness = np.linalg.inv(loaded.T @ p.compliance @ loaded)
+    stiffness = _inverse(loaded.T @ p.compliance @ loaded)
     basis = p.joint_map @ (loaded @ stiffness)
     kinetic = Inertia(m, p.q)
     momentum = kinetic.times(np.ascontiguousarray(basis.T))
@@ -89,7 +89,8 @@ def condense(
             speed, shapes = natural_modes(kinetic, held, modes, fastest)
             basis = np.concatenate([basis, shapes.T], axis=1)
             lag -= (momentum @ shapes.T / speed**2) @ (shapes @ momentum.T)
-            stiffness = block_diag(stiffness, np.diag(speed**2))
+            none = np.zeros((rank, len(speed)))
+            stiffness = np.block([[stiffness, none], [none.T, np.diag(speed**2)]])
             mass = np.block([[mass, momentum @ shapes.T], [shapes @ momentum.T, np.eye(len(speed))]])
         added = np.zeros_like(mass)
         added[:rank, :rank] = lag
@@ -98,12 +99,16 @@ def condense(
     damping = basis.T @ (m.damping[:, None] * basis) + tendons.T @ (m.tendon_damping[:, None] * tendons)
     if inertia == "operational":
         accelerations, _ = kinetic.factor().solve(p.rows)
-        mass = np.linalg.inv(loaded.T @ (p.rows @ accelerations.T) @ loaded)
+        mass = _inverse(loaded.T @ (p.rows @ accelerations.T) @ loaded)
     elif inertia == "accelerability":
         mass = _series(m, p, loaded, kinetic.carried())
         floor = _UNDAMPED * m.damping.max(initial=0.0)
         damping = _series(m, p, loaded, np.maximum(m.damping, floor)) if floor else np.zeros_like(mass)
     return Condensed(basis, stiffness, (mass + mass.T) / 2, (damping + damping.T) / 2)
+
+
+def _inverse(matrix: Floats) -> Floats:
+    return np.linalg.inv(matrix).astype(np.float64)
 
 
 def _lowest_square(stiffness: Floats, mass: Floats) -> float:
@@ -133,4 +138,4 @@ def _series(m: Mechanism, p: Projection, loaded: Floats, joints: Floats) -> Floa
     tangent = Tangent(alike, p.q, held_loads(alike, p.q))
     tangent.factor()
     motion, _ = tangent.solve(p.rows, exact=True)
-    return np.linalg.inv(loaded.T @ (p.rows @ motion.T) @ loaded)
+    return _inverse(loaded.T @ (p.rows @ motion.T) @ loaded)

@@ -19,13 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant import spatial
+from pliant.engines.reduced.recursive import recursive_projection
+from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
 from pliant.statics.loads import Loads, collect_loads, parse_wrench, tendon_lengths
 from pliant.statics.response import static_response
 from pliant.statics.tangent import Tangent
 
-__all__ = ["Projection", "held_loads", "project"]
+__all__ = ["Projection", "held_loads", "project", "project_recursively"]
 
 Floats = NDArray[np.float64]
 
@@ -75,6 +78,33 @@ def project(m: Mechanism, bodies: Sequence[str], at: Configuration | None) -> Pr
     )
 
 
+def project_recursively(
+    m: Mechanism, bodies: Sequence[str], at: Configuration | None, tolerance: float | None
+) -> Projection:
+    """The same by TVCG's chaining, splitting and merging; refused where that is not exact."""
+    if at is not None and at.residual is not None:
+        raise InputError('projection="recursive" knows no loads: use projection="exact" at an equilibrium')
+    c = Configuration(m) if at is None else at
+    with np.errstate(divide="ignore"):
+        given = 1 / m.stiffness
+    found = recursive_projection(m, c.link_poses, given, [m.body_index(body) for body in bodies], tolerance)
+    closing = m.topology.chords
+    turn = c.poses[m.joint_children[closing], :3, :3]  # a loop's force is in world axes, on the child
+    forces = turn[:, None] @ found.joint_wrenches[closing].reshape(-1, 2, 3, 6 * len(bodies))
+    tangent = Tangent(m, c.q, held_loads(m, c.q))
+    tangent.factor()
+    return Projection(
+        q=c.q,
+        rows=np.concatenate([c.jacobian(body) for body in bodies]),
+        joint_map=found.joint_map,
+        multipliers=-forces.reshape(-1, 6 * len(bodies)),
+        compliance=found.compliance,
+        wrench=np.zeros(6 * len(bodies)),
+        load_stiffness=np.zeros((6 * len(bodies), 6 * len(bodies))),
+        solve=lambda force: tangent.solve(force, exact=True)[0],
+    )
+
+
 def held_loads(m: Mechanism, q: Floats) -> Loads:
     """No loads, and springs slack at `q`: held there as every mechanism is at its reference pose."""
     return replace(collect_loads(m, None, None), rest=q, tendon_rest=tendon_lengths(m, q, q))
@@ -98,12 +128,8 @@ def _loads(m: Mechanism, bodies: Sequence[str], c: Configuration) -> tuple[Loads
             rotation = c.pose(body)[:3, :3].T
             force, torque = rotation @ force, rotation @ torque
             block = change[6 * e : 6 * e + 6, 6 * e + 3 : 6 * e + 6]
-            block[:3] = _hat(force)
-            block[3:] = _hat(torque) + _hat(point) @ _hat(force)
+            block[:3] = spatial.hat(force)
+            block[3:] = spatial.hat(torque) + spatial.hat(point) @ spatial.hat(force)
         wrench[6 * e : 6 * e + 6] = np.concatenate([force, torque + np.cross(point, force)])
         given[body] = {"force": force, "torque": torque, "point": point, "frame": "body"}
     return collect_loads(m, given, c.gravity), wrench, change
-
-
-def _hat(v: Floats) -> Floats:
-    return np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])

@@ -18,7 +18,7 @@ in theory and does not cancel digits far from the world; twists telescope along 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
+from pliant.mechanism.blocks import blocks_of, joint_ends
 from pliant.mechanism.tables import Floats
 
 __all__ = ["RecursiveProjection", "recursive_projection"]
@@ -39,14 +40,16 @@ class RecursiveProjection:
 
     Attributes:
         compliance: twists of the end effectors per wrenches on them, (6e, 6e).
+        joint_map: motions of the dofs per wrenches on the end effectors, (nv, 6e).
         joint_wrenches: wrench that each joint passes on from its child, child's frame, per wrenches on the end
-            effectors, (joints, 6, 6e); a dof gives way by its compliance times its screw times this. Where rigid
+            effectors, (joints, 6, 6e). Where rigid
             loops leave the shares of their branches open, they are one choice of many.
         wrench_maps: what each body passes on through all joints of which it is the child, (bodies, 6, 6e).
         twist_maps: twist of each body, (bodies, 6, 6e).
     """
 
     compliance: Floats
+    joint_map: Floats
     joint_wrenches: Floats
     wrench_maps: Floats
     twist_maps: Floats
@@ -77,19 +80,20 @@ def recursive_projection(
     frames = np.concatenate([poses[m.links.body_link], np.eye(4)[None]])  # the world is the last
     inverse = spatial.se3_inverse(frames)
     twists = _joint_twists(m, poses)
-    world, width, ends = m.body_count, 6 * len(effectors), _ends(m)
+    world, width, ends = m.body_count, 6 * len(effectors), joint_ends(m)
 
-    carried: list[list[int]] = [[] for _ in range(world + 1)]  # end effectors on a body or beyond it
-    for column, body in enumerate(effectors):
-        carried[body].append(column)
-    blocks = []  # those that carry load, leaves first
-    for entry, joints in _blocks(world, ends):
-        loaded = sorted({b for j in joints for b in ends[j] if b != entry and carried[b]})
+    def move(to: int, of: int) -> Floats:
+        return spatial.adjoint(inverse[to] @ frames[of])
+
+    carriers = set(effectors)  # and bodies with an end effector beyond them
+    blocks = []  # entry, sink and joints of those that carry load, leaves first
+    for entry, joints in blocks_of(world, ends):
+        loaded = sorted({b for j in joints for b in ends[j] if b != entry and b in carriers})
         if len(loaded) > 1:
             raise InputError(_two_ports(m, loaded, joints))
         if loaded:
             blocks.append((entry, loaded[0], joints))
-            carried[entry] += carried[loaded[0]]
+            carriers.add(entry)
 
     # From the world outwards: compliance of every body that passes load on (TVCG Eqs. 10, 14).
     scale = np.array([1 / m.radius] * 3 + [1.0] * 3)
@@ -101,14 +105,11 @@ def recursive_projection(
             dofs, (parent, child) = m.joint_dofs(j), ends[j]
             if not np.isfinite(compliance[dofs]).all():
                 raise InputError(_limp(m, dofs, compliance))
-            factor = (
-                spatial.adjoint(inverse[sink] @ frames[child]) @ twists[dofs].T * np.sqrt(compliance[dofs])
-            )
+            factor = move(sink, child) @ twists[dofs].T * np.sqrt(compliance[dofs])
             leaves.append(_Element(parent, child, scale[:, None] * factor, joint=j))
         elements = _reduce(m, leaves, entry, sink, tolerance)
         factor = elements[-1].factor / scale[:, None]
-        move = spatial.adjoint(inverse[sink] @ frames[entry])
-        whole = move @ own[entry] @ move.T + factor @ factor.T
+        whole = move(sink, entry) @ own[entry] @ move(sink, entry).T + factor @ factor.T
         own[sink] = (whole + whole.T) / 2
         reduced.append(elements)
 
@@ -119,30 +120,30 @@ def recursive_projection(
     joint_wrenches = np.zeros((m.joint_count, 6, width))
     for (entry, sink, _), elements in zip(blocks, reversed(reduced), strict=True):
         for j, wrench in _shares(elements, sink, load[sink] / scale[:, None]):
-            to_child = spatial.adjoint(inverse[sink] @ frames[m.joint_children[j]]).T
-            joint_wrenches[j] = to_child @ (scale[:, None] * wrench)
-        load[entry] += spatial.adjoint(inverse[sink] @ frames[entry]).T @ load[sink]
+            joint_wrenches[j] = move(sink, ends[j][1]).T @ (scale[:, None] * wrench)
+        load[entry] += move(sink, entry).T @ load[sink]
     wrench_maps = np.zeros((world, 6, width))
     np.add.at(wrench_maps, m.joint_children, joint_wrenches)
 
+    finite = np.where(np.isfinite(compliance), compliance, 0.0)  # limp joints have no load and stay
+    joint_map = finite[:, None] * np.einsum("di,dij->dj", twists, joint_wrenches[m.dof_joint])
     return RecursiveProjection(
-        compliance=_split(world, effectors, blocks, own, frames, inverse),
+        compliance=_split(effectors, blocks, own, move),
+        joint_map=joint_map,
         joint_wrenches=joint_wrenches,
         wrench_maps=wrench_maps,
-        twist_maps=_twists(m, frames, inverse, twists, compliance, joint_wrenches),
+        twist_maps=_twists(m, frames, inverse, twists, joint_map),
     )
 
 
-def _split(
-    world: int, effectors: list[int], blocks: list, own: Floats, frames: Floats, inverse: Floats
-) -> Floats:
+def _split(effectors: list[int], blocks: list, own: Floats, move: Callable[[int, int], Floats]) -> Floats:
     """Compliance of all end effectors: two of them move each other through their last common body (TVCG Eq. 12)."""
     out = np.zeros((len(effectors), 6, len(effectors), 6))
-    beyond: list[list[int]] = [[] for _ in range(world + 1)]
+    beyond: list[list[int]] = [[] for _ in own]
 
     def meet(body: int, columns: list[int]) -> None:
         others = beyond[body]
-        to = {i: spatial.adjoint(inverse[effectors[i]] @ frames[body]) for i in others + columns if others}
+        to = {i: move(effectors[i], body) for i in others + columns if others}
         for i in columns:
             for k in others:
                 out[i, :, k] = to[i] @ own[body] @ to[k].T
@@ -157,17 +158,13 @@ def _split(
     return out.reshape(6 * len(effectors), 6 * len(effectors))
 
 
-def _twists(
-    m: Mechanism, frames: Floats, inverse: Floats, twists: Floats, compliance: Floats, joint_wrenches: Floats
-) -> Floats:
+def _twists(m: Mechanism, frames: Floats, inverse: Floats, twists: Floats, joint_map: Floats) -> Floats:
     """Twist of every body: its parent's and its joint's (TVCG Eq. 22, in increments along the spanning tree)."""
-    out = np.zeros((m.body_count + 1, *joint_wrenches.shape[1:]))
-    finite = np.where(np.isfinite(compliance), compliance, 0.0)  # limp joints have no load and stay
+    out = np.zeros((m.body_count + 1, 6, joint_map.shape[1]))
     move = spatial.adjoint(inverse[:-1] @ frames[m.topology.parent])
     for j in m.topology.tree.tolist():
         child, dofs = int(m.joint_children[j]), m.joint_dofs(j)
-        given = finite[dofs, None] * (twists[dofs] @ joint_wrenches[j])
-        out[child] = move[child] @ out[m.topology.parent[child]] + twists[dofs].T @ given
+        out[child] = move[child] @ out[m.topology.parent[child]] + twists[dofs].T @ joint_map[dofs]
     return out[:-1]
 
 
@@ -295,50 +292,6 @@ def _shares(elements: list[_Element], sink: int, load: Floats) -> Iterator[tuple
         taken = through if element.share is None else element.share @ through
         wrench[first] = first_sign * (through if element.share is None else through - taken)
         wrench[second] = second_sign * taken
-
-
-# --- the graph
-
-
-def _ends(m: Mechanism) -> list[tuple[int, int]]:
-    """Parent and child of every joint; the world, which has no index, comes after the bodies."""
-    parents = np.where(m.joint_parents < 0, m.body_count, m.joint_parents)
-    return list(zip(parents.tolist(), m.joint_children.tolist(), strict=True))
-
-
-def _blocks(world: int, ends: list[tuple[int, int]]) -> list[tuple[int, list[int]]]:
-    """Blocks (biconnected components) as entry and joints, those far from the world first.
-
-    Depth-first search after Hopcroft and Tarjan, without recursion, since a chain is as deep as it is long.
-    """
-    near: list[list[tuple[int, int]]] = [[] for _ in range(world + 1)]
-    for j, (parent, child) in enumerate(ends):
-        near[parent].append((j, child))
-        near[child].append((j, parent))
-    order, low = [-1] * (world + 1), [0] * (world + 1)
-    order[world], count = 0, 1
-    path, open_joints, out = [(world, -1, 0, iter(near[world]))], [], []
-    while path:
-        body, via, start, rest = path[-1]
-        for j, other in rest:
-            if order[other] < 0:
-                order[other] = low[other] = count
-                count += 1
-                path.append((other, j, len(open_joints), iter(near[other])))
-                open_joints.append(j)
-                break
-            if j != via and order[other] < order[body]:
-                open_joints.append(j)
-                low[body] = min(low[body], order[other])
-        else:
-            path.pop()
-            if path:
-                above = path[-1][0]
-                low[above] = min(low[above], low[body])
-                if low[body] >= order[above]:
-                    out.append((above, open_joints[start:]))
-                    del open_joints[start:]
-    return out
 
 
 # --- refusals

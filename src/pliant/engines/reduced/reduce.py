@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.engines.reduced.condensation import INERTIAS, admissible_directions, condense
 from pliant.engines.reduced.model import FreeBase, ReducedModel
-from pliant.engines.reduced.projection import Projection, project
+from pliant.engines.reduced.projection import Projection, project, project_recursively
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
@@ -71,12 +71,7 @@ def reduce(
             )
         m = m.with_stiffness(m.springless, default_stiffness)
         at = None if at is None else Configuration(m, at.q)
-    if projection == "recursive":
-        from pliant.engines.reduced.recursive import project_recursively
-
-        found = project_recursively(m, bodies, at, tolerance)
-    else:
-        found = project(m, bodies, at)
+    found = project(m, bodies, at) if projection == "exact" else project_recursively(m, bodies, at, tolerance)
     if not np.isfinite(found.compliance).all():
         raise InputError(
             f"the compliance of {', '.join(bodies)} is not finite: the configuration is singular"

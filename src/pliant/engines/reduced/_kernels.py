@@ -1,0 +1,317 @@
+"""One step of a reduced model and the poses of all its links, on five flat arrays.
+
+`packing` lays the arrays out; they are few, because each costs a tenth of a microsecond per call from Python.
+
+    sizes      int64    sizes and places, see the constants below
+    links      int64    (links, 4): place of the link's pose, of its parent's, whether it is a ball, its rows of motion
+    constants  float64  matrices of the step, then what poses are made from
+    state      float64  time, coordinates y, velocities, base, wrenches, work space
+    poses      float64  (places, 4, 4): bodies, inner links of joints, the world, the world as a moving base carries it
+"""
+
+from math import cos, factorial, isfinite, sin
+
+from numba import njit
+
+from pliant.engines.reduced._intrinsics import matrix, swing
+from pliant.spatial import _kernels as se3
+
+# Sums may be reordered, which lets them run on vector units; infinities and NaN keep their meaning.
+_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+
+# Places in `sizes`: numbers of things, then where arrays start in `constants` and in `state`.
+COORDINATES, EFFECTORS, LINKS, ROWS, FREE, TWIST = range(6)
+UPDATE, RESPONSE, STEADY, BASIS, BOUND, LOCAL, HINGE, BASE = range(6, 14)
+BASE_STATE, WRENCH, WORK, SIZES = range(14, 18)
+
+WRENCH_SIZE = 16  # per end effector: force, torque (world axes), their point, wrench (body axes), whether any
+BASE_SIZE = 13  # centre of mass, quaternion, velocity of the centre of mass, angular momentum
+BASE_CONSTANTS = 32  # mass, centre of mass, inverse inertia about it, inverse reference pose, gravity
+
+# sin x / x and (1 - cos x) / x² in powers of x², good to rounding for |x| <= 1.
+_S = tuple((-1) ** n / factorial(2 * n + 1) for n in range(9))
+_V = tuple((-1) ** n / factorial(2 * n + 2) for n in range(9))
+
+
+@_jit
+def advance(count, sizes, links, constants, state, poses):
+    """Take `count` steps, poses included. Returns 0, or 1 and the state as before if it left the finite numbers."""
+    moving = sizes[WRENCH]  # time, y, velocities and base come before the wrenches
+    work = state[sizes[WORK] :]
+    for i in range(moving):
+        work[i] = state[i]
+    for _ in range(count):
+        _step(sizes, links, constants, state, poses, work[moving:])
+        total = 0.0
+        for i in range(moving):
+            total += abs(state[i])
+        if not isfinite(total):
+            for i in range(moving):
+                state[i] = work[i]
+            return 1
+        reconstruct(sizes, links, constants, state, poses, work[moving:])
+    return 0
+
+
+@_jit
+def record(count, every, sizes, links, constants, state, poses, out):
+    """Take `count` times `every` steps and keep the poses of bodies after each `every`: out (count, bodies, 4, 4)."""
+    for row in range(count):
+        if advance(every, sizes, links, constants, state, poses) != 0:
+            return row
+        for body in range(out.shape[1]):
+            for i in range(4):
+                for j in range(4):
+                    out[row, body, i, j] = poses[body, i, j]
+    return count
+
+
+@_jit
+def advance_batch(count, sizes, links, constants, states, poses):
+    """Take `count` steps of every copy. Returns the first that left the finite numbers, or -1."""
+    failed = -1
+    for copy in range(states.shape[0]):
+        if advance(count, sizes, links, constants, states[copy], poses[copy]) != 0 and failed < 0:
+            failed = copy
+    return failed
+
+
+@_jit
+def reconstruct_batch(sizes, links, constants, states, poses):
+    """Poses of every copy from its state."""
+    for copy in range(states.shape[0]):
+        work = states[copy, sizes[WORK] + sizes[WRENCH] :]
+        reconstruct(sizes, links, constants, states[copy], poses[copy], work)
+
+
+@_jit
+def body_wrench(given, pose, out):
+    """The wrench on an end effector in its own axes, from its entry among the wrenches and its pose."""
+    for i in range(3):
+        out[i] = pose[0, i] * given[0] + pose[1, i] * given[1] + pose[2, i] * given[2]
+        out[3 + i] = pose[0, i] * given[3] + pose[1, i] * given[4] + pose[2, i] * given[5]
+    x, y, z = given[6], given[7], given[8]
+    out[3] += y * out[2] - z * out[1]
+    out[4] += z * out[0] - x * out[2]
+    out[5] += x * out[1] - y * out[0]
+    for i in range(6):
+        out[i] += given[9 + i]
+
+
+@_jit
+def _step(sizes, links, constants, state, poses, work):
+    """Backward Euler, TVCG Eq. 23 with its signs put right: (M + hD + h²K) v' = M v + h (w - b - K y)."""
+    n, effectors = sizes[COORDINATES], sizes[EFFECTORS]
+    h = constants[0]
+    update = matrix(constants, sizes[UPDATE], 2 * n, n)
+    response = matrix(constants, sizes[RESPONSE], 6 * effectors, n)
+    steady = constants[sizes[STEADY] :]
+    faster, wrench, net = work[:n], work[n : n + 6], work[n + 6 : n + 12]
+    for i in range(n):
+        faster[i] = steady[i]
+    for i in range(6):
+        net[i] = 0.0
+    for e in range(effectors):
+        given = state[sizes[WRENCH] + WRENCH_SIZE * e :]
+        if given[15] == 0.0:
+            continue
+        pose = poses[links[sizes[LINKS] + e, 0]]
+        body_wrench(given, pose, wrench)
+        _add_columns(response[6 * e : 6 * e + 6], wrench, faster)
+        if sizes[FREE] == 1:
+            _add_to_base(wrench, pose, net)
+    moving = state[1:]
+    _add_columns(update, moving, faster)
+    for i in range(n):
+        # Velocities that have died away are zero: numbers below 1e-308 take a hundred times as long.
+        speed = faster[i] if abs(faster[i]) > 1e-200 else 0.0
+        moving[n + i] = speed
+        moving[i] += h * speed
+    if sizes[FREE] == 1:
+        move_base(constants[sizes[BASE] :], state[sizes[BASE_STATE] :], h, net, work[n + 12 :])
+    state[0] += h
+
+
+@_jit
+def _add_to_base(wrench, pose, net):
+    """Add a wrench at the origin of a body to force and torque about the world's origin."""
+    f = (
+        pose[0, 0] * wrench[0] + pose[0, 1] * wrench[1] + pose[0, 2] * wrench[2],
+        pose[1, 0] * wrench[0] + pose[1, 1] * wrench[1] + pose[1, 2] * wrench[2],
+        pose[2, 0] * wrench[0] + pose[2, 1] * wrench[1] + pose[2, 2] * wrench[2],
+    )
+    x, y, z = pose[0, 3], pose[1, 3], pose[2, 3]
+    for i in range(3):
+        net[i] += f[i]
+        net[3 + i] += pose[i, 0] * wrench[3] + pose[i, 1] * wrench[4] + pose[i, 2] * wrench[5]
+    net[3] += y * f[2] - z * f[1]
+    net[4] += z * f[0] - x * f[2]
+    net[5] += x * f[1] - y * f[0]
+
+
+@_jit
+def base_spin(inverse, quaternion, momentum, turn, out):
+    """Angular velocity (world) of the base with an angular momentum: R I^-1 R^T L. `turn` is work space, 9 numbers."""
+    rotation = matrix(turn, 0, 3, 3)
+    se3.quat_tomatrix(quaternion, rotation)
+    x, y, z = momentum[0], momentum[1], momentum[2]
+    a = rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z
+    b = rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z
+    c = rotation[0, 2] * x + rotation[1, 2] * y + rotation[2, 2] * z
+    x = inverse[0] * a + inverse[1] * b + inverse[2] * c
+    y = inverse[3] * a + inverse[4] * b + inverse[5] * c
+    z = inverse[6] * a + inverse[7] * b + inverse[8] * c
+    for i in range(3):
+        out[i] = rotation[i, 0] * x + rotation[i, 1] * y + rotation[i, 2] * z
+
+
+@_jit
+def move_base(fixed, base, h, net, work):
+    """The base as a free rigid body, TVCG section 6.1. Momentum is kept in world axes: gyroscopic terms need no force.
+
+    Args:
+        fixed: the constants of the base; base: its state.
+        h: time step.
+        net: force and torque about the world's origin.
+        work: 20 numbers.
+    """
+    mass, gravity = fixed[0], fixed[29:32]
+    spin, turn, half, middle = work[0:3], work[3:12], work[12:16], work[16:20]
+    x, y, z = base[0], base[1], base[2]
+    base[10] += h * (net[3] - (y * net[2] - z * net[1]))
+    base[11] += h * (net[4] - (z * net[0] - x * net[2]))
+    base[12] += h * (net[5] - (x * net[1] - y * net[0]))
+    for i in range(3):
+        base[7 + i] += h * (net[i] / mass + gravity[i])
+        base[i] += h * base[7 + i]
+    # Midpoint rule: the angular velocity turns with the body while the momentum stays.
+    base_spin(fixed[4:13], base[3:7], base[10:13], turn, spin)
+    for i in range(3):
+        spin[i] *= 0.5 * h
+    se3.quat_exp(spin, half)
+    se3.quat_multiply(half, base[3:7], middle)
+    base_spin(fixed[4:13], middle, base[10:13], turn, spin)
+    for i in range(3):
+        spin[i] *= h
+    se3.quat_exp(spin, half)
+    se3.quat_multiply(half, base[3:7], base[3:7])
+    se3.quat_normalize(base[3:7])
+
+
+@_jit
+def base_pose(fixed, base, out):
+    """Pose of the base's body: its centre of mass is where the state says."""
+    se3.quat_tomatrix(base[3:7], out)
+    for i in range(3):
+        out[i, 3] = base[i] - (out[i, 0] * fixed[1] + out[i, 1] * fixed[2] + out[i, 2] * fixed[3])
+
+
+@_jit
+def reconstruct(sizes, links, constants, state, poses, work):
+    """Poses of all links from the coordinates."""
+    if sizes[FREE] == 1:
+        carrier = poses[poses.shape[0] - 1]
+        fixed = constants[sizes[BASE] :]
+        base_pose(fixed, state[sizes[BASE_STATE] :], carrier)
+        se3.compose(carrier, matrix(fixed, 13, 4, 4), carrier)
+    motion = work[: sizes[ROWS]]
+    for i in range(sizes[ROWS]):
+        motion[i] = 0.0
+    basis = matrix(constants, sizes[BASIS], sizes[COORDINATES], sizes[ROWS])
+    _add_columns(basis, state[1:], motion)
+    if sizes[TWIST] == 1:
+        _by_twists(sizes, links, constants, motion, poses)
+    else:
+        _by_joints(sizes, links, constants, state, motion, work[sizes[ROWS] :], poses)
+
+
+@_jit
+def _add_columns(columns, x, out):
+    """`out += columns.T @ x`; four rows of `columns` at a time, since the loop waits for memory."""
+    count, size = columns.shape
+    for j in range(0, count - 3, 4):
+        a, b, c, d = x[j], x[j + 1], x[j + 2], x[j + 3]
+        for i in range(size):
+            out[i] += (
+                columns[j, i] * a + columns[j + 1, i] * b + columns[j + 2, i] * c + columns[j + 3, i] * d
+            )
+    for j in range(count - count % 4, count):
+        a = x[j]
+        for i in range(size):
+            out[i] += columns[j, i] * a
+
+
+@_jit
+def _by_twists(sizes, links, constants, motion, poses):
+    """Every body by itself: H exp(T y), TVCG Eq. 6; links hold places of bodies and of what carries them."""
+    count = sizes[LINKS]
+    local = matrix(constants, sizes[LOCAL], 4 * count, 4)
+    twists = matrix(motion, 0, count, 6)
+    for k in range(count):
+        pose = poses[links[k, 0]]
+        se3.se3_exp(twists[k], pose)
+        se3.compose(local[4 * k : 4 * k + 4], pose, pose)
+        if sizes[FREE] == 1:
+            se3.compose(poses[links[k, 1]], pose, pose)
+
+
+@_jit
+def _by_joints(sizes, links, constants, state, motion, work, poses):
+    """Forward kinematics.
+
+    A hinge or slide moves its link by `B0 + s B1 + v B2`, s the sine and v the versine of its displacement (the
+    displacement itself and zero for a slide).
+    """
+    n, count = sizes[COORDINATES], sizes[LINKS]
+    bound = constants[sizes[BOUND] :]
+    local = matrix(constants, sizes[LOCAL], count, 36)
+    sine, versine = work[:count], work[count : 2 * count]
+    most = 0.0
+    for j in range(n):
+        most += bound[j] * abs(state[1 + j])
+    _sines(most <= 1.0, motion[:count], constants[sizes[HINGE] :], sine, versine)
+    for k in range(count):
+        if links[k, 2] == 0:
+            swing(local, k, sine[k], versine[k], poses, links[k, 1], links[k, 0])
+        else:
+            pose = poses[links[k, 0]]
+            _ball(local[k], motion[links[k, 3] : links[k, 3] + 3], work[2 * count :], pose)
+            se3.compose(poses[links[k, 1]], pose, pose)
+
+
+@_jit
+def _sines(small, motion, hinge, sine, versine):
+    """Sines and versines of displacements, or displacements and zeros where `hinge` is 0; `small`: none beyond 1."""
+    if small:
+        for k in range(motion.shape[0]):
+            x = motion[k]
+            t = x * x
+            s, v = _S[8], _V[8]
+            s, v = s * t + _S[7], v * t + _V[7]
+            s, v = s * t + _S[6], v * t + _V[6]
+            s, v = s * t + _S[5], v * t + _V[5]
+            s, v = s * t + _S[4], v * t + _V[4]
+            s, v = s * t + _S[3], v * t + _V[3]
+            s, v = s * t + _S[2], v * t + _V[2]
+            s, v = s * t + _S[1], v * t + _V[1]
+            sine[k] = x + hinge[k] * s * t * x
+            versine[k] = hinge[k] * t * (v * t + _V[0])
+    else:
+        for k in range(motion.shape[0]):
+            x = motion[k]
+            half = sin(0.5 * x)
+            sine[k] = x + hinge[k] * (2.0 * half * cos(0.5 * x) - x)
+            versine[k] = hinge[k] * 2.0 * half * half
+
+
+@_jit
+def _ball(B, turn, work, pose):
+    """Pose in its parent of a link on a ball: `B0 exp(S turn)`, S the three unit twists that follow B0."""
+    twist, offset = work[:6], matrix(work, 6, 4, 4)
+    for i in range(6):
+        twist[i] = B[16 + i] * turn[0] + B[22 + i] * turn[1] + B[28 + i] * turn[2]
+    for i in range(4):
+        for j in range(4):
+            offset[i, j] = B[4 * i + j]
+    se3.se3_exp(twist, pose)
+    se3.compose(offset, pose, pose)

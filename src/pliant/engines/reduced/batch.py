@@ -1,0 +1,166 @@
+"""`ReducedBatch`: many copies of one model, each with its own wrenches, over all cores."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.engines.reduced import _kernels
+from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.reduced.packing import pack
+from pliant.engines.reduced.simulation import check_arguments, whole
+from pliant.engines.reduced.wrenches import entry
+from pliant.errors import ConvergenceError, InputError
+
+__all__ = ["ReducedBatch"]
+
+Floats = NDArray[np.float64]
+
+
+class ReducedBatch:
+    """Copies of a reduced model that move independently; the words of `ReducedSimulation`, one row per copy.
+
+    Results do not depend on the number of threads.
+
+    Example:
+        >>> import numpy as np, pliant
+        >>> model = pliant.reduce(pliant.gallery.hand())
+        >>> batch = pliant.ReducedBatch(model, 0.001, copies=100)
+        >>> batch.apply_wrench("thumb_tip", force=np.outer(np.linspace(0, 2, 100), [0, 0, 1]))
+        >>> batch.step(50)
+        >>> batch.poses.shape
+        (100, 17, 4, 4)
+    """
+
+    def __init__(
+        self,
+        model: ReducedModel,
+        timestep: float,
+        copies: int,
+        reconstruction: str = "joint",
+        gravity: ArrayLike | None = None,
+        threads: int | None = None,
+    ):
+        """Start all copies at rest.
+
+        Args:
+            model, timestep, reconstruction, gravity: as for `ReducedSimulation`.
+            copies: how many.
+            threads: all cores by default.
+        """
+        force = check_arguments(model, timestep, reconstruction, gravity)
+        copies = whole(copies, "copies", 1)
+        threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
+        packed = pack(model, float(timestep), reconstruction, force)
+        self._model, self._timestep, self._copies = model, float(timestep), copies
+        self._constant = packed.sizes, packed.links, packed.constants
+        self._start = packed.state
+        self._states = np.tile(packed.state, (copies, 1))
+        self._all_poses = np.tile(packed.poses, (copies, 1, 1, 1))
+        self._shown = self._all_poses[:, : model.mechanism.body_count].view()
+        self._shown.flags.writeable = False
+        self._moving = self._states[:, : packed.sizes[_kernels.WRENCH]]
+        self._wrenches = self._states[:, packed.sizes[_kernels.WRENCH] : packed.sizes[_kernels.WORK]].reshape(
+            copies, -1, _kernels.WRENCH_SIZE
+        )
+        threads = min(threads, copies)
+        edges = np.linspace(0, self._copies, threads + 1).astype(int).tolist()
+        self._parts = [slice(a, b) for a, b in pairwise(edges)]
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+    def _map(self, kernel: Any, *arguments: Any) -> list[Any]:
+        """Run a kernel on every thread's copies; kernels let go of Python's lock."""
+
+        def run(part: slice) -> Any:
+            return kernel(*arguments, *self._constant, self._states[part], self._all_poses[part])
+
+        return list(map(run, self._parts) if self._pool is None else self._pool.map(run, self._parts))
+
+    @property
+    def model(self) -> ReducedModel:
+        """The model in motion."""
+        return self._model
+
+    @property
+    def copies(self) -> int:
+        """How many."""
+        return self._copies
+
+    @property
+    def timestep(self) -> float:
+        """Seconds a step."""
+        return self._timestep
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start."""
+        return float(self._states[0, 0])
+
+    def step(self, n: int = 1) -> None:
+        """Advance all copies by `n` time steps.
+
+        Raises:
+            ConvergenceError: a copy left the finite numbers; all are as they were before.
+        """
+        n = whole(n, "step: n", 0)
+        before = self._moving.copy()
+        failed = self._map(_kernels.advance_batch, n)
+        for part, copy in zip(self._parts, failed, strict=True):
+            if copy >= 0:
+                self._moving[:] = before
+                self._map(_kernels.reconstruct_batch)
+                raise ConvergenceError(f"copy {part.start + copy} left the finite numbers within {n} steps")
+
+    @property
+    def poses(self) -> Floats:
+        """World poses of all bodies of all copies, (copies, bodies, 4, 4); read-only, changes with every step."""
+        return self._shown
+
+    def pose(self, body: str) -> Floats:
+        """World poses of a body in all copies, (copies, 4, 4)."""
+        index = self._model.mechanism.body_index(body)
+        return np.tile(np.eye(4), (self._copies, 1, 1)) if index < 0 else self._shown[:, index].copy()
+
+    def apply_wrench(
+        self,
+        body: str,
+        force: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        *,
+        point: ArrayLike | None = None,
+        frame: str = "world",
+    ) -> None:
+        """Set the wrench on an end effector of all copies: 3 numbers for all, or (copies, 3)."""
+        self._wrenches[:, self._model.index(body)] = entry(body, force, torque, point, frame, self._copies)
+
+    def clear_wrenches(self) -> None:
+        """Take all wrenches away."""
+        self._wrenches[:] = 0.0
+
+    def reset(self) -> None:
+        """All copies back to the start, without wrenches."""
+        self._states[:] = self._start
+        self._map(_kernels.reconstruct_batch)
+
+    @property
+    def state(self) -> Floats:
+        """States of all copies, (copies, numbers); each row is what `ReducedSimulation.state` is."""
+        return self._moving.copy()
+
+    @state.setter
+    def state(self, value: ArrayLike) -> None:
+        given = np.asarray(value, dtype=np.float64)
+        if given.shape not in (self._moving.shape, self._moving.shape[1:]):
+            raise InputError(f"state: shape {self._moving.shape} expected, got {given.shape}")
+        if not np.isfinite(given).all():
+            raise InputError("state: not all numbers are finite")
+        self._moving[:] = given
+        self._map(_kernels.reconstruct_batch)
+
+    def __repr__(self) -> str:
+        return f"<ReducedBatch of {self._copies} copies of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"

@@ -1,0 +1,181 @@
+"""Lay a reduced model out for the kernels; see `_kernels` for the arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import spatial
+from pliant.engines.reduced import _kernels
+from pliant.engines.reduced.model import ReducedModel
+from pliant.mechanism import kinematics
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
+from pliant.statics.inertia import link_twists
+
+__all__ = ["Packed", "pack"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """A model, a time step and a way of reconstruction as arrays.
+
+    Attributes:
+        sizes, links, constants: as the kernels take them.
+        state: at rest at the linearisation, nothing applied.
+        poses: room for poses; those of bodies come first.
+        inverse: (M + hD + h²K)⁻¹, the response of velocities to impulses on the coordinates.
+    """
+
+    sizes: Ints
+    links: Ints
+    constants: Floats
+    state: Floats
+    poses: Floats
+    inverse: Floats
+
+
+def pack(model: ReducedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
+    """Arrays of a model that steps by `h`."""
+    n = model.basis.shape[1]
+    M, D, K = model.reduced_mass, model.reduced_damping, model.reduced_stiffness
+    inverse: Floats = np.linalg.inv(M + h * D + h * h * K).astype(np.float64)
+    ends = np.zeros((n, len(model.compliance)))
+    ends[: model.rank] = model.admissible.T
+    response = h * inverse @ ends
+    update = np.concatenate([-h * inverse @ K, inverse @ M], axis=1)
+    links, local, hinge, basis = (_twists if reconstruction == "twist" else _joints)(model)
+    sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
+    numbers = (n, len(model.end_effectors), len(links), basis.shape[1], model.base is not None)
+    sizes[: _kernels.TWIST] = numbers
+    sizes[_kernels.TWIST] = reconstruction == "twist"
+    parts = {
+        _kernels.UPDATE: update.T,
+        _kernels.RESPONSE: response.T,
+        _kernels.STEADY: -response @ model.wrench,
+        _kernels.BASIS: basis,
+        _kernels.BOUND: np.abs(basis).max(axis=1, initial=0.0),
+        _kernels.LOCAL: local,
+        _kernels.HINGE: hinge,
+        _kernels.BASE: _base_constants(model, gravity),
+    }
+    flat, at = [np.array([h])], 1
+    for place, part in parts.items():
+        sizes[place] = at
+        flat.append(np.ascontiguousarray(part).ravel())
+        at += part.size
+    base = _base_state(model)
+    sizes[_kernels.BASE_STATE] = 1 + 2 * n
+    sizes[_kernels.WRENCH] = 1 + 2 * n + len(base)
+    sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + _kernels.WRENCH_SIZE * len(model.end_effectors)
+    # Work space: a copy of what moves, then the larger of what a step and what a reconstruction need.
+    work = int(sizes[_kernels.WRENCH]) + max(n + 40, basis.shape[1] + 2 * len(links) + 30)
+    state = np.zeros(int(sizes[_kernels.WORK]) + work)
+    state[sizes[_kernels.BASE_STATE] : sizes[_kernels.WRENCH]] = base
+    places = len(model.mechanism.links) + 2
+    poses = np.zeros((places, 4, 4))
+    poses[:, 3, 3] = 1.0
+    poses[-2] = poses[-1] = np.eye(4)
+    targets = np.zeros((len(model.end_effectors), 4), dtype=np.int64)
+    targets[:, 0] = [model.mechanism.body_index(body) for body in model.end_effectors]
+    packed = Packed(sizes, np.concatenate([links, targets]), np.concatenate(flat), state, poses, inverse)
+    work = state[sizes[_kernels.WORK] + sizes[_kernels.WRENCH] :]
+    _kernels.reconstruct(packed.sizes, packed.links, packed.constants, state, poses, work)
+    return packed
+
+
+def _places(model: ReducedModel) -> tuple[Ints, Ints]:
+    """Where the pose of every link goes, and where that of its parent is. Bodies come first, in their order."""
+    links = model.mechanism.links
+    count = model.mechanism.body_count
+    place = np.where(links.body >= 0, links.body, 0)
+    place[links.body < 0] = count + np.arange((links.body < 0).sum())
+    parent = np.where(links.parent >= 0, place[links.parent], len(links))  # the world as it is
+    if model.base is not None:
+        root = links.body_link[model.mechanism.body_index(model.base.body)]
+        while links.parent[root] >= 0:
+            root = links.parent[root]
+        parent[root] = len(links) + 1  # the world as the base carries it
+    return place, parent
+
+
+def _joints(model: ReducedModel) -> tuple[Ints, Floats, Floats, Floats]:
+    """Links, their `B0 B1 B2`, which are hinges, and the basis by links: for forward kinematics.
+
+    Copies of bodies where loops are cut follow the loops' joints, not the tree's: nobody asks for them.
+    """
+    m, links = model.mechanism, model.mechanism.links
+    local, _ = kinematics.link_transforms(m, model.q)
+    place, parent = _places(model)
+    kept = np.flatnonzero(~np.isin(links.joint, m.topology.chords))
+    kind, dof = links.kind[kept], links.dof[kept]
+    count, balls = len(kept), np.flatnonzero(kind == LINK_BALL)
+    table = np.zeros((count, 4), dtype=np.int64)
+    table[:, 0], table[:, 1], table[:, 2] = place[kept], parent[kept], kind == LINK_BALL
+    table[balls, 3] = count + 3 * np.arange(len(balls))
+    single = (kind != LINK_BALL) & (kind != LINK_FIXED)
+    parts = np.zeros((count, 3, 3, 4))  # link; row; B0, B1, B2; column
+    parts[:, :, 0] = local[kept, :3]
+    hat = _hat(links.screw[dof[single]])
+    parts[single, :, 1] = (local[kept][single] @ hat)[:, :3]
+    parts[single, :, 2] = (local[kept][single] @ hat @ hat)[:, :3]
+    flat = parts.reshape(count, 36)
+    flat[balls, :16] = local[kept[balls]].reshape(-1, 16)
+    rows = np.zeros((count + 3 * len(balls), model.basis.shape[1]))
+    rows[:count][single] = model.basis[dof[single]]
+    for i in range(3):
+        flat[balls, 16 + 6 * i : 22 + 6 * i] = links.screw[dof[balls] + i]
+        rows[count + i :: 3] = model.basis[dof[balls] + i]
+    return table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T
+
+
+def _twists(model: ReducedModel) -> tuple[Ints, Floats, Floats, Floats]:
+    """Bodies, their poses at the linearisation, and their twists: for TVCG's reconstruction."""
+    m, links = model.mechanism, model.mechanism.links
+    local, poses = kinematics.link_transforms(m, model.q)
+    _, parent = _places(model)
+    table = np.zeros((m.body_count, 4), dtype=np.int64)
+    table[:, 0] = np.arange(m.body_count)
+    for body in range(m.body_count):
+        root = links.body_link[body]
+        while links.parent[root] >= 0:
+            root = links.parent[root]
+        table[body, 1] = parent[root]
+    twists = link_twists(m, local, np.ascontiguousarray(model.basis.T))[:, links.body_link]
+    return table, poses[links.body_link], np.zeros(0), twists.reshape(len(twists), -1)
+
+
+def _hat(twists: Floats) -> Floats:
+    """4 x 4 matrices of twists."""
+    out = np.zeros((len(twists), 4, 4))
+    out[:, :3, :3] = spatial.hat(twists[:, 3:])
+    out[:, :3, 3] = twists[:, :3]
+    return out
+
+
+def _base_constants(model: ReducedModel, gravity: Floats) -> Floats:
+    if model.base is None:
+        return np.zeros(0)
+    inertia = model.base.inertia
+    mass = inertia[0, 0]
+    centre = spatial.vee(inertia[3:, :3]) / mass  # the lower left block is m c^
+    about = inertia[3:, 3:] - mass * ((centre @ centre) * np.eye(3) - np.outer(centre, centre))
+    pose = model.configuration.pose(model.base.body)
+    return np.concatenate(
+        [[mass], centre, np.linalg.inv(about).ravel(), spatial.se3_inverse(pose).ravel(), gravity]
+    )
+
+
+def _base_state(model: ReducedModel) -> Floats:
+    if model.base is None:
+        return np.zeros(0)
+    fixed = _base_constants(model, np.zeros(3))
+    pose = model.configuration.pose(model.base.body)
+    state = np.zeros(_kernels.BASE_SIZE)
+    state[:3] = pose[:3, :3] @ fixed[1:4] + pose[:3, 3]
+    state[3:7] = spatial.quat_from_matrix(pose[:3, :3])
+    return state

@@ -1,0 +1,394 @@
+"""`ReducedSimulation`: a reduced model in motion, with the pose of every link after every step."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import spatial
+from pliant.engines.reduced import _kernels
+from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.reduced.packing import pack
+from pliant.engines.reduced.wrenches import entry
+from pliant.engines.trajectory import Trajectory
+from pliant.errors import ConvergenceError, InputError
+from pliant.mechanism import kinematics
+from pliant.statics import Configuration
+from pliant.statics.loads import coordinate_difference
+
+__all__ = ["ReducedSimulation", "check_arguments", "whole"]
+
+Floats = NDArray[np.float64]
+EARTH = (0.0, 0.0, -9.81)
+
+
+class ReducedSimulation:
+    """Backward Euler on a reduced model (TVCG Eq. 23), all poses included, in about a microsecond a step.
+
+    Wrenches stay until they are replaced or cleared. Those given in world axes stay fixed in the world while the end
+    effector turns. A model with a floating base moves as a rigid body of the whole mechanism's mass besides (TVCG
+    section 6.1).
+
+    Example:
+        >>> import pliant
+        >>> tip = "link50"
+        >>> simulation = pliant.ReducedSimulation(pliant.reduce(pliant.gallery.helix(50), tip), 1 / 60)
+        >>> simulation.apply_wrench(tip, force=(0, 0, -50))
+        >>> simulation.step(60)
+        >>> round(simulation.time, 6)
+        1.0
+    """
+
+    def __init__(
+        self,
+        model: ReducedModel,
+        timestep: float,
+        reconstruction: str = "joint",
+        gravity: ArrayLike | None = None,
+    ):
+        """Start at rest where the model was linearised.
+
+        Args:
+            model: from `pliant.reduce`.
+            timestep: seconds.
+            reconstruction: how links follow: "joint", by joint displacements and forward kinematics, so that joints
+                never come apart; or "twist", TVCG's, every body by itself.
+            gravity: m/s², what a floating base falls with; (0, 0, -9.81) by default. A fixed mechanism under gravity
+                is reduced at its equilibrium instead.
+        """
+        self._gravity = check_arguments(model, timestep, reconstruction, gravity)
+        self._timestep, self._reconstruction = float(timestep), reconstruction
+        self._set_model(model)
+
+    def _set_model(self, model: ReducedModel) -> None:
+        self._model = model
+        self._packed = packed = pack(model, self._timestep, self._reconstruction, self._gravity)
+        self._arguments = (packed.sizes, packed.links, packed.constants, packed.state, packed.poses)
+        self._state = packed.state
+        self._start = packed.state.copy()
+        n = model.basis.shape[1]
+        self._y, self._v = packed.state[1 : 1 + n], packed.state[1 + n : 1 + 2 * n]
+        self._moving = packed.state[: packed.sizes[_kernels.WRENCH]]
+        self._base = packed.state[packed.sizes[_kernels.BASE_STATE] : packed.sizes[_kernels.WRENCH]]
+        self._wrenches = packed.state[packed.sizes[_kernels.WRENCH] : packed.sizes[_kernels.WORK]].reshape(
+            -1, _kernels.WRENCH_SIZE
+        )
+        self._poses = packed.poses[: model.mechanism.body_count]
+        self._shown = self._poses.view()
+        self._shown.flags.writeable = False
+
+    # --- the common words
+
+    @property
+    def model(self) -> ReducedModel:
+        """The model in motion."""
+        return self._model
+
+    @property
+    def timestep(self) -> float:
+        """Seconds a step."""
+        return self._timestep
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start."""
+        return float(self._state[0])
+
+    def step(self, n: int = 1) -> None:
+        """Advance by `n` time steps, in one compiled call.
+
+        Raises:
+            ConvergenceError: the motion left the finite numbers; everything is as it was before.
+        """
+        if type(n) is not int or n < 0:
+            n = whole(n, "step: n", 0)
+        if _kernels.advance(n, *self._arguments):
+            self._reconstruct()
+            raise ConvergenceError(
+                f"the model left the finite numbers within {n} steps after t = {self.time:.6g} s: "
+                "are the wrenches as large as you meant, and was the model made at a stable equilibrium?"
+            )
+
+    def record(self, n: int, every: int = 1) -> Trajectory:
+        """Advance by `n` times `every` steps and keep all poses after each `every`."""
+        n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
+        out = np.empty((n, *self._poses.shape))
+        before, start = self._moving.copy(), self.time
+        if _kernels.record(n, every, *self._arguments, out) < n:
+            self._moving[:] = before
+            self._reconstruct()
+            raise ConvergenceError(f"the model left the finite numbers after t = {start:.6g} s")
+        time = start + self._timestep * every * np.arange(1.0, n + 1)
+        return Trajectory(self._model.mechanism, time.astype(np.float64), out)
+
+    @property
+    def poses(self) -> Floats:
+        """World poses of all bodies, (bodies, 4, 4); read-only, changes with every step."""
+        return self._shown
+
+    def pose(self, body: str) -> Floats:
+        """World pose of a body, 4 x 4."""
+        index = self._model.mechanism.body_index(body)
+        return np.eye(4) if index < 0 else self._poses[index].copy()
+
+    def apply_wrench(
+        self,
+        body: str,
+        force: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        *,
+        point: ArrayLike | None = None,
+        frame: str = "world",
+    ) -> None:
+        """Set the wrench on an end effector; it replaces the one before and stays until cleared.
+
+        Args:
+            body: an end effector.
+            force, torque: N and N m.
+            point: where the force acts, in the body's frame; its origin by default.
+            frame: axes of force and torque: "world", and they keep their direction; or "body", and they turn with it.
+        """
+        self._wrenches[self._model.index(body)] = entry(body, force, torque, point, frame)
+
+    def clear_wrenches(self) -> None:
+        """Take all wrenches away."""
+        self._wrenches[:] = 0.0
+
+    def reset(self) -> None:
+        """Back to the start: time zero, at rest where the model was linearised, no wrenches."""
+        self._state[:] = self._start
+        self._reconstruct()
+
+    @property
+    def state(self) -> Floats:
+        """Time, displacements, velocities and, of a floating base, its motion, as one array; set it to go back there.
+
+        Wrenches are not part of it: they are yours.
+        """
+        return self._moving.copy()
+
+    @state.setter
+    def state(self, value: ArrayLike) -> None:
+        given = np.asarray(value, dtype=np.float64)
+        if given.shape != self._moving.shape:
+            raise InputError(
+                f"state: {len(self._moving)} numbers expected, got shape {given.shape}; is it another model's?"
+            )
+        if not np.isfinite(given).all():
+            raise InputError("state: not all numbers are finite")
+        self._moving[:] = given
+        self._reconstruct()
+
+    # --- end effectors
+
+    def displacement(self, body: str) -> Floats:
+        """How far an end effector is from where the model was linearised: a twist in its frame, (6,)."""
+        return self._ends(body) @ self._y
+
+    def velocity(self, body: str, point: ArrayLike | None = None) -> Floats:
+        """Velocity of a point of an end effector, world axes, (3,); the floating base's motion included.
+
+        Args:
+            body: an end effector.
+            point: in its frame; its origin by default.
+        """
+        jacobian, arm = self._point(body, point)
+        out = jacobian @ self._v
+        if self._model.base is not None:
+            out += self._base[7:10] + np.cross(self._spin(), arm)
+        return out
+
+    def impulse_response(
+        self,
+        body: str,
+        point: ArrayLike | None = None,
+        *,
+        of: str | None = None,
+        of_point: ArrayLike | None = None,
+    ) -> Floats:
+        """Change of a point's velocity over the next step per impulse, world axes, (3, 3): what contact solvers need.
+
+        Stiffness and damping act within the step, so this is `G^T A^-1 G` of TVCG section 6.
+
+        Args:
+            body, point: where the impulse acts.
+            of, of_point: whose velocity; the same point by default.
+        """
+        hit, hit_arm = self._point(body, point)
+        seen, seen_arm = (hit, hit_arm) if of is None else self._point(of, of_point)
+        out = seen @ self._packed.inverse @ hit.T
+        if self._model.base is not None:
+            turn = self._spin_map()
+            out += np.eye(3) / self._model.base.inertia[0, 0] - spatial.hat(seen_arm) @ turn @ spatial.hat(
+                hit_arm
+            )
+        return out
+
+    def apply_impulse(self, body: str, impulse: ArrayLike, point: ArrayLike | None = None) -> None:
+        """Change velocities by an impulse at a point of an end effector (N s, world axes); see `impulse_response`."""
+        push = entry(body, impulse, None, point, "world")[:3]
+        jacobian, arm = self._point(body, point)
+        self._v += self._packed.inverse @ (jacobian.T @ push)
+        if self._model.base is not None:
+            self._base[7:10] += push / self._model.base.inertia[0, 0]
+            self._base[10:13] += np.cross(arm, push)
+
+    def _ends(self, body: str) -> Floats:
+        """Twist of an end effector per coordinate, (6, n)."""
+        at = 6 * self._model.index(body)
+        out = np.zeros((6, len(self._y)))
+        out[:, : self._model.rank] = self._model.admissible[at : at + 6]
+        return out
+
+    def _point(self, body: str, point: ArrayLike | None) -> tuple[Floats, Floats]:
+        """Velocity of a point per coordinate, world axes, and its place relative to the base's centre of mass."""
+        at = entry(body, None, None, point, "world")[6:9]
+        ends = self._ends(body)
+        pose = self._poses[self._model.mechanism.body_index(body)]
+        jacobian = pose[:3, :3] @ (ends[:3] - spatial.hat(at) @ ends[3:])
+        arm = pose[:3, :3] @ at + pose[:3, 3]
+        return jacobian, arm - self._base[:3] if self._model.base is not None else arm
+
+    # --- the floating base
+
+    def _spin(self) -> Floats:
+        return self._spin_map() @ self._base[10:13]
+
+    def _spin_map(self) -> Floats:
+        """Inverse inertia of the base about its centre of mass, world axes."""
+        start = int(self._packed.sizes[_kernels.BASE])
+        inverse = self._packed.constants[start + 4 : start + 13].reshape(3, 3)
+        turn = spatial.quat_to_matrix(self._base[3:7])
+        return turn @ inverse @ turn.T
+
+    def move_base(
+        self, pose: ArrayLike | None = None, velocity: ArrayLike | None = None, spin: ArrayLike | None = None
+    ) -> None:
+        """Place a floating base and set it in motion.
+
+        Args:
+            pose: of the base's body, 4 x 4; unchanged if None.
+            velocity: of the centre of mass, world axes, m/s; unchanged if None.
+            spin: angular velocity, world axes, rad/s; unchanged if None.
+        """
+        if self._model.base is None:
+            raise InputError("this model's base is fixed: there is nothing to move")
+        place = None if pose is None else np.array(pose, dtype=np.float64)
+        if place is not None and (
+            place.shape != (4, 4)
+            or not np.isfinite(place).all()
+            or np.abs(place[:3, :3] @ place[:3, :3].T - np.eye(3)).max() > 1e-9
+        ):
+            raise InputError("pose: a 4 x 4 matrix with a rotation in it expected")
+        base = self._model.base.body
+        moved, turned = (entry(base, v, None, None, "world")[:3] for v in (velocity, spin))
+        rate = self._spin() if spin is None else turned
+        if place is not None:
+            start = int(self._packed.sizes[_kernels.BASE])
+            self._base[:3] = place[:3, :3] @ self._packed.constants[start + 1 : start + 4] + place[:3, 3]
+            self._base[3:7] = spatial.quat_from_matrix(place[:3, :3])
+        if velocity is not None:
+            self._base[7:10] = moved
+        self._base[10:13] = np.linalg.solve(self._spin_map(), rate)
+        self._reconstruct()
+
+    # --- levels of detail
+
+    @property
+    def configuration(self) -> Configuration:
+        """Joint coordinates now, as joint displacements give them; a floating base is fixed in it."""
+        m = self._model.mechanism
+        return Configuration(m, kinematics.move(m, self._model.q, self._model.basis @ self._y))
+
+    def switch(self, model: ReducedModel) -> None:
+        """Go on with another model of the same mechanism: other end effectors, another linearisation, more modes.
+
+        Joint displacements and velocities carry over as far as the new model can express them, and so do the motion
+        of a floating base and the wrenches on end effectors that both models have.
+        """
+        old = self._model
+        _check_alike(old, model)
+        q = self.configuration.q
+        rate = old.basis @ self._v
+        moving, wrenches = (
+            self._moving.copy(),
+            dict(zip(old.end_effectors, self._wrenches.copy(), strict=True)),
+        )
+        base = self._base.copy()
+        self._set_model(model)
+        shift = coordinate_difference(model.mechanism, model.q, q)
+        into = _into(model)
+        self._state[0] = moving[0]
+        self._y[:], self._v[:] = into @ shift, into @ rate
+        if model.base is not None:
+            self._base[:] = base
+        for e, body in enumerate(model.end_effectors):
+            if body in wrenches:
+                self._wrenches[e] = wrenches[body]
+        self._reconstruct()
+
+    def _reconstruct(self) -> None:
+        sizes = self._packed.sizes
+        work = self._state[sizes[_kernels.WORK] + sizes[_kernels.WRENCH] :]
+        _kernels.reconstruct(*self._arguments, work)
+
+    def __repr__(self) -> str:
+        return f"<ReducedSimulation of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"
+
+
+def whole(value: Any, what: str, least: int) -> int:
+    """A whole number from `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise InputError(f"{what}: a whole number from {least} expected, not {value!r:.80}")
+    return int(value)
+
+
+def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: ArrayLike | None) -> Floats:
+    """Refuse what cannot be simulated; returns gravity."""
+    if not isinstance(model, ReducedModel):
+        raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {model!r:.80}")
+    if not isinstance(timestep, int | float | np.number) or not 0 < timestep < math.inf:
+        raise InputError(f"timestep: a number of seconds above 0 expected, not {timestep!r}")
+    if reconstruction not in ("joint", "twist"):
+        raise InputError(f"reconstruction is 'joint' or 'twist', not {reconstruction!r}")
+    if gravity is not None and model.base is None:
+        raise InputError(
+            "gravity is for models with a floating base; for this one, reduce at the equilibrium under gravity: "
+            "`reduce(m, at=pliant.equilibrium(m, gravity=...))`"
+        )
+    try:
+        out = np.array(EARTH if gravity is None else gravity, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"gravity: 3 numbers expected, not {gravity!r:.80}") from None
+    if out.shape != (3,) or not np.isfinite(out).all():
+        raise InputError(f"gravity: 3 finite numbers expected, not {gravity!r:.80}")
+    return out
+
+
+def _check_alike(old: ReducedModel, new: Any) -> None:
+    if not isinstance(new, ReducedModel):
+        raise InputError(f"switch: a ReducedModel expected, not {new!r:.80}")
+    a, b = old.mechanism, new.mechanism
+    if a is not b and (a.body_names, a.dof_names) != (b.body_names, b.dof_names):
+        raise InputError(f"switch: a model of '{a.name}' expected, this is one of '{b.name}'")
+    if (old.base is None) != (new.base is None):
+        raise InputError("switch: one of the models has a floating base and the other has not")
+
+
+def _into(model: ReducedModel) -> Floats:
+    """Coordinates of a model from joint displacements, (n, nv).
+
+    End effectors go where the joints put them; what is left moves modes in proportion to their share of the momentum.
+    """
+    from pliant.statics.inertia import Inertia
+
+    rows = np.concatenate([model.configuration.jacobian(body) for body in model.end_effectors])
+    static = (model.directions * model.scale[:, None]).T @ rows
+    if not model.modes:
+        return static
+    shapes = model.basis[:, model.rank :]
+    share = Inertia(model.mechanism, model.q).times(np.ascontiguousarray(shapes.T))
+    return np.concatenate([static, share @ (np.eye(len(shapes)) - model.basis[:, : model.rank] @ static)])

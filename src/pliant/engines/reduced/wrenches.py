@@ -1,0 +1,46 @@
+"""Wrenches on end effectors, as the kernels take them; for one copy of a model or for many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.engines.reduced._kernels import WRENCH_SIZE
+from pliant.errors import InputError
+
+__all__ = ["entry"]
+
+Floats = NDArray[np.float64]
+_ZERO = (0.0, 0.0, 0.0)
+
+
+def entry(body: str, force: Any, torque: Any, point: Any, frame: str, copies: int | None = None) -> Floats:
+    """One wrench, (WRENCH_SIZE,), or one per copy, (copies, WRENCH_SIZE); three numbers go to all copies."""
+    if frame not in ("world", "body"):
+        raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {frame!r}")
+    f, t, p = (
+        _vector(_ZERO if value is None else value, f"{word} on '{body}'", copies)
+        for word, value in (("force", force), ("torque", torque), ("point", point))
+    )
+    out = np.zeros((WRENCH_SIZE,) if copies is None else (copies, WRENCH_SIZE))
+    if frame == "world":
+        out[..., 0:3], out[..., 3:6], out[..., 6:9] = f, t, p
+    else:
+        out[..., 9:12], out[..., 12:15] = f, t + np.cross(p, f)
+    out[..., 15] = out.any(axis=-1)
+    return out
+
+
+def _vector(value: Any, what: str, copies: int | None) -> Floats:
+    try:
+        numbers = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what}: numbers expected, not {value!r:.80}") from None
+    if numbers.shape != (3,) and (copies is None or numbers.shape != (copies, 3)):
+        expected = "3 numbers" if copies is None else f"3 numbers, or {copies} times 3,"
+        raise InputError(f"{what}: {expected} expected, got shape {numbers.shape}")
+    if not np.isfinite(numbers).all():
+        raise InputError(f"{what} is not finite")
+    return numbers
