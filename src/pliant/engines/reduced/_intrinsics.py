@@ -25,7 +25,7 @@ def _pointer(typingctx, address):
 
 
 _carray: Any = numba.carray  # type: ignore[attr-defined]
-_as_pointer: Any = _pointer
+_as_pointer: Any = _pointer  # to a type checker it takes the context as well
 
 
 @njit(cache=True, error_model="numpy", nogil=True)
@@ -35,7 +35,7 @@ def matrix(flat, start, rows, columns):
 
 
 @intrinsic
-def swing(typingctx, local, k, sine, versine, poses, parent, place):
+def _swing(typingctx, local, k, sine, versine, poses, parent, place):
     """`poses[place] = poses[parent] (B0 + sine B1 + versine B2)` without bounds checks.
 
     Args:
@@ -86,3 +86,6 @@ def swing(typingctx, local, k, sine, versine, poses, parent, place):
     index = types.int64
     number = types.float64
     return types.void(local, index, number, number, poses, index, index), codegen
+
+
+swing: Any = _swing

@@ -153,7 +153,7 @@ def _add_to_base(wrench, pose, net):
 def base_spin(inverse, quaternion, momentum, turn, out):
     """Angular velocity (world) of the base with an angular momentum: R I^-1 R^T L. `turn` is work space, 9 numbers."""
     rotation = matrix(turn, 0, 3, 3)
-    se3.quat_tomatrix(quaternion, rotation)
+    se3.quat_to_matrix(quaternion, rotation)
     x, y, z = momentum[0], momentum[1], momentum[2]
     a = rotation[0, 0] * x + rotation[1, 0] * y + rotation[2, 0] * z
     b = rotation[0, 1] * x + rotation[1, 1] * y + rotation[2, 1] * z
@@ -201,7 +201,7 @@ def move_base(fixed, base, h, net, work):
 @_jit
 def base_pose(fixed, base, out):
     """Pose of the base's body: its centre of mass is where the state says."""
-    se3.quat_tomatrix(base[3:7], out)
+    se3.quat_to_matrix(base[3:7], out)
     for i in range(3):
         out[i, 3] = base[i] - (out[i, 0] * fixed[1] + out[i, 1] * fixed[2] + out[i, 2] * fixed[3])
 
