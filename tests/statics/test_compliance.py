@@ -6,24 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pliant
+from oracles import reduction
 from oracles.random_mechanisms import KINDS, random_mechanism
-
-
-def dense_compliance(m, c, bodies):
-    """J Z (Z^T K Z)^-1 Z^T J^T with Z the motions that loops and couplings allow; at rest."""
-    rows = np.concatenate([c.jacobian(body) for body in bodies])
-    free = np.eye(m.nv)
-    if len(c.loop_jacobian):
-        _, s, vt = np.linalg.svd(c.loop_jacobian)
-        free = vt[int((s > 1e-9 * s[0]).sum()) :].T
-    return rows @ free @ np.linalg.solve(free.T @ m.stiffness_matrix @ free, free.T @ rows.T)
 
 
 @given(seed=st.integers(0, 10**6), loops=st.integers(0, 3))
 def test_equals_a_dense_projection(seed, loops):
     m = random_mechanism(seed, 5, loops, kinds=KINDS[:8])
     c = pliant.Configuration(m)
-    expected = dense_compliance(m, c, ["b2", "b4"])
+    expected = reduction.compliance(c, ["b2", "b4"])
     ours = c.compliance("b2", "b4")
     assert np.abs(ours - expected).max() < 1e-10 * max(1e-3, np.abs(expected).max())
     assert np.abs(ours - ours.T).max() < 1e-10 * max(1e-3, np.abs(expected).max())
@@ -35,7 +26,7 @@ def test_equals_a_dense_projection(seed, loops):
 def test_gallery_at_rest(name):
     m = pliant.gallery.make(name)
     c = pliant.Configuration(m)
-    expected = dense_compliance(m, c, m.end_effectors)
+    expected = reduction.compliance(c, m.end_effectors)
     assert np.abs(c.compliance() - expected).max() < 1e-10 * np.abs(expected).max()
 
 
@@ -66,3 +57,27 @@ def test_infinite_compliance_names_the_joint():
         c.compliance("c")
     with pytest.raises(pliant.errors.UnknownNameError):
         c.compliance("nobody")
+
+
+@pytest.mark.parametrize("name", ["helix", "ladder", "y", "arm", "gripper", "suspension"])
+def test_frequencies_of_the_gallery(name):
+    c = pliant.Configuration(pliant.gallery.make(name))
+    expected = reduction.frequencies(c)[:6]
+    assert c.frequencies() == pytest.approx(expected, rel=1e-9)
+
+
+def test_frequencies_by_iteration_and_under_tension():
+    m = pliant.gallery.helix(400)  # above the size where all modes are computed at once
+    c = pliant.Configuration(m)
+    assert c.frequencies(4) == pytest.approx(reduction.frequencies(c)[:4], rel=1e-6)
+    # A pendulum on a hinge spring: w² = (k + m g l) / (m l² + I)
+    b = pliant.Builder("pendulum")
+    b.body("bob", mass=2.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, -0.5))
+    b.hinge("pin", "world", "bob", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=3.0)
+    hanging = pliant.equilibrium(b.build(), gravity=(0, 0, -9.81))
+    expected = np.sqrt((3.0 + 2.0 * 9.81 * 0.5) / (2.0 * 0.25 + 0.01)) / (2 * np.pi)
+    assert hanging.frequencies() == pytest.approx([expected], rel=1e-12)
+    with pytest.raises(pliant.errors.InputError, match="no spring holds 'pin'"):
+        pliant.Configuration(b.build().with_stiffness("pin", 0.0)).frequencies()
+    with pytest.raises(pliant.errors.InputError, match="at least 1"):
+        hanging.frequencies(0)

@@ -213,21 +213,16 @@ class Mechanism:
     @cached_property
     def radius(self) -> float:
         """Radius of a sphere around frames, centres of mass and anchors at the reference pose: the unit of length."""
-        points = np.concatenate(
-            [
-                self.reference_poses[:, :3, 3],
-                np.einsum("nij,nj->ni", self.reference_poses[:, :3, :3], self.com)
-                + self.reference_poses[:, :3, 3],
-                self._anchors(),
-            ]
-        )
+        points = self.landmarks(self.reference_poses)
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         radius = float(np.sqrt(((points - centre) ** 2).sum(axis=1).max()))
         return radius if radius > 0 else 1.0
 
-    def _anchors(self) -> Floats:
-        child = self.reference_poses[self.joint_children] @ self.child_frames
-        return child[:, :3, 3]
+    def landmarks(self, poses: Floats) -> Floats:
+        """Origins and centres of mass of bodies and anchors of joints, world, for bodies at `poses`, (points, 3)."""
+        centres = np.einsum("nij,nj->ni", poses[:, :3, :3], self.com) + poses[:, :3, 3]
+        anchors = poses[self.joint_children] @ self.child_frames
+        return np.concatenate([poses[:, :3, 3], centres, anchors[:, :3, 3]])
 
     @property
     def total_mass(self) -> float:

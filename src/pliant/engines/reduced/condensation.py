@@ -22,11 +22,12 @@ from scipy.linalg import eig
 
 from pliant.engines.reduced.projection import Projection, held_loads
 from pliant.mechanism import Mechanism
+from pliant.statics import Configuration
 from pliant.statics.inertia import Inertia
 from pliant.statics.tangent import Tangent
 from pliant.statics.vibration import natural_modes
 
-__all__ = ["INERTIAS", "Condensed", "admissible_directions", "condense"]
+__all__ = ["INERTIAS", "Condensed", "admissible_directions", "condense", "length_unit", "twist_scale"]
 
 Floats = NDArray[np.float64]
 INERTIAS = ("condensed", "operational", "accelerability")
@@ -49,19 +50,29 @@ class Condensed:
     damping: Floats
 
 
-def admissible_directions(m: Mechanism, compliance: Floats, tolerance: float | None) -> tuple[Floats, Floats]:
-    """Orthonormal directions in which the end effectors can give way, (6e, r), and the length scale, (6e,).
+def twist_scale(length: float, effectors: int) -> Floats:
+    """What makes lengths in twists of end effectors multiples of `length`, (6e,)."""
+    return np.tile([1 / length] * 3 + [1.0] * 3, effectors)
 
-    By a truncated singular value decomposition of the compliance in units of the mechanism's radius. Singular
-    values below `tolerance` times the largest count as zero; by default TVCG Eq. 9 with the joints as the other
-    dimension, since that is what the rounding of the compliance grows with.
+
+def length_unit(c: Configuration) -> float:
+    """Largest distance of a landmark from their mean: the same however a mechanism is turned or listed."""
+    points = c.mechanism.landmarks(c.poses)
+    length = float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).max()))
+    return length if length > 0 else 1.0
+
+
+def admissible_directions(compliance: Floats, scale: Floats, dofs: int, tolerance: float | None) -> Floats:
+    """Orthonormal directions in which the end effectors can give way, lengths scaled, (6e, r).
+
+    By a truncated singular value decomposition. Singular values below `tolerance` times the largest count as zero; by
+    default TVCG Eq. 9 with the joints as the other dimension, since that is what the rounding of the compliance
+    grows with.
     """
-    scale = np.tile([1 / m.radius] * 3 + [1.0] * 3, len(compliance) // 6)
     vectors, values, _ = np.linalg.svd(scale[:, None] * compliance * scale)
     if tolerance is None:
-        tolerance = max(m.nv, len(compliance)) * float(np.finfo(float).eps)
-    rank = int((values > tolerance * values[0]).sum())
-    return np.ascontiguousarray(vectors[:, :rank]), scale
+        tolerance = max(dofs, len(compliance)) * float(np.finfo(float).eps)
+    return np.ascontiguousarray(vectors[:, : int((values > tolerance * values[0]).sum())])
 
 
 def condense(

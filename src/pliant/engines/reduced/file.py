@@ -47,6 +47,7 @@ def save(model: ReducedModel, path: str | os.PathLike[str]) -> None:
         "projection": model.projection,
         "inertia": model.inertia,
         "base": model.base and model.base.body,
+        "length": model.length,
     }
     arrays: dict[str, NDArray[Any]] = {name: getattr(model, name) for name in _ARRAYS}
     if model.base is not None:
@@ -82,6 +83,7 @@ def load(path: str | os.PathLike[str]) -> ReducedModel:
         base=base,
         projection=about["projection"],
         inertia=about["inertia"],
+        length=about["length"],
         **{name: arrays[name] for name in _ARRAYS},
     )
     for name, matrix in (("reduced_mass", model.reduced_mass), ("base_inertia", base and base.inertia)):
@@ -148,6 +150,8 @@ def _about(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Any]:
         raise FormatError(f"'{path}': end_effectors: a list of names expected")
     if about.get("projection") not in ("exact", "recursive") or about.get("inertia") not in INERTIAS:
         raise FormatError(f"'{path}': unknown projection or inertia")
+    if not isinstance(about.get("length"), float) or not 0 < about["length"] < np.inf:
+        raise FormatError(f"'{path}': length: a number above 0 expected")
     if "base" not in about or not isinstance(about["base"], str | None):
         raise FormatError(f"'{path}': base: a name or null expected")
     return about

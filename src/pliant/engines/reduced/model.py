@@ -69,7 +69,8 @@ class ReducedModel:
         load_stiffness: change of `wrench` in body axes as far as it is fixed in the world, (6e, 6e).
         joint_map: joint motions per wrenches, (nv, 6e).
         multipliers: constraint forces of loops (world axes) and couplings per wrenches, (rows, 6e).
-        directions: orthonormal admissible directions, lengths in radii, (6e, rank).
+        length: unit of length in `directions`, about the size of the mechanism, m.
+        directions: orthonormal admissible directions, (6e, rank).
         basis: joint motions per coordinate y of the model: displacement along each of the `directions`, then
             amplitudes of fixed-interface modes; (nv, rank + modes).
         reduced_stiffness, reduced_mass, reduced_damping: the model in the coordinates y.
@@ -85,6 +86,7 @@ class ReducedModel:
     load_stiffness: Floats
     joint_map: Floats
     multipliers: Floats
+    length: float
     directions: Floats
     basis: Floats
     reduced_stiffness: Floats
@@ -121,7 +123,9 @@ class ReducedModel:
     @cached_property
     def scale(self) -> Floats:
         """From metres and radians to the units of `directions`, (6e,)."""
-        return np.tile([1 / self.mechanism.radius] * 3 + [1.0] * 3, len(self.end_effectors))
+        from pliant.engines.reduced.condensation import twist_scale
+
+        return twist_scale(self.length, len(self.end_effectors))
 
     def _in_twists(self, matrix: Floats) -> Floats:
         along = self.scale[:, None] * self.directions
@@ -144,7 +148,7 @@ class ReducedModel:
 
     @property
     def admissible(self) -> Floats:
-        """Twists the end effectors can make, one per column, unit length if metres are counted in radii, (6e, rank)."""
+        """Twists the end effectors can make, one per column, of unit length in units of `length`, (6e, rank)."""
         return self.directions / self.scale[:, None]
 
     # --- maps
@@ -215,7 +219,7 @@ class ReducedModel:
         block = self.compliance[start : start + 3, start : start + 3]
         values, axes = np.linalg.eigh((block + block.T) / 2)
         # Rounding of the whole compliance decides what counts as no motion at all.
-        unit = self.mechanism.radius**2 if of == "translation" else 1.0
+        unit = self.length**2 if of == "translation" else 1.0
         size = float(np.abs(self.scale[:, None] * self.compliance * self.scale).max())
         moving = values > 1e-12 * unit * size
         stiffness = np.full(3, np.inf)

@@ -8,9 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.reduced.condensation import INERTIAS, admissible_directions, condense
+from pliant.engines.reduced.condensation import (
+    INERTIAS,
+    admissible_directions,
+    condense,
+    length_unit,
+    twist_scale,
+)
 from pliant.engines.reduced.model import FreeBase, ReducedModel
-from pliant.engines.reduced.projection import Projection, project, project_recursively
+from pliant.engines.reduced.projection import project, project_recursively
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
@@ -18,6 +24,7 @@ from pliant.statics import Configuration
 __all__ = ["reduce"]
 
 _PROJECTIONS = ("exact", "recursive")
+_LOCKED = 1e-13  # of the compliance without loops: what counts as none
 _OPEN = 1e-6  # of the radius: how far loops may be open at a configuration
 
 
@@ -76,8 +83,10 @@ def reduce(
         raise InputError(
             f"the compliance of {', '.join(bodies)} is not finite: the configuration is singular"
         )
-    _check_mobility(m, bodies, found)
-    directions, scale = admissible_directions(m, found.compliance, tolerance)
+    length = length_unit(Configuration(m, found.q))
+    scale = twist_scale(length, len(bodies))
+    _check_mobility(m, bodies, scale[:, None] * found.compliance * scale, scale[:, None] * found.rows)
+    directions = admissible_directions(found.compliance, scale, m.nv, tolerance)
     condensed = condense(m, found, directions, scale, inertia, modes)
     return ReducedModel(
         mechanism=m,
@@ -86,6 +95,7 @@ def reduce(
         compliance=found.compliance,
         wrench=found.wrench,
         load_stiffness=found.load_stiffness,
+        length=length,
         joint_map=found.joint_map,
         multipliers=found.multipliers,
         directions=directions,
@@ -205,12 +215,16 @@ def _total_inertia(m: Mechanism, base: int) -> NDArray[np.float64]:
     return total
 
 
-def _check_mobility(m: Mechanism, bodies: Sequence[str], found: Projection) -> None:
-    scale = np.tile([1 / m.radius] * 3 + [1.0] * 3, len(bodies))
-    given = np.abs(scale[:, None] * found.compliance * scale)
+def _check_mobility(
+    m: Mechanism, bodies: Sequence[str], compliance: NDArray[np.float64], rows: NDArray[np.float64]
+) -> None:
+    sprung = m.stiffness > 0
     for e, body in enumerate(bodies):
-        own = given[6 * e : 6 * e + 6, 6 * e : 6 * e + 6].max()
-        if own > 1e-14 * given.max() and own > 0:
+        part = slice(6 * e, 6 * e + 6)
+        own = np.abs(compliance[part, part]).max()
+        # As soft as its springs would be if no loop held them: what is left of that after rounding is no motion.
+        loose = (rows[part, sprung] ** 2 / m.stiffness[sprung]).sum(axis=1).max(initial=0.0)
+        if own > _LOCKED * loose and own > 0:
             continue
         path, at = [], m.body_index(body)
         while at >= 0:
