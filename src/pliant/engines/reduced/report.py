@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant import shapes
 from pliant.errors import InputError
@@ -16,10 +17,14 @@ if TYPE_CHECKING:
 
 __all__ = ["plot", "summarize"]
 
+Floats = NDArray[np.float64]
+
 _MOST = 20  # end effectors shown before the table is cut
-_RADIUS = 0.25  # of the mechanism's: how large the largest ellipsoid is drawn
+_RADIUS = 0.3  # of the mechanism's: how large the largest ellipsoid is drawn at most
+_APART = 1.5  # of the distance between end effectors: likewise, as far as that leaves it
+_LEAST = 0.22  # of the mechanism's radius, however close they are
 _THIN = 0.06  # of the largest: flat ellipsoids keep some thickness, so that they can be seen
-_SHADE = (0.95, 0.35, 0.25, 1.0)
+_SHADE = (1.0, 0.5, 0.34, 0.75)
 
 
 def summarize(model: ReducedModel) -> str:
@@ -58,12 +63,31 @@ def plot(model: ReducedModel, path: str | os.PathLike[str] | None, **options: An
     softest = min(float(e.stiffness[0]) for e in found)
     if not np.isfinite(softest):
         raise InputError("no end effector gives way to a force at its origin: there is nothing to draw")
+    largest = m.radius * _RADIUS
+    if len(found) > 1:
+        largest = min(largest, max(_APART * _spacing(np.array([e.centre for e in found])), m.radius * _LEAST))
+    force = _round(softest * largest)
     drawn = []
     for e in found:
         pose = np.eye(4)
         pose[:3, :3] = e.axes * [1, 1, np.sign(np.linalg.det(e.axes))]
         pose[:3, 3] = e.centre
-        size = m.radius * _RADIUS * np.maximum(softest / e.stiffness, _THIN)
+        size = force * np.maximum(1 / e.stiffness, _THIN / softest)
         drawn.append(shapes.Shape("ellipsoid", tuple(size.tolist()), pose, _SHADE))
     shown = m.replace(shape_table=m.shape_table.with_shapes(-1, drawn))
-    return picture(Configuration(shown, model.q), path, **{"reference": False, **options})
+    end = "an end effector" if len(found) > 1 else f"'{model.end_effectors[0]}'"
+    title = f"{force:g} N in any direction moves {end} to its ellipsoid"
+    return picture(Configuration(shown, model.q), path, **{"reference": False, "title": title, **options})
+
+
+def _spacing(points: Floats) -> float:
+    """Median distance from a point to the nearest other."""
+    apart = np.linalg.norm(points[:, None] - points, axis=2)
+    np.fill_diagonal(apart, np.inf)
+    return float(np.median(apart.min(axis=1)))
+
+
+def _round(value: float) -> float:
+    """The next number of the form 1, 2, 3 or 5 times a power of ten, downwards."""
+    power = 10.0 ** np.floor(np.log10(value))
+    return float(power * max(step for step in (1, 2, 3, 5) if step * power <= value))
