@@ -222,10 +222,27 @@ def test_common_words():
     assert "y" in repr(simulation)
 
 
+@pytest.mark.parametrize("name", ["y", "hexapod"])
+def test_threads_share_bodies_out(name):
+    model = pliant.reduce(pliant.gallery.make(name))
+    tip = model.end_effectors[1]
+    one, two = (pliant.ReducedSimulation(model, 0.01, "twist", threads=t) for t in (1, 2))
+    for simulation in (one, two):
+        simulation.apply_wrench(tip, (0.5, 0.2, 1.0))
+        simulation.step(7)
+    assert np.array_equal(one.poses, two.poses)
+    assert np.array_equal(one.record(5, every=2).poses, two.record(5, every=2).poses)
+    assert np.array_equal(one.state, two.state)
+    two.reset()
+    assert two.poses == pytest.approx(model.configuration.poses, abs=1e-12)
+    with pytest.raises(InputError, match="threads are for"):
+        pliant.ReducedSimulation(model, 0.01, threads=2)
+
+
 def test_nothing_is_allocated_in_a_step():
     _nrt_python.memsys_enable_stats()
-    for name in ("helix", "cable", "hexapod"):
-        simulation = pliant.ReducedSimulation(pliant.reduce(pliant.gallery.make(name)), 0.001)
+    for name, way in (("helix", "joint"), ("cable", "joint"), ("hexapod", "joint"), ("hexapod", "twist")):
+        simulation = pliant.ReducedSimulation(pliant.reduce(pliant.gallery.make(name)), 0.001, way)
         simulation.apply_wrench(simulation.model.end_effectors[0], (0, 0, 1.0))
         counts = []
         for n in (2, 1000):  # a call wraps its five arrays once

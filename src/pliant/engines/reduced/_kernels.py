@@ -34,8 +34,11 @@ _V = tuple((-1) ** n / factorial(2 * n + 2) for n in range(9))
 
 
 @_jit
-def advance(count, sizes, links, constants, state, poses):
-    """Take `count` steps, poses included. Returns 0, or 1 and the state as before if it left the finite numbers."""
+def advance(count, ends, sizes, links, constants, state, poses):
+    """Take `count` steps, poses included. Returns 0, or 1 and the state as before if it left the finite numbers.
+
+    With `ends`, only end effectors get their poses, which is all that the next step asks for; by twists alone.
+    """
     moving = sizes[WRENCH]  # time, y, velocities and base come before the wrenches
     work = state[sizes[WORK] :]
     for i in range(moving):
@@ -49,7 +52,13 @@ def advance(count, sizes, links, constants, state, poses):
             for i in range(moving):
                 state[i] = work[i]
             return 1
-        reconstruct(sizes, links, constants, state, poses, work[moving:])
+        if ends:
+            place_carrier(sizes, constants, state, poses)
+            for e in range(sizes[EFFECTORS]):
+                body = links[sizes[LINKS] + e, 0]
+                by_twists(body, body + 1, sizes, links, constants, state, poses)
+        else:
+            reconstruct(sizes, links, constants, state, poses, work[moving:])
     return 0
 
 
@@ -57,7 +66,7 @@ def advance(count, sizes, links, constants, state, poses):
 def record(count, every, sizes, links, constants, state, poses, out):
     """Take `count` times `every` steps and keep the poses of bodies after each `every`: out (count, bodies, 4, 4)."""
     for row in range(count):
-        if advance(every, sizes, links, constants, state, poses) != 0:
+        if advance(every, False, sizes, links, constants, state, poses) != 0:
             return row
         for body in range(out.shape[1]):
             for i in range(4):
@@ -71,7 +80,7 @@ def advance_batch(count, sizes, links, constants, states, poses):
     """Take `count` steps of every copy. Returns the first that left the finite numbers, or -1."""
     failed = -1
     for copy in range(states.shape[0]):
-        if advance(count, sizes, links, constants, states[copy], poses[copy]) != 0 and failed < 0:
+        if advance(count, False, sizes, links, constants, states[copy], poses[copy]) != 0 and failed < 0:
             failed = copy
     return failed
 
@@ -199,30 +208,31 @@ def move_base(fixed, base, h, net, work):
 
 
 @_jit
-def base_pose(fixed, base, out):
-    """Pose of the base's body: its centre of mass is where the state says."""
+def place_carrier(sizes, constants, state, poses):
+    """The world as a moving base carries it: pose of the base now, times the inverse of the one it started from."""
+    if sizes[FREE] == 0:
+        return
+    out = poses[poses.shape[0] - 1]
+    fixed, base = constants[sizes[BASE] :], state[sizes[BASE_STATE] :]
     se3.quat_to_matrix(base[3:7], out)
     for i in range(3):
         out[i, 3] = base[i] - (out[i, 0] * fixed[1] + out[i, 1] * fixed[2] + out[i, 2] * fixed[3])
+    se3.compose(out, matrix(fixed, 13, 4, 4), out)
 
 
 @_jit
 def reconstruct(sizes, links, constants, state, poses, work):
     """Poses of all links from the coordinates."""
-    if sizes[FREE] == 1:
-        carrier = poses[poses.shape[0] - 1]
-        fixed = constants[sizes[BASE] :]
-        base_pose(fixed, state[sizes[BASE_STATE] :], carrier)
-        se3.compose(carrier, matrix(fixed, 13, 4, 4), carrier)
+    place_carrier(sizes, constants, state, poses)
+    if sizes[TWIST] == 1:
+        by_twists(0, sizes[LINKS], sizes, links, constants, state, poses)
+        return
     motion = work[: sizes[ROWS]]
     for i in range(sizes[ROWS]):
         motion[i] = 0.0
     basis = matrix(constants, sizes[BASIS], sizes[COORDINATES], sizes[ROWS])
     _add_columns(basis, state[1:], motion)
-    if sizes[TWIST] == 1:
-        _by_twists(sizes, links, constants, motion, poses)
-    else:
-        _by_joints(sizes, links, constants, state, motion, work[sizes[ROWS] :], poses)
+    _by_joints(sizes, links, constants, state, motion, work[sizes[ROWS] :], poses)
 
 
 @_jit
@@ -242,15 +252,26 @@ def _add_columns(columns, x, out):
 
 
 @_jit
-def _by_twists(sizes, links, constants, motion, poses):
-    """Every body by itself: H exp(T y), TVCG Eq. 6; links hold places of bodies and of what carries them."""
-    count = sizes[LINKS]
-    local = matrix(constants, sizes[LOCAL], 4 * count, 4)
-    twists = matrix(motion, 0, count, 6)
-    for k in range(count):
+def by_twists(first, last, sizes, links, constants, state, poses):
+    """Bodies from `first` up to `last`, each by itself: H exp(T y), TVCG Eq. 6."""
+    n, count = sizes[COORDINATES], sizes[LINKS]
+    reference = matrix(constants, sizes[LOCAL], 4 * count, 4)
+    maps = matrix(constants, sizes[BASIS], 6 * count, n)
+    for k in range(first, last):
         pose = poses[links[k, 0]]
-        se3.se3_exp(twists[k], pose)
-        se3.compose(local[4 * k : 4 * k + 4], pose, pose)
+        a = b = c = d = e = f = 0.0
+        for j in range(n):
+            y = state[1 + j]
+            a += maps[6 * k, j] * y
+            b += maps[6 * k + 1, j] * y
+            c += maps[6 * k + 2, j] * y
+            d += maps[6 * k + 3, j] * y
+            e += maps[6 * k + 4, j] * y
+            f += maps[6 * k + 5, j] * y
+        twist = matrix(pose, 0, 1, 6)[0]  # six numbers are safe there until they become the pose
+        twist[0], twist[1], twist[2], twist[3], twist[4], twist[5] = a, b, c, d, e, f
+        se3.se3_exp(twist, pose)
+        se3.compose(reference[4 * k : 4 * k + 4], pose, pose)
         if sizes[FREE] == 1:
             se3.compose(poses[links[k, 1]], pose, pose)
 

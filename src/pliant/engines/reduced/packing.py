@@ -50,7 +50,8 @@ def pack(model: ReducedModel, h: float, reconstruction: str, gravity: Floats) ->
     update = np.concatenate([-h * inverse @ K, inverse @ M], axis=1)
     links, local, hinge, basis = (_twists if reconstruction == "twist" else _joints)(model)
     sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
-    numbers = (n, len(model.end_effectors), len(links), basis.shape[1], model.base is not None)
+    rows = basis.size // n
+    numbers = (n, len(model.end_effectors), len(links), rows, model.base is not None)
     sizes[: _kernels.TWIST] = numbers
     sizes[_kernels.TWIST] = reconstruction == "twist"
     parts = {
@@ -58,7 +59,7 @@ def pack(model: ReducedModel, h: float, reconstruction: str, gravity: Floats) ->
         _kernels.RESPONSE: response.T,
         _kernels.STEADY: -response @ model.wrench,
         _kernels.BASIS: basis,
-        _kernels.BOUND: np.abs(basis).max(axis=1, initial=0.0),
+        _kernels.BOUND: np.abs(basis.reshape(n, -1)).max(axis=1, initial=0.0),
         _kernels.LOCAL: local,
         _kernels.HINGE: hinge,
         _kernels.BASE: _base_constants(model, gravity),
@@ -73,7 +74,7 @@ def pack(model: ReducedModel, h: float, reconstruction: str, gravity: Floats) ->
     sizes[_kernels.WRENCH] = 1 + 2 * n + len(base)
     sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + _kernels.WRENCH_SIZE * len(model.end_effectors)
     # Work space: a copy of what moves, then the larger of what a step and what a reconstruction need.
-    work = int(sizes[_kernels.WRENCH]) + max(n + 40, basis.shape[1] + 2 * len(links) + 30)
+    work = int(sizes[_kernels.WRENCH]) + max(n + 40, rows + 2 * len(links) + 30)
     state = np.zeros(int(sizes[_kernels.WORK]) + work)
     state[sizes[_kernels.BASE_STATE] : sizes[_kernels.WRENCH]] = base
     places = len(model.mechanism.links) + 2
@@ -146,7 +147,8 @@ def _twists(model: ReducedModel) -> tuple[Ints, Floats, Floats, Floats]:
             root = links.parent[root]
         table[body, 1] = parent[root]
     twists = link_twists(m, local, np.ascontiguousarray(model.basis.T))[:, links.body_link]
-    return table, poses[links.body_link], np.zeros(0), twists.reshape(len(twists), -1)
+    # One row of numbers per component of a twist, so that bodies can be had one by one.
+    return table, poses[links.body_link], np.zeros(0), twists.transpose(1, 2, 0).reshape(-1, len(twists))
 
 
 def _hat(twists: Floats) -> Floats:

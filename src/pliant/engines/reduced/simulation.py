@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +50,7 @@ class ReducedSimulation:
         timestep: float,
         reconstruction: str = "joint",
         gravity: ArrayLike | None = None,
+        threads: int = 1,
     ):
         """Start at rest where the model was linearised.
 
@@ -58,9 +61,14 @@ class ReducedSimulation:
                 never come apart; or "twist", TVCG's, every body by itself.
             gravity: m/s², what a floating base falls with; (0, 0, -9.81) by default. A fixed mechanism under gravity
                 is reduced at its equilibrium instead.
+            threads: among which to share bodies out, for "twist"; pays from some ten thousand bodies on.
         """
         self._gravity = check_arguments(model, timestep, reconstruction, gravity)
         self._timestep, self._reconstruction = float(timestep), reconstruction
+        threads = whole(threads, "threads", 1)
+        if threads > 1 and reconstruction != "twist":
+            raise InputError('threads are for reconstruction="twist": joints depend on those before them')
+        self._threads, self._pool = threads, ThreadPoolExecutor(threads) if threads > 1 else None
         self._set_model(model)
 
     def _set_model(self, model: ReducedModel) -> None:
@@ -105,8 +113,10 @@ class ReducedSimulation:
         """
         if type(n) is not int or n < 0:
             n = whole(n, "step: n", 0)
-        if _kernels.advance(n, *self._arguments):
+        failed = _kernels.advance(n, self._pool is not None, *self._arguments)
+        if failed or self._pool is not None:
             self._reconstruct()
+        if failed:
             raise ConvergenceError(
                 f"the model left the finite numbers within {n} steps after t = {self.time:.6g} s: "
                 "are the wrenches as large as you meant, and was the model made at a stable equilibrium?"
@@ -117,7 +127,15 @@ class ReducedSimulation:
         n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
         out = np.empty((n, *self._poses.shape))
         before, start = self._moving.copy(), self.time
-        if _kernels.record(n, every, *self._arguments, out) < n:
+        if self._pool is None:
+            done = _kernels.record(n, every, *self._arguments, out)
+        else:
+            done = 0
+            while done < n and not _kernels.advance(every, True, *self._arguments):
+                self._reconstruct()
+                out[done] = self._poses
+                done += 1
+        if done < n:
             self._moving[:] = before
             self._reconstruct()
             raise ConvergenceError(f"the model left the finite numbers after t = {start:.6g} s")
@@ -332,11 +350,21 @@ class ReducedSimulation:
 
     def _reconstruct(self) -> None:
         sizes = self._packed.sizes
-        work = self._state[sizes[_kernels.WORK] + sizes[_kernels.WRENCH] :]
-        _kernels.reconstruct(*self._arguments, work)
+        if self._pool is None:
+            work = self._state[sizes[_kernels.WORK] + sizes[_kernels.WRENCH] :]
+            _kernels.reconstruct(*self._arguments, work)
+            return
+        _kernels.place_carrier(sizes, self._packed.constants, self._state, self._packed.poses)
+        edges = np.linspace(0, len(self._poses), self._threads + 1).astype(int).tolist()
+        run = partial(_by_twists, self._arguments)
+        list(self._pool.map(run, edges[:-1], edges[1:]))
 
     def __repr__(self) -> str:
         return f"<ReducedSimulation of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"
+
+
+def _by_twists(arguments: tuple[Any, ...], first: int, last: int) -> None:
+    _kernels.by_twists(first, last, *arguments)
 
 
 def whole(value: Any, what: str, least: int) -> int:
