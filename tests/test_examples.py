@@ -28,6 +28,11 @@ EXPECTED = {
     ),
     "04_flexure_stage.py": (["4.2938 N/mm", "4.1400 N/mm"], ["flexure.png"]),
     "05_buckling.py": (["upright is stable", "upright is unstable"], ["buckling.png"]),
+    "06_reduced.py": (
+        ["5 end effectors", "natural frequencies", "of the motion"],
+        ["ellipsoids.png", "reduced.png"],
+    ),
+    "07_batch.py": (["1000 hands", "steps/s", "thumb_tip"], ["batch.png"]),
 }
 
 

@@ -14,6 +14,7 @@ from pliant.mechanism import Builder, Mechanism
 if TYPE_CHECKING:
     from pliant import gallery
     from pliant.engines.reduced import ReducedBatch, ReducedModel, ReducedSimulation, reduce
+    from pliant.engines.trajectory import Trajectory
     from pliant.formats import load
     from pliant.mechanism.assembly import assemble
     from pliant.statics import Configuration, equilibrium
@@ -26,6 +27,7 @@ __all__ = [
     "ReducedBatch",
     "ReducedModel",
     "ReducedSimulation",
+    "Trajectory",
     "assemble",
     "equilibrium",
     "errors",
@@ -44,6 +46,7 @@ _LAZY = {
     "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
     "ReducedSimulation": "pliant.engines.reduced",
+    "Trajectory": "pliant.engines.trajectory",
     "assemble": "pliant.mechanism.assembly",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",

@@ -313,33 +313,51 @@ def test_impulses(name):
     simulation.step(4)
     if model.base is not None:
         simulation.move_base(velocity=(0.1, 0.2, 0.3), spin=(0.3, -0.4, 0.2))
-    state, before, push = simulation.state, {}, np.array([1e-5, -2e-5, 3e-5])
-    point, other = (0.01, 0.02, -0.01), (0.0, 0.03, 0.0)
-    simulation.step()
-    after = {body: simulation.velocity(body, at) for body, at in ((one, point), (two, other))}
-    simulation.state = state
-    # The response of velocities to an impulse is what the same impulse as a force over a step does.
-    for body, at in ((one, point), (two, other)):
-        before[body] = simulation.velocity(body, at)
-        expected = simulation.impulse_response(one, point, of=body, of_point=at) @ push
-        simulation.apply_impulse(one, push, point)
-        change = simulation.velocity(body, at) - before[body]
-        assert change == pytest.approx(expected, rel=1e-9)
+    state, state_spin = simulation.state, simulation.base_velocity[3:]
+    push = np.array([1e-5, -2e-5, 3e-5])
+    places = {one: (0.01, 0.02, -0.01), two: (0.0, 0.03, 0.0)}
+
+    def after(strike):
+        """Velocities of both points at the end of the next step."""
         simulation.state = state
-    assert simulation.impulse_response(one, point) == pytest.approx(simulation.impulse_response(one, point).T)
-    assert np.linalg.eigvalsh(simulation.impulse_response(one, point)).min() > -1e-12
-    if model.base is None:  # a base moves between the impulse and the end of the step
-        responses = {
-            body: simulation.impulse_response(one, point, of=body, of_point=at) @ push
-            for body, at in ((one, point), (two, other))
-        }
-        force, arm = push / 0.005, simulation.pose(one)[:3, :3] @ point
+        if strike:
+            simulation.apply_impulse(one, push, places[one])
+        simulation.step()
+        return {body: simulation.velocity(body, at) for body, at in places.items()}
+
+    free, struck = after(False), after(True)
+    simulation.state = state
+    own = simulation.impulse_response(one, places[one])
+    assert own == pytest.approx(own.T)
+    assert np.linalg.eigvalsh(own).min() > -1e-12
+    # The pose at the end of the step differs, and with it the axes; that is of second order in the time step.
+    expected = {
+        body: simulation.impulse_response(one, places[one], of=body, of_point=at) @ push
+        for body, at in places.items()
+    }
+    for body in places:
+        size = np.abs(expected[body]).max()
+        assert struck[body] - free[body] == pytest.approx(expected[body], abs=0.03 * size)
+    # The same impulse as a force over the step does the same.
+    if model.base is None:
+        force, arm = push / 0.005, simulation.pose(one)[:3, :3] @ places[one]
         simulation.apply_wrench(one, force + np.array([0.02, 0.04, 0.08]), np.cross(arm, force))
         simulation.step()
-        for body, at in ((one, point), (two, other)):
-            size = np.abs(responses[body]).max()
-            change = simulation.velocity(body, at) - after[body]
-            assert change == pytest.approx(responses[body], rel=0.01, abs=0.02 * size)
+        for body, at in places.items():
+            assert simulation.velocity(body, at) == pytest.approx(struck[body], rel=1e-5, abs=1e-9)
+    # The jump itself is that of the reduced inertia: momentum over mass.
+    simulation.state = state
+    before = simulation.velocity(one)
+    simulation.apply_impulse(one, push)
+    n, e = model.rank, model.index(one)
+    turn = simulation.pose(one)[:3, :3]
+    rows = turn @ model.admissible[6 * e : 6 * e + 3]
+    jump = rows @ np.linalg.solve(model.reduced_mass[:n, :n], rows.T @ push)
+    if model.base is not None:
+        arm = simulation.pose(one)[:3, 3] - simulation.state[-13:-10]
+        turning = simulation.base_velocity[3:] - state_spin
+        jump += push / model.base.inertia[0, 0] + np.cross(turning, arm)
+    assert simulation.velocity(one) - before == pytest.approx(jump, rel=1e-9)
 
 
 def test_velocity_is_the_rate_of_the_pose():

@@ -237,8 +237,8 @@ class ReducedModel:
     def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """A picture of the mechanism with the compliance ellipsoid of every end effector.
 
-        A force of one size in any direction moves the end effector to a point of its ellipsoid (enlarged, all by the
-        same factor): long is soft. Options as in `pliant.picture`.
+        A force of the size in the title, in any direction, moves the end effector to a point of its ellipsoid: long is
+        soft. Options as in `pliant.picture`.
         """
         from pliant.engines.reduced.report import plot
 

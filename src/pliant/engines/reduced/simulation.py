@@ -227,9 +227,9 @@ class ReducedSimulation:
         of: str | None = None,
         of_point: ArrayLike | None = None,
     ) -> Floats:
-        """Change of a point's velocity over the next step per impulse, world axes, (3, 3): what contact solvers need.
+        """Change of a point's velocity at the end of the next step per impulse during it, world axes, (3, 3).
 
-        Stiffness and damping act within the step, so this is `G^T A^-1 G` of TVCG section 6.
+        What contact solvers need. Stiffness and damping act within the step: `G^T A^-1 G` of TVCG section 6.
 
         Args:
             body, point: where the impulse acts.
@@ -246,10 +246,13 @@ class ReducedSimulation:
         return out
 
     def apply_impulse(self, body: str, impulse: ArrayLike, point: ArrayLike | None = None) -> None:
-        """Change velocities by an impulse at a point of an end effector (N s, world axes); see `impulse_response`."""
+        """Strike a point of an end effector with an impulse (N s, world axes): velocities jump at once.
+
+        Where the next step takes them, stiffness and damping included, `impulse_response` tells.
+        """
         push = entry(body, impulse, None, point, "world")[:3]
         jacobian, arm = self._point(body, point)
-        self._v += self._packed.inverse @ (jacobian.T @ push)
+        self._v += np.linalg.solve(self._model.reduced_mass, jacobian.T @ push)
         if self._model.base is not None:
             self._base[7:10] += push / self._model.base.inertia[0, 0]
             self._base[10:13] += np.cross(arm, push)
@@ -281,6 +284,13 @@ class ReducedSimulation:
         inverse = self._packed.constants[start + 4 : start + 13].reshape(3, 3)
         turn = spatial.quat_to_matrix(self._base[3:7])
         return turn @ inverse @ turn.T
+
+    @property
+    def base_velocity(self) -> Floats:
+        """Velocity of a floating base's centre of mass and its angular velocity, world axes, (6,)."""
+        if self._model.base is None:
+            return np.zeros(6)
+        return np.concatenate([self._base[7:10], self._spin()])
 
     def move_base(
         self, pose: ArrayLike | None = None, velocity: ArrayLike | None = None, spin: ArrayLike | None = None
