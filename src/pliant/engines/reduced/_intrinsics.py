@@ -9,11 +9,13 @@ from typing import Any
 import numba
 from llvmlite import ir
 from numba import njit, types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 _ROW = ir.VectorType(ir.DoubleType(), 4)
 _INT = ir.IntType(64)
 _FUSE = ("contract",)
+_NOTHING = ir.Constant(_ROW, ir.Undefined)
 
 
 @intrinsic
@@ -35,57 +37,70 @@ def matrix(flat, start, rows, columns):
 
 
 @intrinsic
-def _swing(typingctx, local, k, sine, versine, poses, parent, place):
-    """`poses[place] = poses[parent] (B0 + sine B1 + versine B2)` without bounds checks.
+def _swing(typingctx, first, last, links, local, sine, versine, poses):
+    """`poses[links[k, 0]] = poses[links[k, 1]] (B0 + sine[k] B1 + versine[k] B2)` for a run of links, unchecked.
 
     Args:
-        local: (links, 36): of link k, for every row its four numbers of B0, then of B1, then of B2.
-        k, sine, versine: the link, and how far it has moved.
+        first, last: which links, from and up to; parents come before children.
+        links: (links, 4): where the pose of a link goes, and where that of its parent is.
+        local: (links, 36): for every row of a link its four numbers of B0, then of B1, then of B2.
+        sine, versine: how far each link has moved.
         poses: (places, 4, 4); the last rows of poses are left alone.
-        parent, place: where in `poses`.
     """
 
     def codegen(context, builder, signature, args):
-        local_type, poses_type = signature.args[0], signature.args[4]
-        constants = context.make_array(local_type)(context, builder, args[0]).data
-        numbers = context.make_array(poses_type)(context, builder, args[4]).data
+        tables, constants, sines, versines, numbers = (
+            context.make_array(kind)(context, builder, value).data
+            for kind, value in zip(signature.args[2:], args[2:], strict=True)
+        )
 
-        def multiply_add(a, b, c):
+        def times_plus(a, b, c):
             return builder.fadd(builder.fmul(a, b, flags=_FUSE), c, flags=_FUSE)
 
         def address(pointer, start, offset):
             return builder.gep(pointer, [builder.add(start, _INT(offset))])
 
         def row(pointer, start, offset):
-            at = builder.bitcast(address(pointer, start, offset), _ROW.as_pointer())
-            return builder.load(at, align=8)
+            return builder.bitcast(address(pointer, start, offset), _ROW.as_pointer())
 
-        def everywhere(number):
-            one = builder.insert_element(ir.Constant(_ROW, ir.Undefined), number, ir.IntType(32)(0))
-            return builder.shuffle_vector(
-                one, ir.Constant(_ROW, ir.Undefined), ir.Constant(ir.VectorType(ir.IntType(32), 4), [0] * 4)
-            )
+        def everywhere(vector, entry):
+            mask = ir.Constant(ir.VectorType(ir.IntType(32), 4), [entry] * 4)
+            return builder.shuffle_vector(vector, _NOTHING, mask)
 
-        at, above, here = (builder.mul(i, _INT(n)) for i, n in ((args[1], 36), (args[5], 16), (args[6], 16)))
-        s, v = everywhere(args[2]), everywhere(args[3])
-        moved = []
-        for i in range(3):
-            turned = multiply_add(s, row(constants, at, 12 * i + 4), row(constants, at, 12 * i))
-            moved.append(multiply_add(v, row(constants, at, 12 * i + 8), turned))
-        last = ir.Constant(_ROW, [0.0, 0.0, 0.0, 1.0])
-        for i in range(3):
-            entries = [everywhere(builder.load(address(numbers, above, 4 * i + j))) for j in range(4)]
-            # Two short sums instead of a long one: each link waits for the one before it.
-            one = multiply_add(entries[1], moved[1], builder.fmul(entries[0], moved[0]))
-            two = multiply_add(entries[2], moved[2], builder.fmul(entries[3], last))
-            total = builder.fadd(one, two)
-            target = builder.bitcast(address(numbers, here, 4 * i), _ROW.as_pointer())
-            builder.store(total, target, align=8)
+        def spread(number):
+            return everywhere(builder.insert_element(_NOTHING, number, ir.IntType(32)(0)), 0)
+
+        # A link mostly hangs on the one before it, whose pose is kept in registers: memory would add to the wait.
+        kept = [cgutils.alloca_once(builder, _ROW) for _ in range(3)]
+        before = cgutils.alloca_once_value(builder, _INT(-1))
+        fourth = ir.Constant(_ROW, [0.0, 0.0, 0.0, 1.0])
+        with cgutils.for_range_slice(builder, args[0], args[1], _INT(1)) as (k, _):
+            entry = builder.mul(k, _INT(4))
+            place, parent = (builder.load(address(tables, entry, i)) for i in (0, 1))
+            with builder.if_then(builder.icmp_signed("!=", parent, builder.load(before))):
+                above = builder.mul(parent, _INT(16))
+                for i in range(3):
+                    builder.store(builder.load(row(numbers, above, 4 * i), align=8), kept[i])
+            builder.store(place, before)
+            at = builder.mul(k, _INT(36))
+            s, v = (spread(builder.load(address(array, k, 0))) for array in (sines, versines))
+            moved = []
+            for i in range(3):
+                parts = [builder.load(row(constants, at, 12 * i + 4 * part), align=8) for part in range(3)]
+                moved.append(times_plus(v, parts[2], times_plus(s, parts[1], parts[0])))
+            here = builder.mul(place, _INT(16))
+            for i in range(3):
+                old = builder.load(kept[i])
+                # Two short sums instead of a long one: the next link waits for this one.
+                one = times_plus(everywhere(old, 1), moved[1], builder.fmul(everywhere(old, 0), moved[0]))
+                two = times_plus(everywhere(old, 2), moved[2], builder.fmul(old, fourth))
+                new = builder.fadd(one, two)
+                builder.store(new, kept[i])
+                builder.store(new, row(numbers, here, 4 * i), align=8)
         return context.get_dummy_value()
 
     index = types.int64
-    number = types.float64
-    return types.void(local, index, number, number, poses, index, index), codegen
+    return types.void(index, index, links, local, sine, versine, poses), codegen
 
 
 swing: Any = _swing

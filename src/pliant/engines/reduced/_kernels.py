@@ -16,6 +16,8 @@ from numba import njit
 from pliant.engines.reduced._intrinsics import matrix, swing
 from pliant.spatial import _kernels as se3
 
+# What a step calls once is made part of it: handing arrays over takes longer than many a loop.
+_inline = njit(error_model="numpy", nogil=True, inline="always")
 # Sums may be reordered, which lets them run on vector units; infinities and NaN keep their meaning.
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
@@ -93,7 +95,7 @@ def reconstruct_batch(sizes, links, constants, states, poses):
         reconstruct(sizes, links, constants, states[copy], poses[copy], work)
 
 
-@_jit
+@_inline
 def body_wrench(given, pose, out):
     """The wrench on an end effector in its own axes, from its entry among the wrenches and its pose."""
     for i in range(3):
@@ -107,7 +109,7 @@ def body_wrench(given, pose, out):
         out[i] += given[9 + i]
 
 
-@_jit
+@_inline
 def _step(sizes, links, constants, state, poses, work):
     """Backward Euler, TVCG Eq. 23 with its signs put right: (M + hD + h²K) v' = M v + h (w - b - K y)."""
     n, effectors = sizes[COORDINATES], sizes[EFFECTORS]
@@ -235,7 +237,7 @@ def reconstruct(sizes, links, constants, state, poses, work):
     _by_joints(sizes, links, constants, state, motion, work[sizes[ROWS] :], poses)
 
 
-@_jit
+@_inline
 def _add_columns(columns, x, out):
     """`out += columns.T @ x`; four rows of `columns` at a time, since the loop waits for memory."""
     count, size = columns.shape
@@ -276,7 +278,7 @@ def by_twists(first, last, sizes, links, constants, state, poses):
             se3.compose(poses[links[k, 1]], pose, pose)
 
 
-@_jit
+@_inline
 def _by_joints(sizes, links, constants, state, motion, work, poses):
     """Forward kinematics.
 
@@ -291,16 +293,29 @@ def _by_joints(sizes, links, constants, state, motion, work, poses):
     for j in range(n):
         most += bound[j] * abs(state[1 + j])
     _sines(most <= 1.0, motion[:count], constants[sizes[HINGE] :], sine, versine)
-    for k in range(count):
-        if links[k, 2] == 0:
-            swing(local, k, sine[k], versine[k], poses, links[k, 1], links[k, 0])
-        else:
-            pose = poses[links[k, 0]]
-            _ball(local[k], motion[links[k, 3] : links[k, 3] + 3], work[2 * count :], pose)
-            se3.compose(poses[links[k, 1]], pose, pose)
+    if sizes[ROWS] == count:
+        swing(0, count, links, local, sine, versine, poses)
+    else:
+        _past_balls(links, local, motion, sine, versine, work[2 * count :], poses)
 
 
 @_jit
+def _past_balls(links, local, motion, sine, versine, work, poses):
+    """Runs of links on hinges and slides, and the balls between them."""
+    first, count = 0, local.shape[0]
+    while first < count:
+        last = first
+        while last < count and links[last, 2] == 0:
+            last += 1
+        swing(first, last, links, local, sine, versine, poses)
+        if last < count:
+            pose = poses[links[last, 0]]
+            _ball(local[last], motion[links[last, 3] : links[last, 3] + 3], work, pose)
+            se3.compose(poses[links[last, 1]], pose, pose)
+        first = last + 1
+
+
+@_inline
 def _sines(small, motion, hinge, sine, versine):
     """Sines and versines of displacements, or displacements and zeros where `hinge` is 0; `small`: none beyond 1."""
     if small:
