@@ -21,7 +21,7 @@ from pliant.errors import FormatError, InputError, MechanismError
 from pliant.formats.paths import as_path, replacing
 from pliant.mechanism import Mechanism, Rows, ShapeTable
 
-__all__ = ["FORMAT", "VERSION", "pieces", "read", "save"]
+__all__ = ["FORMAT", "VERSION", "check_version", "pieces", "read", "save"]
 
 FORMAT, VERSION = "pliant-mechanism", 1
 
@@ -115,14 +115,7 @@ def read(data: bytes, path: Path) -> Mechanism:
     document = _parse(data, path)
     if document.get("format") != FORMAT:
         raise FormatError(f'\'{path}\' is JSON but no pliant mechanism: "format" is not "{FORMAT}"')
-    version = document.get("version")
-    if type(version) is not int or version < 1:
-        raise FormatError(f"'{path}': version: a whole number from 1 expected, not {version!r:.100}")
-    if version > VERSION:
-        raise FormatError(
-            f"'{path}' was written by a newer pliant (file version {version}, this one reads up to {VERSION}): "
-            "update pliant"
-        )
+    check_version(document.get("version"), VERSION, path)
     _keys(document, {"format", "version", "name", "meshes", "end_effectors", *_SECTIONS}, "", path)
     if not isinstance(document["name"], str):
         raise FormatError(f"'{path}': name: a string expected")
@@ -147,6 +140,21 @@ def read(data: bytes, path: Path) -> Mechanism:
         )
     except MechanismError as error:
         raise type(error)(f"'{path}': {error}") from None
+
+
+def check_version(version: Any, newest: int, path: Path) -> None:
+    """Refuse the file of a newer pliant.
+
+    Raises:
+        FormatError: `version` is not one up to `newest`.
+    """
+    if type(version) is not int or version < 1:
+        raise FormatError(f"'{path}': version: a whole number from 1 expected, not {version!r:.100}")
+    if version > newest:
+        raise FormatError(
+            f"'{path}' was written by a newer pliant (file version {version}, this one reads up to {newest}): "
+            "update pliant"
+        )
 
 
 def _parse(data: bytes, path: Path) -> dict[str, Any]:

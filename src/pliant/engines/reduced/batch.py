@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.engines.reduced import _kernels
+from pliant.engines.reduced.arguments import check_arguments, whole
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.packing import pack
-from pliant.engines.reduced.simulation import check_arguments, whole
 from pliant.engines.reduced.wrenches import entry
 from pliant.errors import ConvergenceError, InputError
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pliant.engines.reduced.condensation import INERTIAS
 from pliant.engines.reduced.model import FreeBase, ReducedModel
 from pliant.errors import FormatError, MechanismError
-from pliant.formats.json_file import pieces, read
+from pliant.formats.json_file import check_version, pieces, read
 from pliant.formats.paths import as_path, read_bytes, replacing
 
 __all__ = ["FORMAT", "VERSION", "load", "save"]
@@ -136,14 +136,7 @@ def _about(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Any]:
             raise KeyError("format")
     except (KeyError, ValueError, TypeError, RecursionError):
         raise FormatError(f"'{path}' holds no reduced model: `ReducedModel.save` writes such files") from None
-    version = about.get("version")
-    if type(version) is not int or version < 1:
-        raise FormatError(f"'{path}': version: a whole number from 1 expected, not {version!r:.100}")
-    if version > VERSION:
-        raise FormatError(
-            f"'{path}' was written by a newer pliant (file version {version}, this one reads up to {VERSION}): "
-            "update pliant"
-        )
+    check_version(about.get("version"), VERSION, path)
     names = about.get("end_effectors")
     strings = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
     if not strings or len(set(names)) != len(names):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -12,8 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 from pliant.engines.reduced import _kernels
+from pliant.engines.reduced.arguments import check_alike, check_arguments, whole
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.packing import pack
+from pliant.engines.reduced.transfer import coordinates_from_joints
 from pliant.engines.reduced.wrenches import entry
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError
@@ -21,10 +22,9 @@ from pliant.mechanism import kinematics
 from pliant.statics import Configuration
 from pliant.statics.loads import coordinate_difference
 
-__all__ = ["ReducedSimulation", "check_arguments", "whole"]
+__all__ = ["ReducedSimulation"]
 
 Floats = NDArray[np.float64]
-EARTH = (0.0, 0.0, -9.81)
 
 
 class ReducedSimulation:
@@ -338,7 +338,7 @@ class ReducedSimulation:
         of a floating base and the wrenches on end effectors that both models have.
         """
         old = self._model
-        _check_alike(old, model)
+        check_alike(old, model)
         q = self.configuration.q
         rate = old.basis @ self._v
         moving, wrenches = (
@@ -348,7 +348,7 @@ class ReducedSimulation:
         base = self._base.copy()
         self._set_model(model)
         shift = coordinate_difference(model.mechanism, model.q, q)
-        into = _into(model)
+        into = coordinates_from_joints(model)
         self._state[0] = moving[0]
         self._y[:], self._v[:] = into @ shift, into @ rate
         if model.base is not None:
@@ -375,58 +375,3 @@ class ReducedSimulation:
 
 def _by_twists(arguments: tuple[Any, ...], first: int, last: int) -> None:
     _kernels.by_twists(first, last, *arguments)
-
-
-def whole(value: Any, what: str, least: int) -> int:
-    """A whole number from `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{what}: a whole number from {least} expected, not {value!r:.80}")
-    return int(value)
-
-
-def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: ArrayLike | None) -> Floats:
-    """Refuse what cannot be simulated; returns gravity."""
-    if not isinstance(model, ReducedModel):
-        raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {model!r:.80}")
-    if not isinstance(timestep, int | float | np.number) or not 0 < timestep < math.inf:
-        raise InputError(f"timestep: a number of seconds above 0 expected, not {timestep!r}")
-    if reconstruction not in ("joint", "twist"):
-        raise InputError(f"reconstruction is 'joint' or 'twist', not {reconstruction!r}")
-    if gravity is not None and model.base is None:
-        raise InputError(
-            "gravity is for models with a floating base; for this one, reduce at the equilibrium under gravity: "
-            "`reduce(m, at=pliant.equilibrium(m, gravity=...))`"
-        )
-    try:
-        out = np.array(EARTH if gravity is None else gravity, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"gravity: 3 numbers expected, not {gravity!r:.80}") from None
-    if out.shape != (3,) or not np.isfinite(out).all():
-        raise InputError(f"gravity: 3 finite numbers expected, not {gravity!r:.80}")
-    return out
-
-
-def _check_alike(old: ReducedModel, new: Any) -> None:
-    if not isinstance(new, ReducedModel):
-        raise InputError(f"switch: a ReducedModel expected, not {new!r:.80}")
-    a, b = old.mechanism, new.mechanism
-    if a is not b and (a.body_names, a.dof_names) != (b.body_names, b.dof_names):
-        raise InputError(f"switch: a model of '{a.name}' expected, this is one of '{b.name}'")
-    if (old.base is None) != (new.base is None):
-        raise InputError("switch: one of the models has a floating base and the other has not")
-
-
-def _into(model: ReducedModel) -> Floats:
-    """Coordinates of a model from joint displacements, (n, nv).
-
-    End effectors go where the joints put them; what is left moves modes in proportion to their share of the momentum.
-    """
-    from pliant.statics.inertia import Inertia
-
-    rows = np.concatenate([model.configuration.jacobian(body) for body in model.end_effectors])
-    static = (model.directions * model.scale[:, None]).T @ rows
-    if not model.modes:
-        return static
-    shapes = model.basis[:, model.rank :]
-    share = Inertia(model.mechanism, model.q).times(np.ascontiguousarray(shapes.T))
-    return np.concatenate([static, share @ (np.eye(len(shapes)) - model.basis[:, : model.rank] @ static)])
