@@ -13,7 +13,14 @@ from pliant.mechanism import Builder, Mechanism
 
 if TYPE_CHECKING:
     from pliant import gallery
-    from pliant.engines.reduced import ReducedBatch, ReducedModel, ReducedSimulation, reduce
+    from pliant.engines.reduced import (
+        BlendedModel,
+        ReducedBatch,
+        ReducedModel,
+        ReducedSimulation,
+        blend,
+        reduce,
+    )
     from pliant.engines.trajectory import Trajectory
     from pliant.formats import load
     from pliant.mechanism.assembly import assemble
@@ -21,6 +28,7 @@ if TYPE_CHECKING:
     from pliant.viewer import picture
 
 __all__ = [
+    "BlendedModel",
     "Builder",
     "Configuration",
     "Mechanism",
@@ -29,6 +37,7 @@ __all__ = [
     "ReducedSimulation",
     "Trajectory",
     "assemble",
+    "blend",
     "equilibrium",
     "errors",
     "gallery",
@@ -42,12 +51,14 @@ __version__ = "0.1.0"
 
 # What needs numba, scipy or MuJoCo is imported when first used: `import pliant` stays quick.
 _LAZY = {
+    "BlendedModel": "pliant.engines.reduced",
     "Configuration": "pliant.statics",
     "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
     "ReducedSimulation": "pliant.engines.reduced",
     "Trajectory": "pliant.engines.trajectory",
     "assemble": "pliant.mechanism.assembly",
+    "blend": "pliant.engines.reduced",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",

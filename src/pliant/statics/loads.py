@@ -16,6 +16,7 @@ from pliant.mechanism.joints import BALL
 
 __all__ = [
     "Loads",
+    "chart",
     "collect_loads",
     "coordinate_difference",
     "parse_wrench",
@@ -90,6 +91,18 @@ def coordinate_difference(m: Mechanism, start: Floats, end: Floats) -> Floats:
     """The tangent vector that moves `start` to `end`, (nv,)."""
     straight = end[m.dof_coordinate] - start[m.dof_coordinate]
     return np.where(m.dof_kind == BALL, spring_coordinates(m, end, start), straight)
+
+
+def chart(m: Mechanism, start: Floats, end: Floats, motions: Floats) -> tuple[Floats, Floats]:
+    """The tangent vector from `start` to `end`, and how it changes with motions at `end`, (nv, columns).
+
+    For hinges and slides that is the motion itself; the rotation vector of a ball that has turned already changes by
+    the inverse right Jacobian.
+    """
+    shift, change = coordinate_difference(m, start, end), motions.copy()
+    for d in m.primitive_dof[m.ball_primitives].tolist():
+        change[d : d + 3] = spatial.so3_right_jacobian_inverse(shift[d : d + 3]) @ motions[d : d + 3]
+    return shift, change
 
 
 def _quaternions(m: Mechanism) -> NDArray[np.int64]:

@@ -128,11 +128,11 @@ def _step(sizes, links, constants, state, poses, work):
             continue
         pose = poses[links[sizes[LINKS] + e, 0]]
         body_wrench(given, pose, wrench)
-        _add_columns(response[6 * e : 6 * e + 6], wrench, faster)
+        add_columns(response[6 * e : 6 * e + 6], wrench, faster)
         if sizes[FREE] == 1:
-            _add_to_base(wrench, pose, net)
+            add_to_base(wrench, pose, net)
     moving = state[1:]
-    _add_columns(update, moving, faster)
+    add_columns(update, moving, faster)
     for i in range(n):
         # Velocities that have died away are zero: numbers below 1e-308 take a hundred times as long.
         speed = faster[i] if abs(faster[i]) > 1e-200 else 0.0
@@ -144,7 +144,7 @@ def _step(sizes, links, constants, state, poses, work):
 
 
 @_jit
-def _add_to_base(wrench, pose, net):
+def add_to_base(wrench, pose, net):
     """Add a wrench at the origin of a body to force and torque about the world's origin."""
     f = (
         pose[0, 0] * wrench[0] + pose[0, 1] * wrench[1] + pose[0, 2] * wrench[2],
@@ -233,12 +233,15 @@ def reconstruct(sizes, links, constants, state, poses, work):
     for i in range(sizes[ROWS]):
         motion[i] = 0.0
     basis = matrix(constants, sizes[BASIS], sizes[COORDINATES], sizes[ROWS])
-    _add_columns(basis, state[1:], motion)
-    _by_joints(sizes, links, constants, state, motion, work[sizes[ROWS] :], poses)
+    add_columns(basis, state[1:], motion)
+    bound, most = constants[sizes[BOUND] :], 0.0
+    for j in range(sizes[COORDINATES]):
+        most += bound[j] * abs(state[1 + j])
+    by_joints(most <= 1.0, sizes, links, constants, motion, work[sizes[ROWS] :], poses)
 
 
 @_inline
-def _add_columns(columns, x, out):
+def add_columns(columns, x, out):
     """`out += columns.T @ x`; four rows of `columns` at a time, since the loop waits for memory."""
     count, size = columns.shape
     for j in range(0, count - 3, 4):
@@ -279,20 +282,16 @@ def by_twists(first, last, sizes, links, constants, state, poses):
 
 
 @_inline
-def _by_joints(sizes, links, constants, state, motion, work, poses):
-    """Forward kinematics.
+def by_joints(small, sizes, links, constants, motion, work, poses):
+    """Forward kinematics; `small`: no displacement is beyond 1.
 
     A hinge or slide moves its link by `B0 + s B1 + v B2`, s the sine and v the versine of its displacement (the
     displacement itself and zero for a slide).
     """
-    n, count = sizes[COORDINATES], sizes[LINKS]
-    bound = constants[sizes[BOUND] :]
+    count = sizes[LINKS]
     local = matrix(constants, sizes[LOCAL], count, 36)
     sine, versine = work[:count], work[count : 2 * count]
-    most = 0.0
-    for j in range(n):
-        most += bound[j] * abs(state[1 + j])
-    _sines(most <= 1.0, motion[:count], constants[sizes[HINGE] :], sine, versine)
+    _sines(small, motion[:count], constants[sizes[HINGE] :], sine, versine)
     if sizes[ROWS] == count:
         swing(0, count, links, local, sine, versine, poses)
     else:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import InputError
 
@@ -26,12 +27,14 @@ def whole(value: Any, what: str, least: int) -> int:
 
 def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: ArrayLike | None) -> Floats:
     """Refuse what cannot be simulated; returns gravity."""
-    if not isinstance(model, ReducedModel):
+    if not isinstance(model, ReducedModel | BlendedModel):
         raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {model!r:.80}")
     if not isinstance(timestep, int | float | np.number) or not 0 < timestep < math.inf:
         raise InputError(f"timestep: a number of seconds above 0 expected, not {timestep!r}")
     if reconstruction not in ("joint", "twist"):
         raise InputError(f"reconstruction is 'joint' or 'twist', not {reconstruction!r}")
+    if isinstance(model, BlendedModel) and reconstruction != "joint":
+        raise InputError('a blended model takes reconstruction="joint": blends of twists are not there yet')
     if gravity is not None and model.base is None:
         raise InputError(
             "gravity is for models with a floating base; for this one, reduce at the equilibrium under gravity: "
@@ -46,9 +49,9 @@ def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: Arr
     return out
 
 
-def check_alike(old: ReducedModel, new: Any) -> None:
+def check_alike(old: ReducedModel | BlendedModel, new: Any) -> None:
     """Refuse to go on with a model of another mechanism."""
-    if not isinstance(new, ReducedModel):
+    if not isinstance(new, ReducedModel | BlendedModel):
         raise InputError(f"switch: a ReducedModel expected, not {new!r:.80}")
     a, b = old.mechanism, new.mechanism
     if a is not b and (a.body_names, a.dof_names) != (b.body_names, b.dof_names):

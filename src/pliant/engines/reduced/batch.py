@@ -54,6 +54,8 @@ class ReducedBatch:
             threads: all cores by default.
         """
         force = check_arguments(model, timestep, reconstruction, gravity)
+        if not isinstance(model, ReducedModel):
+            raise InputError("a batch takes a ReducedModel: blends are simulated one at a time")
         copies = whole(copies, "copies", 1)
         threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
         packed = pack(model, float(timestep), reconstruction, force)

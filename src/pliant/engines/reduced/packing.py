@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.reduced import _kernels
+from pliant.engines.reduced import _blend_kernels, _kernels
+from pliant.engines.reduced.blended import BlendedModel
+from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
 from pliant.engines.reduced.model import ReducedModel
 from pliant.mechanism import kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
@@ -28,7 +31,8 @@ class Packed:
         sizes, links, constants: as the kernels take them.
         state: at rest at the linearisation, nothing applied.
         poses: room for poses; those of bodies come first.
-        inverse: (M + hD + h²K)⁻¹, the response of velocities to impulses on the coordinates.
+        coordinates: what the numbers of the state mean.
+        kernels: the module whose `advance` and `reconstruct` take these arrays.
     """
 
     sizes: Ints
@@ -36,24 +40,28 @@ class Packed:
     constants: Floats
     state: Floats
     poses: Floats
-    inverse: Floats
+    coordinates: Amplitudes | StaticWrenches
+    kernels: Any
+
+    @property
+    def work(self) -> Floats:
+        """The part of `state` that reconstruction works in."""
+        return self.state[self.sizes[_kernels.WORK] + self.sizes[_kernels.WRENCH] :]
 
 
-def pack(model: ReducedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
+def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
     """Arrays of a model that steps by `h`."""
-    n = model.basis.shape[1]
-    M, D, K = model.reduced_mass, model.reduced_damping, model.reduced_stiffness
-    inverse: Floats = np.linalg.inv(M + h * D + h * h * K).astype(np.float64)
-    ends = np.zeros((n, len(model.compliance)))
-    ends[: model.rank] = model.admissible.T
-    response = h * inverse @ ends
-    update = np.concatenate([-h * inverse @ K, inverse @ M], axis=1)
-    links, local, hinge, basis = (_twists if reconstruction == "twist" else _joints)(model)
-    sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
-    rows = basis.size // n
-    numbers = (n, len(model.end_effectors), len(links), rows, model.base is not None)
-    sizes[: _kernels.TWIST] = numbers
-    sizes[_kernels.TWIST] = reconstruction == "twist"
+    if isinstance(model, BlendedModel):
+        return _pack_blend(model, h, gravity)
+    coordinates = Amplitudes(model, h)
+    inverse = coordinates.inverse
+    response = h * coordinates.response(np.zeros(0))
+    update = np.concatenate([-h * inverse @ model.reduced_stiffness, inverse @ model.reduced_mass], axis=1)
+    if reconstruction == "twist":
+        links, local, hinge, basis = _twists(model)
+    else:
+        links, local, hinge, basis = _joints(model, model.basis)
+    n = coordinates.count
     parts = {
         _kernels.UPDATE: update.T,
         _kernels.RESPONSE: response.T,
@@ -64,30 +72,81 @@ def pack(model: ReducedModel, h: float, reconstruction: str, gravity: Floats) ->
         _kernels.HINGE: hinge,
         _kernels.BASE: _base_constants(model, gravity),
     }
+    sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
+    sizes[_kernels.TWIST] = reconstruction == "twist"
+    work = max(n + 40, basis.size // n + 2 * len(links) + 30)
+    packed = _lay_out(model, coordinates, sizes, links, basis.size // n, parts, work, _kernels)
+    packed.constants[0] = h
+    _kernels.reconstruct(
+        packed.sizes, packed.links, packed.constants, packed.state, packed.poses, packed.work
+    )
+    return packed
+
+
+def _pack_blend(blend: BlendedModel, h: float, gravity: Floats) -> Packed:
+    first, models = blend.models[0], len(blend.models)
+    coordinates = StaticWrenches(blend, h)
+    n, unit = coordinates.count, coordinates.unit
+    maps = blend.joint_maps * unit
+    motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
+    links, local, hinge, rows = _joints(first, motions)
+    C, M, D = coordinates.matrices
+    parts = {
+        _blend_kernels.SAMPLES: blend.samples / unit,
+        _blend_kernels.METRICS: (blend.metrics * unit).transpose(0, 2, 1),
+        _blend_kernels.COMPLIANCE: C,
+        _blend_kernels.MASS: M,
+        _blend_kernels.DAMPING: D,
+        _blend_kernels.SHIFTS: rows[:models],
+        _blend_kernels.MAPS: rows[models:],
+        _kernels.LOCAL: local,
+        _kernels.HINGE: hinge,
+        _kernels.BASE: _base_constants(first, gravity),
+    }
+    sizes = np.zeros(_blend_kernels.BLEND_SIZES, dtype=np.int64)
+    sizes[_blend_kernels.MODELS] = models
+    count = rows.shape[1]
+    work = max(models + 12 + n * (3 * n + 3) + 40, count + models * (n + 1) + 2 * len(links) + n + 40)
+    packed = _lay_out(first, coordinates, sizes, links, count, parts, work, _blend_kernels)
+    packed.constants[: _blend_kernels.LENGTH + 1] = h, blend.exponent, coordinates.rigid, coordinates.length
+    packed.state[1 : 1 + n] = blend.samples[0] / unit
+    _blend_kernels.reconstruct(
+        packed.sizes, packed.links, packed.constants, packed.state, packed.poses, packed.work
+    )
+    return packed
+
+
+def _lay_out(
+    model: ReducedModel,
+    coordinates: Amplitudes | StaticWrenches,
+    sizes: Ints,
+    links: Ints,
+    rows: int,
+    parts: dict[int, Floats],
+    work: int,
+    kernels: Any,
+) -> Packed:
+    """Put arrays where `sizes` then says they are; make room for state and poses."""
+    n, effectors = coordinates.count, len(model.end_effectors)
+    sizes[: _kernels.TWIST] = n, effectors, len(links), rows, model.base is not None
     starts = 8 + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
     constants = aligned(int(starts[-1]))
-    constants[0] = h
     for (place, part), start in zip(parts.items(), starts.tolist(), strict=False):
         sizes[place] = start
         constants[start : start + part.size] = part.ravel()
     base = _base_state(model)
     sizes[_kernels.BASE_STATE] = 1 + 2 * n
     sizes[_kernels.WRENCH] = 1 + 2 * n + len(base)
-    sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + _kernels.WRENCH_SIZE * len(model.end_effectors)
-    # Work space: a copy of what moves, then the larger of what a step and what a reconstruction need.
-    work = int(sizes[_kernels.WRENCH]) + max(n + 40, rows + 2 * len(links) + 30)
-    state = np.zeros(int(sizes[_kernels.WORK]) + work)
+    sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + _kernels.WRENCH_SIZE * effectors
+    # A copy of what moves, then the larger of what a step and what a reconstruction need.
+    state = np.zeros(int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work)
     state[sizes[_kernels.BASE_STATE] : sizes[_kernels.WRENCH]] = base
-    places = len(model.mechanism.links) + 2
-    poses = aligned(places, 4, 4)
+    poses = aligned(len(model.mechanism.links) + 2, 4, 4)
     poses[:, 3, 3] = 1.0
     poses[-2] = poses[-1] = np.eye(4)
-    targets = np.zeros((len(model.end_effectors), 4), dtype=np.int64)
+    targets = np.zeros((effectors, 4), dtype=np.int64)
     targets[:, 0] = [model.mechanism.body_index(body) for body in model.end_effectors]
-    packed = Packed(sizes, np.concatenate([links, targets]), constants, state, poses, inverse)
-    work = state[sizes[_kernels.WORK] + sizes[_kernels.WRENCH] :]
-    _kernels.reconstruct(packed.sizes, packed.links, packed.constants, state, poses, work)
-    return packed
+    return Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, kernels)
 
 
 def aligned(*shape: int) -> Floats:
@@ -113,8 +172,8 @@ def _places(model: ReducedModel) -> tuple[Ints, Ints]:
     return place, parent
 
 
-def _joints(model: ReducedModel) -> tuple[Ints, Floats, Floats, Floats]:
-    """Links, their `B0 B1 B2`, which are hinges, and the basis by links: for forward kinematics.
+def _joints(model: ReducedModel, motions: Floats) -> tuple[Ints, Floats, Floats, Floats]:
+    """Links, their `B0 B1 B2`, which are hinges, and joint motions by links: for forward kinematics.
 
     Copies of bodies where loops are cut follow the loops' joints, not the tree's: nobody asks for them.
     """
@@ -135,11 +194,11 @@ def _joints(model: ReducedModel) -> tuple[Ints, Floats, Floats, Floats]:
     parts[single, :, 2] = (local[kept][single] @ hat @ hat)[:, :3]
     flat = parts.reshape(count, 36)
     flat[balls, :16] = local[kept[balls]].reshape(-1, 16)
-    rows = np.zeros((count + 3 * len(balls), model.basis.shape[1]))
-    rows[:count][single] = model.basis[dof[single]]
+    rows = np.zeros((count + 3 * len(balls), motions.shape[1]))
+    rows[:count][single] = motions[dof[single]]
     for i in range(3):
         flat[balls, 16 + 6 * i : 22 + 6 * i] = links.screw[dof[balls] + i]
-        rows[count + i :: 3] = model.basis[dof[balls] + i]
+        rows[count + i :: 3] = motions[dof[balls] + i]
     return table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T
 
 

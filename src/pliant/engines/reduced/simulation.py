@@ -12,15 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.engines.reduced import _kernels
 from pliant.engines.reduced.arguments import check_alike, check_arguments, whole
+from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.packing import pack
-from pliant.engines.reduced.transfer import coordinates_from_joints
 from pliant.engines.reduced.wrenches import entry
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError
-from pliant.mechanism import kinematics
 from pliant.statics import Configuration
-from pliant.statics.loads import coordinate_difference
 
 __all__ = ["ReducedSimulation"]
 
@@ -46,7 +44,7 @@ class ReducedSimulation:
 
     def __init__(
         self,
-        model: ReducedModel,
+        model: ReducedModel | BlendedModel,
         timestep: float,
         reconstruction: str = "joint",
         gravity: ArrayLike | None = None,
@@ -55,7 +53,7 @@ class ReducedSimulation:
         """Start at rest where the model was linearised.
 
         Args:
-            model: from `pliant.reduce`.
+            model: from `pliant.reduce` or `pliant.blend`.
             timestep: seconds.
             reconstruction: how links follow: "joint", by joint displacements and forward kinematics, so that joints
                 never come apart; or "twist", TVCG's, every body by itself.
@@ -71,13 +69,14 @@ class ReducedSimulation:
         self._threads, self._pool = threads, ThreadPoolExecutor(threads) if threads > 1 else None
         self._set_model(model)
 
-    def _set_model(self, model: ReducedModel) -> None:
+    def _set_model(self, model: ReducedModel | BlendedModel) -> None:
         self._model = model
         self._packed = packed = pack(model, self._timestep, self._reconstruction, self._gravity)
         self._arguments = (packed.sizes, packed.links, packed.constants, packed.state, packed.poses)
         self._state = packed.state
         self._start = packed.state.copy()
-        n = model.basis.shape[1]
+        self._coordinates = packed.coordinates
+        n = packed.coordinates.count
         self._y, self._v = packed.state[1 : 1 + n], packed.state[1 + n : 1 + 2 * n]
         self._moving = packed.state[: packed.sizes[_kernels.WRENCH]]
         self._base = packed.state[packed.sizes[_kernels.BASE_STATE] : packed.sizes[_kernels.WRENCH]]
@@ -91,7 +90,7 @@ class ReducedSimulation:
     # --- the common words
 
     @property
-    def model(self) -> ReducedModel:
+    def model(self) -> ReducedModel | BlendedModel:
         """The model in motion."""
         return self._model
 
@@ -113,7 +112,7 @@ class ReducedSimulation:
         """
         if type(n) is not int or n < 0:
             n = whole(n, "step: n", 0)
-        failed = _kernels.advance(n, self._pool is not None, *self._arguments)
+        failed = self._packed.kernels.advance(n, self._pool is not None, *self._arguments)
         if failed or self._pool is not None:
             self._reconstruct()
         if failed:
@@ -127,12 +126,15 @@ class ReducedSimulation:
         n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
         out = np.empty((n, *self._poses.shape))
         before, start = self._moving.copy(), self.time
-        if self._pool is None:
+        if self._pool is None and self._packed.kernels is _kernels:
             done = _kernels.record(n, every, *self._arguments, out)
         else:
             done = 0
-            while done < n and not _kernels.advance(every, True, *self._arguments):
-                self._reconstruct()
+            while done < n and not self._packed.kernels.advance(
+                every, self._pool is not None, *self._arguments
+            ):
+                if self._pool is not None:
+                    self._reconstruct()
                 out[done] = self._poses
                 done += 1
         if done < n:
@@ -204,7 +206,8 @@ class ReducedSimulation:
 
     def displacement(self, body: str) -> Floats:
         """How far an end effector is from where the model was linearised: a twist in its frame, (6,)."""
-        return self._ends(body) @ self._y
+        at = 6 * self._model.index(body)
+        return self._coordinates.displacement(self._y)[at : at + 6]
 
     def velocity(self, body: str, point: ArrayLike | None = None) -> Floats:
         """Velocity of a point of an end effector, world axes, (3,); the floating base's motion included.
@@ -235,9 +238,10 @@ class ReducedSimulation:
             body, point: where the impulse acts.
             of, of_point: whose velocity; the same point by default.
         """
-        hit, hit_arm = self._point(body, point)
-        seen, seen_arm = (hit, hit_arm) if of is None else self._point(of, of_point)
-        out = seen @ self._packed.inverse @ hit.T
+        hit, hit_arm = self._levers(body, point)
+        other, other_point = (body, point) if of is None else (of, of_point)
+        seen, seen_arm = self._point(other, other_point)
+        out = seen @ self._coordinates.response(self._y) @ hit.T
         if self._model.base is not None:
             turn = self._spin_map()
             out += np.eye(3) / self._model.base.inertia[0, 0] - spatial.hat(seen_arm) @ turn @ spatial.hat(
@@ -251,27 +255,30 @@ class ReducedSimulation:
         Where the next step takes them, stiffness and damping included, `impulse_response` tells.
         """
         push = entry(body, impulse, None, point, "world")[:3]
-        jacobian, arm = self._point(body, point)
-        self._v += np.linalg.solve(self._model.reduced_mass, jacobian.T @ push)
+        levers, arm = self._levers(body, point)
+        self._v += self._coordinates.jump(self._y) @ (levers.T @ push)
         if self._model.base is not None:
             self._base[7:10] += push / self._model.base.inertia[0, 0]
             self._base[10:13] += np.cross(arm, push)
 
-    def _ends(self, body: str) -> Floats:
-        """Twist of an end effector per coordinate, (6, n)."""
-        at = 6 * self._model.index(body)
-        out = np.zeros((6, len(self._y)))
-        out[:, : self._model.rank] = self._model.admissible[at : at + 6]
-        return out
+    def _levers(self, body: str, point: ArrayLike | None) -> tuple[Floats, Floats]:
+        """Velocity of a point per twists of the end effectors, world axes, (3, 6e), and its place.
+
+        The place is relative to the base's centre of mass, if that moves.
+        """
+        at = entry(body, None, None, point, "world")[6:9]
+        e = 6 * self._model.index(body)
+        pose = self._poses[self._model.mechanism.body_index(body)]
+        levers = np.zeros((3, 6 * len(self._model.end_effectors)))
+        levers[:, e : e + 3] = pose[:3, :3]
+        levers[:, e + 3 : e + 6] = -pose[:3, :3] @ spatial.hat(at)
+        arm = pose[:3, :3] @ at + pose[:3, 3]
+        return levers, arm - self._base[:3] if self._model.base is not None else arm
 
     def _point(self, body: str, point: ArrayLike | None) -> tuple[Floats, Floats]:
-        """Velocity of a point per coordinate, world axes, and its place relative to the base's centre of mass."""
-        at = entry(body, None, None, point, "world")[6:9]
-        ends = self._ends(body)
-        pose = self._poses[self._model.mechanism.body_index(body)]
-        jacobian = pose[:3, :3] @ (ends[:3] - spatial.hat(at) @ ends[3:])
-        arm = pose[:3, :3] @ at + pose[:3, 3]
-        return jacobian, arm - self._base[:3] if self._model.base is not None else arm
+        """Velocity of a point per rate of the coordinates, world axes, and its place."""
+        levers, arm = self._levers(body, point)
+        return levers @ self._coordinates.ends(self._y), arm
 
     # --- the floating base
 
@@ -328,10 +335,9 @@ class ReducedSimulation:
     @property
     def configuration(self) -> Configuration:
         """Joint coordinates now, as joint displacements give them; a floating base is fixed in it."""
-        m = self._model.mechanism
-        return Configuration(m, kinematics.move(m, self._model.q, self._model.basis @ self._y))
+        return Configuration(self._model.mechanism, self._coordinates.joints(self._y))
 
-    def switch(self, model: ReducedModel) -> None:
+    def switch(self, model: ReducedModel | BlendedModel) -> None:
         """Go on with another model of the same mechanism: other end effectors, another linearisation, more modes.
 
         Joint displacements and velocities carry over as far as the new model can express them, and so do the motion
@@ -340,17 +346,12 @@ class ReducedSimulation:
         old = self._model
         check_alike(old, model)
         q = self.configuration.q
-        rate = old.basis @ self._v
-        moving, wrenches = (
-            self._moving.copy(),
-            dict(zip(old.end_effectors, self._wrenches.copy(), strict=True)),
-        )
+        rates = self._coordinates.joint_rates(self._y, self._v)
+        time, wrenches = self.time, dict(zip(old.end_effectors, self._wrenches.copy(), strict=True))
         base = self._base.copy()
         self._set_model(model)
-        shift = coordinate_difference(model.mechanism, model.q, q)
-        into = coordinates_from_joints(model)
-        self._state[0] = moving[0]
-        self._y[:], self._v[:] = into @ shift, into @ rate
+        self._state[0] = time
+        self._y[:], self._v[:] = self._coordinates.from_joints(q, rates)
         if model.base is not None:
             self._base[:] = base
         for e, body in enumerate(model.end_effectors):
@@ -359,12 +360,10 @@ class ReducedSimulation:
         self._reconstruct()
 
     def _reconstruct(self) -> None:
-        sizes = self._packed.sizes
         if self._pool is None:
-            work = self._state[sizes[_kernels.WORK] + sizes[_kernels.WRENCH] :]
-            _kernels.reconstruct(*self._arguments, work)
+            self._packed.kernels.reconstruct(*self._arguments, self._packed.work)
             return
-        _kernels.place_carrier(sizes, self._packed.constants, self._state, self._packed.poses)
+        _kernels.place_carrier(self._packed.sizes, self._packed.constants, self._state, self._packed.poses)
         edges = np.linspace(0, len(self._poses), self._threads + 1).astype(int).tolist()
         run = partial(_by_twists, self._arguments)
         list(self._pool.map(run, edges[:-1], edges[1:]))

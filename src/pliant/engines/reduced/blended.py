@@ -1,0 +1,240 @@
+"""`BlendedModel`: reduced models at several equilibria, mixed by how near they are (TVCG section 7).
+
+Every model predicts, to first order, the joint coordinates under a wrench u on the end effectors,
+`q_i + joint_map_i (u - b_i)` with b_i the wrench of its equilibrium. The blend is their weighted mean, so at a
+sample it is the equilibrium itself. In motion u is the *static wrench*, the one that would hold the mechanism where
+it is; with `C` the blended compliance, and mass and damping condensed to wrenches,
+
+    (C^T M C) u'' + (C^T D C) u' + C^T (u - w) = 0
+
+which never inverts a compliance, so ranks may change from model to model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.engines.reduced.model import FreeBase, ReducedModel
+from pliant.engines.reduced.reduce import reduce
+from pliant.errors import ConvergenceError, InputError
+from pliant.mechanism import Mechanism, kinematics
+from pliant.statics import Configuration
+from pliant.statics.loads import chart, parse_wrench
+
+__all__ = ["BlendedModel", "blend"]
+
+Floats = NDArray[np.float64]
+DISTANCES = ("wrench", "twist")
+_ROUNDS = 200  # of letting wrenches turn with the end effectors
+
+
+def blend(models: Sequence[ReducedModel], exponent: float = 6.0, distance: str = "wrench") -> BlendedModel:
+    """Mix reduced models of one mechanism, made at different configurations (TVCG section 7).
+
+    Args:
+        models: of the same mechanism and end effectors, without modes. The first is the one a simulation starts at.
+        exponent: p of the weights `distance^-p` (Shepard; TVCG Eq. 25 takes 2). The larger, the nearer a blend keeps to
+            the nearest model: with 2, small loads near a sample come out worse than by its model alone.
+        distance: from where the end effectors are to a sample: "wrench", between the static wrenches, torques divided
+            by the radius; or "twist", TVCG's, how far a model sees them displaced, lengths over the radius and angles
+            over π. Wrenches tell loads apart that displace a mechanism alike.
+
+    Raises:
+        InputError: the models do not belong together.
+
+    Example:
+        >>> import pliant
+        >>> m = pliant.gallery.helix(20)
+        >>> models = [pliant.reduce(m, at=pliant.equilibrium(m, {"link20": (f, 0, 0)})) for f in (0, 40, 80)]
+        >>> blended = pliant.blend(models)
+        >>> blended.weights({"link20": (40, 0, 0)}).round(6).tolist()
+        [0.0, 1.0, 0.0]
+    """
+    return BlendedModel(models, exponent, distance)
+
+
+class BlendedModel:
+    """Reduced models mixed by nearness; made by `pliant.blend`, simulated by `pliant.ReducedSimulation`.
+
+    Attributes:
+        models: what is mixed.
+        exponent, distance: of the weights, see `pliant.blend`.
+        mechanism, end_effectors, base: what all models share.
+    """
+
+    def __init__(self, models: Sequence[ReducedModel], exponent: float = 6.0, distance: str = "wrench"):
+        self.models = _checked(models)
+        if not isinstance(exponent, int | float | np.number) or not 0 < exponent < np.inf:
+            raise InputError(f"exponent: a number above 0 expected, not {exponent!r}")
+        if distance not in DISTANCES:
+            raise InputError(f"distance is 'wrench' or 'twist', not {distance!r}")
+        self.exponent, self.distance = float(exponent), distance
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What was reduced."""
+        return self.models[0].mechanism
+
+    @property
+    def end_effectors(self) -> tuple[str, ...]:
+        """Names of the bodies."""
+        return self.models[0].end_effectors
+
+    @property
+    def base(self) -> FreeBase | None:
+        """The floating base, or None."""
+        return self.models[0].base
+
+    def index(self, body: str) -> int:
+        """Which of the end effectors a body is."""
+        return self.models[0].index(body)
+
+    def add(self, at: Configuration | ReducedModel) -> BlendedModel:
+        """The same blend with one more model, made at an equilibrium.
+
+        A simulation goes on with it by `simulation.switch(simulation.model.add(equilibrium))`.
+        """
+        model = at
+        if isinstance(at, Configuration):
+            model = reduce(at.mechanism, self.end_effectors, at=at, inertia=self.models[0].inertia)
+        if not isinstance(model, ReducedModel):
+            raise InputError(f"add: a Configuration or a ReducedModel expected, not {at!r:.80}")
+        return BlendedModel([*self.models, model], self.exponent, self.distance)
+
+    # --- the samples
+
+    @cached_property
+    def samples(self) -> Floats:
+        """Static wrenches of the models, (models, 6e)."""
+        return np.array([model.wrench for model in self.models])
+
+    @cached_property
+    def shifts(self) -> Floats:
+        """Joint displacements of the models from the first, (models, nv)."""
+        return np.array([self._chart(i)[0] for i in range(len(self.models))])
+
+    @cached_property
+    def joint_maps(self) -> Floats:
+        """Change of the joint displacements from the first model per wrenches, (models, nv, 6e)."""
+        return np.array([self._chart(i)[1] for i in range(len(self.models))])
+
+    def _chart(self, i: int) -> tuple[Floats, Floats]:
+        model = self.models[i]
+        return chart(self.mechanism, self.models[0].q, model.q, model.joint_map)
+
+    @cached_property
+    def metrics(self) -> Floats:
+        """What makes a difference of wrenches the distance to a sample, (models, 6e, 6e)."""
+        radius, effectors = self.mechanism.radius, len(self.end_effectors)
+        if self.distance == "wrench":
+            scale = np.diag(np.tile([1.0] * 3 + [1 / radius] * 3, effectors))
+            return np.tile(scale, (len(self.models), 1, 1))
+        scale = np.tile([1 / radius] * 3 + [1 / np.pi] * 3, effectors)
+        return np.array([scale[:, None] * model.compliance for model in self.models])
+
+    @cached_property
+    def condensed(self) -> tuple[Floats, Floats, Floats]:
+        """Compliance, and mass and damping condensed to wrenches, of all models: (models, 6e, 6e) each."""
+        C = np.array([model.compliance for model in self.models])
+        mass, damping = (
+            np.array([model.compliance.T @ getattr(model, word) @ model.compliance for model in self.models])
+            for word in ("mass", "damping")
+        )
+        return C, mass, damping
+
+    # --- statics
+
+    def weights_at(self, u: Floats) -> Floats:
+        """Shepard weights at a static wrench in body axes, (models,); all on a sample at that sample."""
+        apart = np.einsum("kij,kj->ki", self.metrics, u - self.samples)
+        distances = np.linalg.norm(apart.reshape(len(apart), -1, 6), axis=2).sum(axis=1)
+        nearest = distances.min()
+        # The nearest model has the weight 1 before all are divided by their sum: no overflow, and no 0/0 at a sample.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            out = np.where(distances > nearest, (nearest / distances) ** self.exponent, 1.0)
+        return out / out.sum()
+
+    def displacement_at(self, u: Floats) -> Floats:
+        """Joint displacements from the first model under a static wrench in body axes, (nv,)."""
+        each = self.shifts + np.einsum("kij,kj->ki", self.joint_maps, u - self.samples)
+        return self.weights_at(u) @ each
+
+    def compliance_at(self, u: Floats) -> Floats:
+        """Blended compliance at a static wrench in body axes, (6e, 6e)."""
+        return np.tensordot(self.weights_at(u), self.condensed[0], axes=1)
+
+    def static_wrench(self, wrenches: Mapping[str, Any]) -> Floats:
+        """Wrenches on end effectors, as `pliant.equilibrium` takes them, in the axes they end up with, (6e,)."""
+        given = {body: parse_wrench(value, body) for body, value in wrenches.items()}
+        for body in given:
+            self.index(body)
+        u = np.zeros(6 * len(self.end_effectors))
+        change, poses = np.inf, self.models[0].configuration.poses
+        for _ in range(_ROUNDS):
+            before = u.copy()
+            for body, (force, torque, point, frame) in given.items():
+                turn = poses[self.mechanism.body_index(body), :3, :3].T if frame == "world" else np.eye(3)
+                f, e = turn @ force, 6 * self.index(body)
+                u[e : e + 6] = np.concatenate([f, turn @ torque + np.cross(point, f)])
+            change = float(np.abs(u - before).max())
+            if change <= 1e-13 * max(float(np.abs(u).max()), 1e-300):
+                return u
+            poses = self._poses(u)
+        if change > 1e-6 * np.abs(u).max():
+            raise ConvergenceError(
+                "the end effectors turn back and forth under these wrenches: they are far beyond the samples",
+                change / float(np.abs(u).max()),
+            )
+        return u
+
+    def _q(self, u: Floats) -> Floats:
+        return kinematics.move(self.mechanism, self.models[0].q, self.displacement_at(u))
+
+    def _poses(self, u: Floats) -> Floats:
+        return kinematics.link_poses(self.mechanism, self._q(u))[self.mechanism.links.body_link]
+
+    def weights(self, wrenches: Mapping[str, Any]) -> Floats:
+        """Weights of the models at rest under wrenches, (models,)."""
+        return self.weights_at(self.static_wrench(wrenches))
+
+    def configuration(self, wrenches: Mapping[str, Any]) -> Configuration:
+        """Where the blend comes to rest under wrenches on end effectors, given as for `pliant.equilibrium`."""
+        return Configuration(self.mechanism, self._q(self.static_wrench(wrenches)))
+
+    def __repr__(self) -> str:
+        return f"<BlendedModel of {len(self.models)} models of '{self.mechanism.name}'>"
+
+
+def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
+    out = tuple(models)
+    if not out:
+        raise InputError("blend: at least one model expected")
+    first = out[0]
+    for i, model in enumerate(out):
+        if not isinstance(model, ReducedModel):
+            raise InputError(f"blend: model {i} is no ReducedModel but {model!r:.80}")
+        a, b = first.mechanism, model.mechanism
+        if a is not b and (a.body_names, a.dof_names) != (b.body_names, b.dof_names):
+            raise InputError(f"blend: model {i} is one of '{b.name}', the first of '{a.name}'")
+        if model.end_effectors != first.end_effectors:
+            raise InputError(
+                f"blend: model {i} has the end effectors {', '.join(model.end_effectors)}, the first others"
+            )
+        if model.modes:
+            raise InputError(f"blend: model {i} has modes; models that are blended have none")
+        if (model.base is None) != (first.base is None):
+            raise InputError("blend: some of the models have a floating base and some have not")
+        for j in range(i):
+            same = np.abs(model.wrench - out[j].wrench).max() <= 1e-12 * np.abs(model.wrench).max(
+                initial=1e-12
+            )
+            if same:
+                raise InputError(
+                    f"blend: models {j} and {i} were made under the same wrenches: keep one of them"
+                )
+    return out

@@ -1,0 +1,152 @@
+"""What the coordinates of a model mean: to joints and back, to twists of end effectors, and what impulses do to them.
+
+A reduced model moves in displacements along its admissible directions and amplitudes of modes; a blend in static
+wrenches. All that a simulation does outside its kernels asks here, so it need not know which.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.engines.reduced.blended import BlendedModel
+from pliant.engines.reduced.model import ReducedModel
+from pliant.mechanism import kinematics
+from pliant.statics.inertia import Inertia
+from pliant.statics.loads import coordinate_difference
+
+__all__ = ["Amplitudes", "StaticWrenches", "coordinates_of"]
+
+Floats = NDArray[np.float64]
+RIGID = (
+    1e-9  # of the largest compliance: what stands for none, so that a static wrench follows the applied one
+)
+
+
+class Amplitudes:
+    """Coordinates of a reduced model."""
+
+    def __init__(self, model: ReducedModel, h: float):
+        self.model = model
+        self.count = model.basis.shape[1]
+        self._ends = np.zeros((len(model.compliance), self.count))
+        self._ends[:, : model.rank] = model.admissible
+        M, D, K = model.reduced_mass, model.reduced_damping, model.reduced_stiffness
+        self.inverse: Floats = np.linalg.inv(M + h * D + h * h * K).astype(np.float64)
+
+    def ends(self, y: Floats) -> Floats:
+        """Twists of the end effectors per rate, (6e, n)."""
+        return self._ends
+
+    def displacement(self, y: Floats) -> Floats:
+        """Twists of the end effectors from where the model was made, (6e,)."""
+        return self._ends @ y
+
+    def response(self, y: Floats) -> Floats:
+        """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""
+        return self.inverse @ self._ends.T
+
+    def jump(self, y: Floats) -> Floats:
+        """Rates at once per impulse on the end effectors, (n, 6e)."""
+        return np.linalg.solve(self.model.reduced_mass, self._ends.T).astype(np.float64)
+
+    def joints(self, y: Floats) -> Floats:
+        """Joint coordinates, (nq,)."""
+        return kinematics.move(self.model.mechanism, self.model.q, self.model.basis @ y)
+
+    def joint_rates(self, y: Floats, v: Floats) -> Floats:
+        """Joint velocities, (nv,)."""
+        return self.model.basis @ v
+
+    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
+        """Coordinates and rates that come nearest to joint coordinates and velocities.
+
+        End effectors go where joints put them; what is left moves modes in proportion to their share of the momentum.
+        """
+        model = self.model
+        rows = np.concatenate([model.configuration.jacobian(body) for body in model.end_effectors])
+        into = (model.directions * model.scale[:, None]).T @ rows
+        if model.modes:
+            shapes = model.basis[:, model.rank :]
+            share = Inertia(model.mechanism, model.q).times(np.ascontiguousarray(shapes.T))
+            left = np.eye(len(shapes)) - model.basis[:, : model.rank] @ into
+            into = np.concatenate([into, share @ left])
+        return into @ coordinate_difference(model.mechanism, model.q, q), into @ rates
+
+
+class StaticWrenches:
+    """Coordinates of a blend: static wrenches in body axes, torques divided by `length`."""
+
+    def __init__(self, model: BlendedModel, h: float):
+        self.model, self._h = model, h
+        self.count = 6 * len(model.end_effectors)
+        self.length = model.models[0].length
+        self.unit = np.tile([1.0] * 3 + [self.length] * 3, len(model.end_effectors))
+        both = self.unit[:, None] * self.unit
+        self.matrices = tuple(both * matrix for matrix in model.condensed)
+        self.rigid = RIGID * float(np.abs(self.matrices[0]).max())
+
+    def _mixed(self, y: Floats) -> tuple[Floats, ...]:
+        weights = self.model.weights_at(self.unit * y)
+        return tuple(np.tensordot(weights, matrix, axes=1) for matrix in self.matrices)
+
+    def ends(self, y: Floats) -> Floats:
+        """Twists of the end effectors per rate, (6e, n)."""
+        return self._mixed(y)[0] / self.unit[:, None]
+
+    def displacement(self, y: Floats) -> Floats:
+        """Twists of the end effectors from where the first model was made, to first order, (6e,)."""
+        model = self.model.models[0]
+        rows = np.concatenate([model.configuration.jacobian(body) for body in model.end_effectors])
+        return rows @ self.model.displacement_at(self.unit * y)
+
+    def response(self, y: Floats) -> Floats:
+        """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""
+        C, M, D = self._mixed(y)
+        C = C + self.rigid * np.eye(len(C))
+        step = M + self._h * D + self._h**2 * C.T
+        return np.linalg.solve(step, C.T / self.unit).astype(np.float64)
+
+    def jump(self, y: Floats) -> Floats:
+        """Rates at once per impulse on the end effectors, (n, 6e)."""
+        C, M, _ = self._mixed(y)
+        return np.linalg.pinv(M, rcond=1e-9, hermitian=True) @ C.T / self.unit
+
+    def joints(self, y: Floats) -> Floats:
+        """Joint coordinates, (nq,)."""
+        model = self.model
+        return kinematics.move(model.mechanism, model.models[0].q, model.displacement_at(self.unit * y))
+
+    def joint_rates(self, y: Floats, v: Floats) -> Floats:
+        """Joint velocities, (nv,), as the weights stand."""
+        u = self.unit * y
+        return np.tensordot(self.model.weights_at(u), self.model.joint_maps, axes=1) @ (self.unit * v)
+
+    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
+        """Static wrench and its rate that come nearest to joint coordinates and velocities, by Gauss-Newton steps."""
+        blend = self.model
+        first = blend.models[0]
+        target = coordinate_difference(first.mechanism, first.q, q)
+        each = [np.linalg.norm(target - shift) for shift in blend.shifts]
+        u = blend.samples[int(np.argmin(each))].copy()
+        # Displacements of end effectors, not of joints, are what wrenches decide.
+        rows = np.concatenate([first.configuration.jacobian(body) for body in first.end_effectors])
+        scale = self.length * np.tile([1 / self.length] * 3 + [1.0] * 3, len(first.end_effectors))
+        for _ in range(20):
+            slope = scale[:, None] * (
+                rows @ np.tensordot(blend.weights_at(u), blend.joint_maps, axes=1) * self.unit
+            )
+            inverse = np.linalg.pinv(slope, rcond=1e-9)
+            change = self.unit * (inverse @ (scale * (rows @ (target - blend.displacement_at(u)))))
+            u += change
+            if np.abs(change).max() <= 1e-12 * max(np.abs(u).max(), 1e-300):
+                break
+        slope = scale[:, None] * (
+            rows @ np.tensordot(blend.weights_at(u), blend.joint_maps, axes=1) * self.unit
+        )
+        return u / self.unit, np.linalg.pinv(slope, rcond=1e-9) @ (scale * (rows @ rates))
+
+
+def coordinates_of(model: ReducedModel | BlendedModel, h: float) -> Amplitudes | StaticWrenches:
+    """The coordinates a model moves in, for time steps of `h`."""
+    return StaticWrenches(model, h) if isinstance(model, BlendedModel) else Amplitudes(model, h)
