@@ -17,6 +17,7 @@ from pliant.engines.reduced._kernels import (
     LINKS,
     ROWS,
     SIZES,
+    TWIST,
     WORK,
     WRENCH,
     WRENCH_SIZE,
@@ -27,12 +28,14 @@ from pliant.engines.reduced._kernels import (
     move_base,
     place_carrier,
 )
+from pliant.spatial import _kernels as se3
 
-_inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 # Further places in `sizes`: number of models, then where their arrays start in `constants`.
-MODELS, SAMPLES, METRICS, COMPLIANCE, MASS, DAMPING, SHIFTS, MAPS, BLEND_SIZES = range(SIZES, SIZES + 9)
+MODELS, EIGEN, SAMPLES, METRICS, COMPLIANCE, MASS, DAMPING, SHIFTS, MAPS, BLEND_SIZES = range(
+    SIZES, SIZES + 10
+)
 # First numbers of `constants`.
 TIMESTEP, EXPONENT, RIGID, LENGTH = range(4)
 
@@ -90,7 +93,7 @@ def weigh(sizes, constants, u, weight, work):
 
 @_jit
 def mix(models, weight, stack, out):
-    """`out += sum(weight_k stack_k)`, flat."""
+    """`out = sum(weight_k stack_k)`, flat."""
     size = out.shape[0]
     for i in range(size):
         out[i] = 0.0
@@ -98,6 +101,27 @@ def mix(models, weight, stack, out):
         a, one = weight[k], stack[k * size : (k + 1) * size]
         for i in range(size):
             out[i] += a * one[i]
+
+
+@_jit
+def mix_spectra(models, n, weight, stack, row, out):
+    """Eigenvectors and eigenvalues mixed one by one, TVCG Algorithm 3: `out = sum(value vector vector^T)`, flat."""
+    square = n * n
+    for i in range(square):
+        out[i] = 0.0
+    for j in range(n):
+        value, size = 0.0, 0.0
+        for i in range(n):
+            row[i] = 0.0
+        for k in range(models):
+            value += weight[k] * stack[models * square + k * n + j]
+            for i in range(n):
+                row[i] += weight[k] * stack[k * square + j * n + i]
+        for i in range(n):
+            size += row[i] * row[i]
+        for i in range(n):
+            for c in range(n):
+                out[i * n + c] += value / size * row[i] * row[c]
 
 
 @_jit
@@ -137,7 +161,7 @@ def step(sizes, links, constants, state, poses, work):
     h, length = constants[TIMESTEP], constants[LENGTH]
     square = n * n
     u, v = state[1 : 1 + n], state[1 + n : 1 + 2 * n]
-    weight, applied, wrench, net = work[:models], work[models : models + n], work[:6], work[:6]
+    weight, applied = work[:models], work[models : models + n]
     at = models + n
     wrench, net = work[at : at + 6], work[at + 6 : at + 12]
     at += 12
@@ -148,9 +172,14 @@ def step(sizes, links, constants, state, poses, work):
     )
     rest = work[at + 3 * square :]
     weigh(sizes, constants, u, weight, rest)
-    mix(models, weight, constants[sizes[COMPLIANCE] :], C)
-    mix(models, weight, constants[sizes[MASS] :], M)
-    mix(models, weight, constants[sizes[DAMPING] :], D)
+    if sizes[EIGEN] == 1:
+        mix_spectra(models, n, weight, constants[sizes[COMPLIANCE] :], rest, C)
+        mix_spectra(models, n, weight, constants[sizes[MASS] :], rest, M)
+        mix_spectra(models, n, weight, constants[sizes[DAMPING] :], rest, D)
+    else:
+        mix(models, weight, constants[sizes[COMPLIANCE] :], C)
+        mix(models, weight, constants[sizes[MASS] :], M)
+        mix(models, weight, constants[sizes[DAMPING] :], D)
     for i in range(n):
         applied[i] = 0.0
         C[i * n + i] += constants[RIGID]
@@ -187,6 +216,53 @@ def step(sizes, links, constants, state, poses, work):
 
 
 @_jit
+def by_twists(sizes, links, constants, u, weight, work, poses):
+    """Every body by itself: the mean of what the models say, H exp(T (u - b)), on the group of poses (TVCG Eq. 28).
+
+    Refined twice, as Karcher means are found, so that the result does not depend on which model it starts from.
+    """
+    n, models, count = sizes[COORDINATES], sizes[MODELS], sizes[LINKS]
+    samples = matrix(constants, sizes[SAMPLES], models, n)
+    maps = matrix(constants, sizes[MAPS], models * count * 6, n)
+    reference = matrix(constants, sizes[SHIFTS], models * count * 4, 4)
+    each = matrix(work, 0, 4 * models, 4)
+    twist, mean, step = work[16 * models :], work[16 * models + 6 :], matrix(work, 16 * models + 12, 4, 4)
+    nearest = 0
+    for m in range(models):
+        if weight[m] > weight[nearest]:
+            nearest = m
+    for k in range(count):
+        for m in range(models):
+            for i in range(6):
+                total = 0.0
+                for j in range(n):
+                    total += maps[(m * count + k) * 6 + i, j] * (u[j] - samples[m, j])
+                twist[i] = total
+            one = each[4 * m : 4 * m + 4]
+            se3.se3_exp(twist, one)
+            at = 4 * (m * count + k)
+            se3.compose(reference[at : at + 4], one, one)
+        pose = poses[links[k, 0]]
+        for i in range(4):
+            for j in range(4):
+                pose[i, j] = each[4 * nearest + i, j]
+        for _ in range(2):
+            for i in range(6):
+                mean[i] = 0.0
+            for m in range(models):
+                if weight[m] > 1e-12:
+                    se3.se3_inverse(pose, step)
+                    se3.compose(step, each[4 * m : 4 * m + 4], step)
+                    se3.se3_log(step, twist)
+                    for i in range(6):
+                        mean[i] += weight[m] * twist[i]
+            se3.se3_exp(mean, step)
+            se3.compose(pose, step, pose)
+        if sizes[FREE] == 1:
+            se3.compose(poses[links[k, 1]], pose, pose)
+
+
+@_jit
 def reconstruct(sizes, links, constants, state, poses, work):
     """Poses of all links: joint displacements are the weighted mean of what the models predict."""
     n, models, rows = sizes[COORDINATES], sizes[MODELS], sizes[ROWS]
@@ -196,6 +272,9 @@ def reconstruct(sizes, links, constants, state, poses, work):
     scaled = work[rows + models : rows + models + models * n]
     rest = work[rows + models + models * n :]
     weigh(sizes, constants, u, weight, rest)
+    if sizes[TWIST] == 1:
+        by_twists(sizes, links, constants, u, weight, rest, poses)
+        return
     samples = matrix(constants, sizes[SAMPLES], models, n)
     for k in range(models):
         for j in range(n):

@@ -33,8 +33,6 @@ def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: Arr
         raise InputError(f"timestep: a number of seconds above 0 expected, not {timestep!r}")
     if reconstruction not in ("joint", "twist"):
         raise InputError(f"reconstruction is 'joint' or 'twist', not {reconstruction!r}")
-    if isinstance(model, BlendedModel) and reconstruction != "joint":
-        raise InputError('a blended model takes reconstruction="joint": blends of twists are not there yet')
     if gravity is not None and model.base is None:
         raise InputError(
             "gravity is for models with a floating base; for this one, reduce at the equilibrium under gravity: "

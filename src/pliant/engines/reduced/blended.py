@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from pliant.engines.reduced.model import FreeBase, ReducedModel
 from pliant.engines.reduced.reduce import reduce
@@ -29,11 +30,13 @@ from pliant.statics.loads import chart, parse_wrench
 __all__ = ["BlendedModel", "blend"]
 
 Floats = NDArray[np.float64]
-DISTANCES = ("wrench", "twist")
+DISTANCES, MATRICES = ("wrench", "twist"), ("linear", "eigen")
 _ROUNDS = 200  # of letting wrenches turn with the end effectors
 
 
-def blend(models: Sequence[ReducedModel], exponent: float = 6.0, distance: str = "wrench") -> BlendedModel:
+def blend(
+    models: Sequence[ReducedModel], exponent: float = 6.0, distance: str = "wrench", matrices: str = "linear"
+) -> BlendedModel:
     """Mix reduced models of one mechanism, made at different configurations (TVCG section 7).
 
     Args:
@@ -43,6 +46,8 @@ def blend(models: Sequence[ReducedModel], exponent: float = 6.0, distance: str =
         distance: from where the end effectors are to a sample: "wrench", between the static wrenches, torques divided
             by the radius; or "twist", TVCG's, how far a model sees them displaced, lengths over the radius and angles
             over π. Wrenches tell loads apart that displace a mechanism alike.
+        matrices: how compliance, mass and damping are mixed: "linear", entry by entry, smooth; or "eigen", TVCG's
+            Algorithm 3 with eigenvectors matched and their signs aligned, for comparison: it jumps where they cross.
 
     Raises:
         InputError: the models do not belong together.
@@ -55,7 +60,7 @@ def blend(models: Sequence[ReducedModel], exponent: float = 6.0, distance: str =
         >>> blended.weights({"link20": (40, 0, 0)}).round(6).tolist()
         [0.0, 1.0, 0.0]
     """
-    return BlendedModel(models, exponent, distance)
+    return BlendedModel(models, exponent, distance, matrices)
 
 
 class BlendedModel:
@@ -63,17 +68,25 @@ class BlendedModel:
 
     Attributes:
         models: what is mixed.
-        exponent, distance: of the weights, see `pliant.blend`.
+        exponent, distance, matrices: see `pliant.blend`.
         mechanism, end_effectors, base: what all models share.
     """
 
-    def __init__(self, models: Sequence[ReducedModel], exponent: float = 6.0, distance: str = "wrench"):
+    def __init__(
+        self,
+        models: Sequence[ReducedModel],
+        exponent: float = 6.0,
+        distance: str = "wrench",
+        matrices: str = "linear",
+    ):
         self.models = _checked(models)
         if not isinstance(exponent, int | float | np.number) or not 0 < exponent < np.inf:
             raise InputError(f"exponent: a number above 0 expected, not {exponent!r}")
         if distance not in DISTANCES:
             raise InputError(f"distance is 'wrench' or 'twist', not {distance!r}")
-        self.exponent, self.distance = float(exponent), distance
+        if matrices not in MATRICES:
+            raise InputError(f"matrices is 'linear' or 'eigen', not {matrices!r}")
+        self.exponent, self.distance, self.matrices = float(exponent), distance, matrices
 
     @property
     def mechanism(self) -> Mechanism:
@@ -104,7 +117,7 @@ class BlendedModel:
             model = reduce(at.mechanism, self.end_effectors, at=at, inertia=self.models[0].inertia)
         if not isinstance(model, ReducedModel):
             raise InputError(f"add: a Configuration or a ReducedModel expected, not {at!r:.80}")
-        return BlendedModel([*self.models, model], self.exponent, self.distance)
+        return BlendedModel([*self.models, model], self.exponent, self.distance, self.matrices)
 
     # --- the samples
 
@@ -138,14 +151,40 @@ class BlendedModel:
         return np.array([scale[:, None] * model.compliance for model in self.models])
 
     @cached_property
+    def unit(self) -> Floats:
+        """What makes a force of every component of a wrench, (6e,): torques are divided by the models' length."""
+        return np.tile([1.0] * 3 + [self.models[0].length] * 3, len(self.end_effectors))
+
+    @cached_property
     def condensed(self) -> tuple[Floats, Floats, Floats]:
-        """Compliance, and mass and damping condensed to wrenches, of all models: (models, 6e, 6e) each."""
+        """Compliance, and mass and damping condensed to wrenches, in forces, of all models: (models, 6e, 6e) each."""
         C = np.array([model.compliance for model in self.models])
         mass, damping = (
             np.array([model.compliance.T @ getattr(model, word) @ model.compliance for model in self.models])
             for word in ("mass", "damping")
         )
-        return C, mass, damping
+        both = self.unit[:, None] * self.unit
+        return both * C, both * mass, both * damping
+
+    @cached_property
+    def spectra(self) -> tuple[tuple[Floats, Floats], ...]:
+        """Eigenvectors in rows, (models, 6e, 6e), and eigenvalues, (models, 6e), of `condensed`, matched to the first.
+
+        Each of a model's vectors goes with the one of the first model's it is most like, all of them at once, and
+        points the same way.
+        """
+        return tuple(_matched(stack) for stack in self.condensed)
+
+    def mixed(self, weights: Floats) -> tuple[Floats, ...]:
+        """Compliance, mass and damping in forces, blended, (6e, 6e) each."""
+        if self.matrices == "linear":
+            return tuple(np.tensordot(weights, stack, axes=1) for stack in self.condensed)
+        out = []
+        for vectors, values in self.spectra:
+            mean = np.tensordot(weights, vectors, axes=1)
+            mean /= np.linalg.norm(mean, axis=1, keepdims=True)
+            out.append(mean.T @ ((weights @ values)[:, None] * mean))
+        return tuple(out)
 
     # --- statics
 
@@ -166,29 +205,39 @@ class BlendedModel:
 
     def compliance_at(self, u: Floats) -> Floats:
         """Blended compliance at a static wrench in body axes, (6e, 6e)."""
-        return np.tensordot(self.weights_at(u), self.condensed[0], axes=1)
+        return self.mixed(self.weights_at(u))[0] / self.unit[:, None] / self.unit
 
     def static_wrench(self, wrenches: Mapping[str, Any]) -> Floats:
         """Wrenches on end effectors, as `pliant.equilibrium` takes them, in the axes they end up with, (6e,)."""
         given = {body: parse_wrench(value, body) for body, value in wrenches.items()}
         for body in given:
             self.index(body)
-        u = np.zeros(6 * len(self.end_effectors))
-        change, poses = np.inf, self.models[0].configuration.poses
-        for _ in range(_ROUNDS):
-            before = u.copy()
+
+        def seen(poses: Floats) -> Floats:
+            out = np.zeros(len(self.unit))
             for body, (force, torque, point, frame) in given.items():
                 turn = poses[self.mechanism.body_index(body), :3, :3].T if frame == "world" else np.eye(3)
                 f, e = turn @ force, 6 * self.index(body)
-                u[e : e + 6] = np.concatenate([f, turn @ torque + np.cross(point, f)])
-            change = float(np.abs(u - before).max())
-            if change <= 1e-13 * max(float(np.abs(u).max()), 1e-300):
+                out[e : e + 6] = np.concatenate([f, turn @ torque + np.cross(point, f)])
+            return out
+
+        # Start at the sample whose end effectors are turned as the wrenches would have them.
+        starts = [seen(model.configuration.poses) for model in self.models]
+        apart = [float(np.abs((u - b) / self.unit).max()) for u, b in zip(starts, self.samples, strict=True)]
+        u = starts[int(np.argmin(apart))]
+        size, before, part = max(float(np.abs(u).max()), 1e-300), np.inf, 1.0
+        for _ in range(_ROUNDS):
+            change = seen(self._poses(u)) - u
+            left = float(np.abs(change).max())
+            if left <= 1e-13 * size:
                 return u
-            poses = self._poses(u)
-        if change > 1e-6 * np.abs(u).max():
+            part = max(part / 2, 1 / 64) if left > before else min(1.0, 1.1 * part)
+            before = left
+            u = u + part * change
+        if before > 1e-9 * size:
             raise ConvergenceError(
                 "the end effectors turn back and forth under these wrenches: they are far beyond the samples",
-                change / float(np.abs(u).max()),
+                before / size,
             )
         return u
 
@@ -208,6 +257,18 @@ class BlendedModel:
 
     def __repr__(self) -> str:
         return f"<BlendedModel of {len(self.models)} models of '{self.mechanism.name}'>"
+
+
+def _matched(stack: Floats) -> tuple[Floats, Floats]:
+    values, vectors = np.linalg.eigh((stack + stack.transpose(0, 2, 1)) / 2)
+    vectors = vectors.transpose(0, 2, 1).copy()
+    for k in range(1, len(stack)):
+        alike = vectors[0] @ vectors[k].T
+        _, order = linear_sum_assignment(-np.abs(alike))
+        sign = np.where(alike[np.arange(len(order)), order] < 0, -1.0, 1.0)
+        vectors[k] = sign[:, None] * vectors[k, order]
+        values[k] = values[k, order]
+    return vectors, values
 
 
 def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:

@@ -80,15 +80,11 @@ class StaticWrenches:
     def __init__(self, model: BlendedModel, h: float):
         self.model, self._h = model, h
         self.count = 6 * len(model.end_effectors)
-        self.length = model.models[0].length
-        self.unit = np.tile([1.0] * 3 + [self.length] * 3, len(model.end_effectors))
-        both = self.unit[:, None] * self.unit
-        self.matrices = tuple(both * matrix for matrix in model.condensed)
-        self.rigid = RIGID * float(np.abs(self.matrices[0]).max())
+        self.length, self.unit = model.models[0].length, model.unit
+        self.rigid = RIGID * float(np.abs(model.condensed[0]).max())
 
     def _mixed(self, y: Floats) -> tuple[Floats, ...]:
-        weights = self.model.weights_at(self.unit * y)
-        return tuple(np.tensordot(weights, matrix, axes=1) for matrix in self.matrices)
+        return self.model.mixed(self.model.weights_at(self.unit * y))
 
     def ends(self, y: Floats) -> Floats:
         """Twists of the end effectors per rate, (6e, n)."""

@@ -52,7 +52,7 @@ class Packed:
 def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
     """Arrays of a model that steps by `h`."""
     if isinstance(model, BlendedModel):
-        return _pack_blend(model, h, gravity)
+        return _pack_blend(model, h, reconstruction, gravity)
     coordinates = Amplitudes(model, h)
     inverse = coordinates.inverse
     response = h * coordinates.response(np.zeros(0))
@@ -83,30 +83,40 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
     return packed
 
 
-def _pack_blend(blend: BlendedModel, h: float, gravity: Floats) -> Packed:
+def _pack_blend(blend: BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
     first, models = blend.models[0], len(blend.models)
     coordinates = StaticWrenches(blend, h)
     n, unit = coordinates.count, coordinates.unit
-    maps = blend.joint_maps * unit
-    motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
-    links, local, hinge, rows = _joints(first, motions)
-    C, M, D = coordinates.matrices
+    if reconstruction == "twist":
+        links, _, hinge, _ = _twists(first)
+        shifts = np.array([model.configuration.poses for model in blend.models])
+        maps = np.array([model.twist_maps for model in blend.models]) * unit
+        local, count = np.zeros(0), 6 * len(links)
+    else:
+        maps = blend.joint_maps * unit
+        motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
+        links, local, hinge, rows = _joints(first, motions)
+        shifts, maps, count = rows[:models], rows[models:], rows.shape[1]
+    # Matrices, or their eigenvectors and then the eigenvalues.
+    stacks = blend.condensed
+    if blend.matrices == "eigen":
+        stacks = [np.concatenate([part.ravel() for part in spectrum]) for spectrum in blend.spectra]
     parts = {
         _blend_kernels.SAMPLES: blend.samples / unit,
         _blend_kernels.METRICS: (blend.metrics * unit).transpose(0, 2, 1),
-        _blend_kernels.COMPLIANCE: C,
-        _blend_kernels.MASS: M,
-        _blend_kernels.DAMPING: D,
-        _blend_kernels.SHIFTS: rows[:models],
-        _blend_kernels.MAPS: rows[models:],
+        _blend_kernels.COMPLIANCE: stacks[0],
+        _blend_kernels.MASS: stacks[1],
+        _blend_kernels.DAMPING: stacks[2],
+        _blend_kernels.SHIFTS: shifts,
+        _blend_kernels.MAPS: maps,
         _kernels.LOCAL: local,
         _kernels.HINGE: hinge,
         _kernels.BASE: _base_constants(first, gravity),
     }
     sizes = np.zeros(_blend_kernels.BLEND_SIZES, dtype=np.int64)
-    sizes[_blend_kernels.MODELS] = models
-    count = rows.shape[1]
-    work = max(models + 12 + n * (3 * n + 3) + 40, count + models * (n + 1) + 2 * len(links) + n + 40)
+    sizes[_blend_kernels.MODELS], sizes[_blend_kernels.EIGEN] = models, blend.matrices == "eigen"
+    sizes[_kernels.TWIST] = reconstruction == "twist"
+    work = max(models + 12 + n * (3 * n + 3) + 40, count + models * (n + 17) + 2 * len(links) + n + 60)
     packed = _lay_out(first, coordinates, sizes, links, count, parts, work, _blend_kernels)
     packed.constants[: _blend_kernels.LENGTH + 1] = h, blend.exponent, coordinates.rigid, coordinates.length
     packed.state[1 : 1 + n] = blend.samples[0] / unit

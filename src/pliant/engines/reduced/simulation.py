@@ -13,6 +13,7 @@ from pliant import spatial
 from pliant.engines.reduced import _kernels
 from pliant.engines.reduced.arguments import check_alike, check_arguments, whole
 from pliant.engines.reduced.blended import BlendedModel
+from pliant.engines.reduced.coordinates import StaticWrenches
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.packing import pack
 from pliant.engines.reduced.wrenches import entry
@@ -66,6 +67,8 @@ class ReducedSimulation:
         threads = whole(threads, "threads", 1)
         if threads > 1 and reconstruction != "twist":
             raise InputError('threads are for reconstruction="twist": joints depend on those before them')
+        if threads > 1 and isinstance(model, BlendedModel):
+            raise InputError("threads are for a single model: a blend reconstructs its bodies on one")
         self._threads, self._pool = threads, ThreadPoolExecutor(threads) if threads > 1 else None
         self._set_model(model)
 
@@ -348,15 +351,26 @@ class ReducedSimulation:
         q = self.configuration.q
         rates = self._coordinates.joint_rates(self._y, self._v)
         time, wrenches = self.time, dict(zip(old.end_effectors, self._wrenches.copy(), strict=True))
-        base = self._base.copy()
+        base, poses = self._base.copy(), self._poses.copy()
+        before, y, v = self._coordinates, self._y.copy(), self._v.copy()
         self._set_model(model)
         self._state[0] = time
-        self._y[:], self._v[:] = self._coordinates.from_joints(q, rates)
+        ways = [self._coordinates.from_joints(q, rates)]
+        now, alike = self._coordinates, old.end_effectors == model.end_effectors
+        if alike and isinstance(before, StaticWrenches) and isinstance(now, StaticWrenches):
+            unit = before.unit / now.unit
+            ways.append((unit * y, unit * v))  # static wrenches mean the same to both
         if model.base is not None:
             self._base[:] = base
         for e, body in enumerate(model.end_effectors):
             if body in wrenches:
                 self._wrenches[e] = wrenches[body]
+        jumps = []
+        for way in ways:
+            self._y[:], self._v[:] = way
+            self._reconstruct()
+            jumps.append(np.abs(self._poses - poses).max())
+        self._y[:], self._v[:] = ways[int(np.argmin(jumps))]
         self._reconstruct()
 
     def _reconstruct(self) -> None:

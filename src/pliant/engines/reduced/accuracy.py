@@ -1,0 +1,298 @@
+"""How far reduced models are from the true equilibria under wrenches: errors as a fraction of the radius."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.engines.reduced.blended import BlendedModel
+from pliant.engines.reduced.model import ReducedModel
+from pliant.errors import ConvergenceError, InputError
+from pliant.mechanism import Mechanism
+from pliant.mechanism.summary import counted, table
+from pliant.statics import Configuration, equilibrium
+from pliant.statics.loads import parse_wrench
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Accuracy", "compare", "describe", "figure", "logarithmic", "measure", "save", "settle", "track"]
+
+Floats = NDArray[np.float64]
+Truth = tuple[Configuration | None, str | None]
+
+NO_EQUILIBRIUM, UNSTABLE, UNSETTLED = "no equilibrium", "unstable", "model does not settle"
+_MOST = 15  # rows shown
+_ROUNDING = 1e-12  # loops open by less are closed
+_FLOOR = 1e-4  # of the largest error: what a plot shows at its lower edge
+
+
+@dataclass(frozen=True, eq=False)
+class Accuracy:
+    """Errors of a model at rest under n wrenches, as fractions of the mechanism's radius; made by `measure`.
+
+    Attributes:
+        wrenches: the wrenches, as they were given.
+        moved: mean distance the end effectors truly move from the reference pose, (n,).
+        position: mean distance of the end effectors from where they truly are, (n,).
+        violation: sum over loops of how far the model opens them, (n,).
+        problems: per wrench why there are no errors (NaN), or None.
+        name: of the mechanism.
+    """
+
+    wrenches: tuple[Mapping[str, Any], ...]
+    moved: Floats
+    position: Floats
+    violation: Floats
+    problems: tuple[str | None, ...]
+    name: str = "mechanism"
+
+    @property
+    def rms(self) -> float:
+        """Root mean square of the position errors; NaN if there are none."""
+        known = self.position[np.isfinite(self.position)]
+        return float(np.sqrt((known**2).mean())) if len(known) else float("nan")
+
+    @property
+    def worst(self) -> float:
+        """The largest position error; NaN if there is none."""
+        return (
+            float(self.position[np.isfinite(self.position)].max(initial=-np.inf)) if self._known else np.nan
+        )
+
+    @property
+    def _known(self) -> bool:
+        return bool(np.isfinite(self.position).any())
+
+    def summary(self) -> str:
+        """A readable table, worst wrenches first."""
+        n = len(self.wrenches)
+        head = f"{self.name}: {counted(n, 'wrench', 'wrenches')}, errors as fractions of the radius"
+        if self._known:
+            head += f"\nposition error {self.rms:.3g} rms, {self.worst:.3g} at worst"
+        for problem, count in sorted(Counter(p for p in self.problems if p).items()):
+            head += f"\n{problem}: {count}"
+        # A model that finds no rest is worse than any error; without a true equilibrium there is nothing to say.
+        badness = np.nan_to_num(self.position, nan=-1.0)
+        badness[[problem == UNSETTLED for problem in self.problems]] = np.inf
+        order = np.argsort(-badness, kind="stable")
+        rows = [
+            [
+                describe(self.wrenches[i]),
+                *(_number(float(values[i])) for values in (self.moved, self.position, self.violation)),
+                self.problems[i] or "",
+            ]
+            for i in order[:_MOST].tolist()
+        ]
+        columns = ["wrench", "moved", "position error", "violation", "problem"]
+        if not any(row[4] for row in rows):
+            columns, rows = columns[:4], [row[:4] for row in rows]
+        more = f"\n... and {n - _MOST} more" if n > _MOST else ""
+        return f"{head}\n\n{table(columns, rows)}{more}"
+
+    def plot(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:
+        """Position error and violation of loops against how far the end effectors move (TVCG Fig. 7).
+
+        Args:
+            path: where to save it; the suffix decides the format. Not saved if None.
+            title: above the picture.
+        """
+        out = figure(1)
+        axes = out.axes[0]
+        self.draw(axes)
+        axes.set_title(title if title is not None else f"{self.name}: error at rest", fontsize=10)
+        save(out, path)
+        return out
+
+    def draw(self, axes: Axes) -> None:
+        """Draw the same into existing axes."""
+        known = np.isfinite(self.position)
+        series = [("position error", self.position[known], "o", "#1f6fb4")]
+        if self.violation[known].max(initial=0.0) > _ROUNDING:
+            series.append(("violation of loops", self.violation[known], "^", "#d9822b"))
+        top = max((float(values.max(initial=0.0)) for _, values, _, _ in series), default=0.0)
+        for label, values, marker, colour in series:
+            shown = 100 * np.maximum(values, max(_FLOOR * top, 1e-15))
+            axes.scatter(
+                100 * self.moved[known],
+                shown,
+                s=22,
+                marker=marker,
+                color=colour,
+                alpha=0.75,
+                linewidths=0,
+                label=label,
+                zorder=3,
+            )
+        if self._known:
+            rms = 100 * max(self.rms, 1e-15)
+            axes.axhline(
+                rms, color="#1f6fb4", linewidth=1, linestyle="--", label=f"position error, rms {rms:.2g} %"
+            )
+        logarithmic(axes)
+        axes.set_xlabel("end effectors moved (% of the radius)")
+        axes.set_ylabel("error (% of the radius)")
+        missing = int((~known).sum())
+        if missing:
+            words = f"{counted(missing, 'wrench', 'wrenches')} without an error left out"
+            axes.text(0.02, 0.98, words, transform=axes.transAxes, va="top", fontsize=8, color="#555555")
+        if self._known:
+            axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)
+
+
+def measure(
+    model: ReducedModel | BlendedModel, wrenches: Sequence[Mapping[str, Any]], progress: bool = False
+) -> Accuracy:
+    """Compare where a model comes to rest under wrenches with the true equilibria (TVCG Fig. 7).
+
+    Args:
+        model: a reduced model, or a blend of them.
+        wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them. Gravity is not considered,
+            not even that of an equilibrium the model was made at.
+        progress: show a progress bar.
+
+    Returns:
+        The errors. A wrench without an equilibrium, with an unstable one, or under which the model finds no rest has
+        none, and a word in `Accuracy.problems`.
+
+    Example:
+        >>> import pliant
+        >>> from pliant.engines.reduced.accuracy import measure
+        >>> model = pliant.reduce(pliant.gallery.helix(20))
+        >>> found = measure(model, [{"link20": (0, 0, -f)} for f in (1, 10)])
+        >>> bool(found.position[0] < found.position[1])
+        True
+    """
+    if isinstance(model, ReducedModel):
+        model = BlendedModel([_without_modes(model)])
+    if not isinstance(model, BlendedModel):
+        raise InputError(f"measure: a ReducedModel or a BlendedModel expected, not {model!r:.80}")
+    if isinstance(wrenches, Mapping | str) or not isinstance(wrenches, Iterable):
+        raise InputError("wrenches: a sequence of mappings {end effector: wrench} expected")
+    given = tuple(wrenches)
+    for i, each in enumerate(given):
+        if not isinstance(each, Mapping):
+            raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {each!r:.80}")
+        for body, value in each.items():
+            model.index(body)
+            parse_wrench(value, body)
+    mechanism = model.mechanism
+    truths = [settle(mechanism, each) for each in track(given, "equilibria", progress)]
+    return compare(model, given, truths)
+
+
+def settle(mechanism: Mechanism, wrenches: Mapping[str, Any], start: Configuration | None = None) -> Truth:
+    """The true equilibrium, if there is one, and what is wrong with it.
+
+    One called neutral counts: some part may swing freely without the end effectors noticing.
+    """
+    try:
+        found = equilibrium(mechanism, wrenches, start=start)
+    except ConvergenceError:
+        return None, NO_EQUILIBRIUM
+    return found, UNSTABLE if found.stability == "unstable" else None
+
+
+def compare(model: BlendedModel, wrenches: Sequence[Mapping[str, Any]], truths: Sequence[Truth]) -> Accuracy:
+    """`measure` against equilibria that are known already."""
+    m = model.mechanism
+    bodies = [m.body_index(body) for body in model.end_effectors]
+    moved, position, violation = np.full((3, len(wrenches)), np.nan)
+    problems: list[str | None] = [problem for _, problem in truths]
+    for i, (each, (truth, problem)) in enumerate(zip(wrenches, truths, strict=True)):
+        if truth is not None:
+            moved[i] = truth.displacement[bodies].mean() / m.radius
+        if truth is None or problem is not None:
+            continue
+        try:
+            found = model.configuration(each)
+        except ConvergenceError:
+            problems[i] = UNSETTLED
+            continue
+        apart = found.poses[bodies, :3, 3] - truth.poses[bodies, :3, 3]
+        position[i] = np.linalg.norm(apart, axis=1).mean() / m.radius
+        violation[i] = np.linalg.norm(found.loop_residual[:, :3], axis=1).sum() / m.radius
+    return Accuracy(tuple(wrenches), moved, position, violation, tuple(problems), m.name)
+
+
+def _without_modes(model: ReducedModel) -> ReducedModel:
+    """Modes are no part of statics, and blends refuse them."""
+    n = model.rank
+    cut = {
+        f"reduced_{word}": getattr(model, f"reduced_{word}")[:n, :n]
+        for word in ("stiffness", "mass", "damping")
+    }
+    return replace(model, basis=model.basis[:, :n], **cut) if model.modes else model
+
+
+def describe(wrenches: Mapping[str, Any]) -> str:
+    """Wrenches in a few words."""
+    words = []
+    for body, value in wrenches.items():
+        force, torque, _, _ = parse_wrench(value, body)
+        parts = [
+            f"({', '.join(f'{v:.4g}' for v in part)}) {unit}"
+            for part, unit in ((force, "N"), (torque, "N m"))
+            if part.any()
+        ]
+        words.append(f"{body} {' '.join(parts) or '0 N'}")
+    shown = ", ".join(words[:2]) or "none"
+    return shown + (f" and {len(words) - 2} more" if len(words) > 2 else "")
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if np.isfinite(value) else "-"
+
+
+def track(items: Iterable[Any], what: str, progress: bool) -> Iterator[Any]:
+    """The items, with a progress bar on stderr if asked for."""
+    if not progress:
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track as bar
+
+    yield from bar(list(items), what, console=Console(stderr=True), transient=True)
+
+
+def figure(panels: int) -> Figure:
+    """An empty figure with panels side by side. Needs no display."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    out = Figure(figsize=(6.4 if panels == 1 else 5.2 * panels, 4.2), dpi=150, layout="constrained")
+    FigureCanvasAgg(out)
+    for axes in np.atleast_1d(out.subplots(1, panels)):
+        axes.grid(True, which="major", color="#dddddd", linewidth=0.6, zorder=0)
+        axes.tick_params(labelsize=8)
+        for side in ("top", "right"):
+            axes.spines[side].set_visible(False)
+    return out
+
+
+def logarithmic(axes: Axes) -> None:
+    """A logarithmic scale of errors with plain numbers on it; at least every decade, if there is room 2 and 5 too."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    narrow = high < 300 * low
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}") if narrow else NullFormatter())
+    axes.tick_params(which="both", labelsize=8)
+
+
+def save(drawn: Figure, path: str | os.PathLike[str] | None) -> None:
+    """Write a figure, unless the path is None; the suffix decides the format."""
+    from pliant.viewer.picture import _save, _target
+
+    if path is not None:
+        _save(drawn, _target(path))

@@ -1,0 +1,306 @@
+"""Blends of reduced models: exact at samples, smooth between them, and the same in motion as by hand."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pliant
+from oracles.random_mechanisms import KINDS, random_mechanism
+from pliant.errors import ConvergenceError, InputError
+from pliant.mechanism import kinematics
+
+
+def models(m, loads, tip=None):
+    """A model at rest and one under each of the loads on the first end effector."""
+    tip = tip or m.end_effectors[0]
+    at = [pliant.equilibrium(m, {tip: load}) for load in loads]
+    return [pliant.reduce(m), *(pliant.reduce(m, at=c) for c in at)]
+
+
+def three(size):
+    return [size * axis for axis in np.eye(3)]
+
+
+SCENES = {"helix": three(100.0), "y": three(100.0), "loop": three(100.0), "hand": three(4.0)}
+SCENES["ladder"] = [np.array([x, 0, 0]) for x in (-100.0, 50.0, 100.0)]
+
+
+@pytest.fixture(scope="module", params=SCENES)
+def scene(request):
+    m = pliant.gallery.make(request.param)
+    return request.param, m, pliant.blend(models(m, SCENES[request.param])), SCENES[request.param]
+
+
+def test_samples_are_exact(scene):
+    _, m, blend, loads = scene
+    tip = m.end_effectors[0]
+    for distance in ("wrench", "twist"):
+        other = pliant.blend(blend.models, distance=distance)
+        for i, load in enumerate([np.zeros(3), *loads]):
+            c, truth = other.configuration({tip: load}), pliant.equilibrium(m, {tip: load})
+            assert np.abs(c.poses - truth.poses).max() < 1e-8 * m.radius
+            assert np.abs(c.loop_residual).max(initial=0) < 1e-8
+            assert other.weights({tip: load})[i] == pytest.approx(1, abs=1e-12)
+
+
+LIMITS = {"helix": 0.007, "y": 0.007, "loop": 0.009, "ladder": 0.012, "hand": 0.03}
+
+
+def test_held_out_loads(scene):
+    name, m, blend, loads = scene
+    tip = m.end_effectors[0]
+    errors = []
+    for load in loads:
+        for fraction in (0.1, 0.3, 0.5, 0.7, 0.9):
+            truth = pliant.equilibrium(m, {tip: fraction * load}).pose(tip)[:3, 3]
+            ours = blend.configuration({tip: fraction * load}).pose(tip)[:3, 3]
+            errors.append(np.linalg.norm(ours - truth) / m.radius)
+    assert np.sqrt(np.mean(np.square(errors))) < LIMITS[name]
+
+
+def test_small_loads_are_no_worse_than_by_the_rest_model(scene):
+    _, m, blend, loads = scene
+    tip, alone = m.end_effectors[0], pliant.blend(blend.models[:1])
+    for load in loads:
+        for fraction in (0.02, 0.05):
+            truth = pliant.equilibrium(m, {tip: fraction * load}).pose(tip)[:3, 3]
+            blended, single = (
+                np.linalg.norm(b.configuration({tip: fraction * load}).pose(tip)[:3, 3] - truth)
+                for b in (blend, alone)
+            )
+            assert blended < 1.01 * single + 1e-9 * m.radius
+
+
+def test_nothing_jumps(scene):
+    """Along a sweep through all samples in 2,000 steps the compliance changes by less than 1 % a step."""
+    _, m, blend, loads = scene
+    corners = [np.zeros(3), *loads, np.zeros(3)]
+    tip = blend.index(m.end_effectors[0])
+    before = None
+    for a, b in pairwise(corners):
+        for t in np.linspace(0, 1, 2000 // (len(corners) - 1)):
+            u = np.zeros(6 * len(blend.end_effectors))
+            u[6 * tip : 6 * tip + 3] = a + t * (b - a)
+            now = blend.compliance_at(u)
+            if before is not None:
+                assert np.linalg.norm(now - before) < 0.01 * np.linalg.norm(now)
+            before = now
+
+
+def test_eigenvectors_are_matched(scene):
+    """At samples both ways of mixing agree; between them vectors keep their match, whatever signs they came with."""
+    _, _, blend, _ = scene
+    eigen = pliant.blend(blend.models, matrices="eigen")
+    for i, model in enumerate(blend.models):
+        weights = np.eye(len(blend.models))[i]
+        compliance = (model.compliance + model.compliance.T) / 2
+        expected = blend.unit[:, None] * compliance * blend.unit
+        assert eigen.mixed(weights)[0] == pytest.approx(expected, abs=1e-12 * np.abs(expected).max())
+    for (vectors, _), stack in zip(eigen.spectra, eigen.condensed, strict=True):
+        alike = np.einsum("ij,kij->ki", vectors[0], vectors)
+        assert (alike >= 0).all()
+        assert np.abs(vectors @ vectors.transpose(0, 2, 1) - np.eye(stack.shape[1])).max() < 1e-12
+    half = np.full(len(blend.models), 1 / len(blend.models))
+    linear, spectral = blend.mixed(half)[0], eigen.mixed(half)[0]
+    assert np.linalg.norm(linear - spectral) < 0.3 * np.linalg.norm(linear)
+
+
+def slow(blend, h, steps, force, tip):
+    """Backward Euler on static wrenches by dense solves, as the equation in `blended` says."""
+    e, n = blend.index(tip), 6 * len(blend.end_effectors)
+    u, v = blend.samples[0].copy(), np.zeros(n)
+    for _ in range(steps):
+        w = np.zeros(n)
+        pose = blend._poses(u)[blend.mechanism.body_index(tip)]
+        w[6 * e : 6 * e + 3] = pose[:3, :3].T @ force
+        C, M, D = (one / blend.unit / blend.unit[:, None] for one in blend.mixed(blend.weights_at(u)))
+        C = C + np.diag(1e-9 * np.abs(blend.condensed[0]).max() / blend.unit**2)
+        v = np.linalg.solve(M + h * D + h * h * C.T, M @ v + h * C.T @ (w - u))
+        u = u + h * v
+    return u, blend._poses(u)
+
+
+def test_steps(scene):
+    _, m, blend, loads = scene
+    tip = m.end_effectors[0]
+    for distance, matrices in (("wrench", "linear"), ("twist", "linear"), ("wrench", "eigen")):
+        other = pliant.blend(blend.models, 4.0, distance, matrices)
+        simulation = pliant.ReducedSimulation(other, 0.004)
+        force = 0.4 * loads[0] + 0.2 * loads[1]
+        simulation.apply_wrench(tip, force)
+        simulation.step(40)
+        _, poses = slow(other, 0.004, 40, force, tip)
+        # Mixed eigenvectors make nearly singular matrices, which magnify rounding.
+        assert simulation.poses == pytest.approx(
+            poses, abs=(1e-7 if matrices == "linear" else 1e-4) * m.radius
+        )
+        assert simulation.poses == pytest.approx(simulation.configuration.poses, abs=1e-12 * m.radius + 1e-13)
+        assert simulation.time == pytest.approx(0.16)
+
+
+def test_twists_are_blended_on_the_group(scene):
+    """Karcher means of what the models say, body by body, by a slow iteration to the end."""
+    _, m, blend, loads = scene
+    tip = m.end_effectors[0]
+    simulation = pliant.ReducedSimulation(blend, 1 / 60, "twist")
+    for load in loads:  # at samples, the samples
+        simulation.apply_wrench(tip, load)
+        simulation.step(60_000)
+        truth = pliant.equilibrium(m, {tip: load})
+        assert simulation.poses == pytest.approx(truth.poses, abs=2e-4 * m.radius)
+    u = 0.5 * blend.samples[1] + 0.2 * blend.samples[2]
+    simulation.state = np.r_[0, u / blend.unit, 0 * u]
+    weights = blend.weights_at(u)
+    each = np.array(
+        [
+            one.configuration.poses @ pliant.spatial.se3_exp(one.twist_maps @ (u - one.wrench))
+            for one in blend.models
+        ]
+    )
+    mean = each[0].copy()
+    for _ in range(50):
+        logs = pliant.spatial.se3_log(pliant.spatial.se3_inverse(mean) @ each)
+        mean = mean @ pliant.spatial.se3_exp(np.tensordot(weights, logs, axes=1))
+    assert simulation.poses == pytest.approx(mean, abs=1e-5 * m.radius)
+
+
+def test_one_model_blended_is_that_model(scene):
+    _, m, blend, loads = scene
+    tip = m.end_effectors[0]
+    for model in blend.models[:2]:
+        one = pliant.ReducedSimulation(model, 1 / 60)
+        same = pliant.ReducedSimulation(pliant.blend([model]), 1 / 60)
+        for simulation in (one, same):
+            simulation.apply_wrench(tip, 0.3 * loads[0])
+            simulation.step(30)
+        assert same.poses == pytest.approx(one.poses, abs=1e-7 * m.radius)
+        assert same.velocity(tip) == pytest.approx(one.velocity(tip), rel=1e-5, abs=1e-6)
+        assert same.impulse_response(tip) == pytest.approx(one.impulse_response(tip), rel=1e-4, abs=1e-9)
+
+
+def test_it_settles_at_its_own_statics(scene):
+    _, m, blend, loads = scene
+    tip = m.end_effectors[0]
+    simulation = pliant.ReducedSimulation(blend, 1 / 60)
+    simulation.apply_wrench(tip, 0.6 * loads[0])
+    simulation.step(100_000)
+    assert simulation.poses == pytest.approx(
+        blend.configuration({tip: 0.6 * loads[0]}).poses, abs=1e-5 * m.radius
+    )
+    simulation.clear_wrenches()
+    simulation.step(100_000)
+    assert simulation.poses == pytest.approx(m.reference_poses, abs=1e-6 * m.radius)
+
+
+def test_a_model_joins_while_it_runs(scene):
+    _, m, blend, loads = scene
+    tip, load = m.end_effectors[0], 1.3 * loads[0]
+    simulation = pliant.ReducedSimulation(blend, 1 / 60)
+    simulation.apply_wrench(tip, load)
+    simulation.step(50_000)
+    before = simulation.poses.copy()
+    truth = pliant.equilibrium(m, {tip: load})
+    grown = blend.add(truth)
+    assert len(grown.models) == len(blend.models) + 1
+    simulation.switch(grown)
+    jump = np.abs(simulation.poses - before).max()
+    simulation.step(50_000)
+    assert simulation.poses == pytest.approx(truth.poses, abs=1e-5 * m.radius)
+    removed = np.abs(before - truth.poses).max()
+    assert jump <= removed + 1e-9 * m.radius
+
+
+def test_going_between_single_and_blended():
+    m = pliant.gallery.helix(20)
+    rest = pliant.reduce(m)
+    blend = pliant.blend(models(m, three(60.0)))
+    simulation = pliant.ReducedSimulation(rest, 0.001)
+    simulation.apply_wrench("link20", (0, 5.0, -5.0))
+    simulation.step(20)
+    pose, rate = simulation.pose("link20"), simulation.velocity("link20")
+    simulation.switch(blend)
+    assert simulation.pose("link20") == pytest.approx(pose, abs=1e-4 * m.radius)
+    assert simulation.velocity("link20") == pytest.approx(rate, rel=0.05, abs=1e-3)
+    simulation.switch(rest)
+    assert simulation.pose("link20") == pytest.approx(pose, abs=2e-4 * m.radius)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_samples_of_random_mechanisms(seed):
+    """Every joint type, balls that have turned among them."""
+    m = random_mechanism(seed, 5, kinds=KINDS[:8], stiffness=30.0)
+    try:
+        at = pliant.equilibrium(m, {"b4": (1.0, -2.0, 1.5)})
+        blend = pliant.blend([pliant.reduce(m, "b4"), pliant.reduce(m, "b4", at=at)])
+    except (InputError, ConvergenceError):
+        return  # locked, or too soft
+    assert np.abs(blend.configuration({"b4": (1.0, -2.0, 1.5)}).poses - at.poses).max() < 1e-8 * m.radius
+    simulation = pliant.ReducedSimulation(blend, 0.01)
+    u = blend.samples[1] * 0.7
+    simulation.state = np.r_[0.0, u / blend.unit, np.zeros(6)]
+    q = kinematics.move(m, blend.models[0].q, blend.displacement_at(u))
+    assert simulation.poses == pytest.approx(pliant.Configuration(m, q).poses, abs=1e-9 * m.radius)
+
+
+def test_no_energy_from_a_closed_loop_of_wrenches():
+    """Work done on the end effector along a closed path of wrenches, slowly, without dampers."""
+    m = pliant.gallery.helix(50)
+    blend = pliant.blend(models(m, three(100.0)))
+    corners = 100 * np.array([[0, 0, 0], [0.8, 0, 0], [0.4, 0.7, 0], [0, 0.3, 0.6], [0, 0, 0]])
+    work, stored = 0.0, 0.0
+    place = blend.configuration({"link50": corners[0]}).pose("link50")[:3, 3]
+    for a, b in pairwise(corners):
+        for t in np.linspace(0, 1, 40)[1:]:
+            force = a + t * (b - a)
+            there = blend.configuration({"link50": force}).pose("link50")[:3, 3]
+            work += (force - 0.5 * (b - a) / 39) @ (there - place)
+            stored = max(stored, work)
+            place = there
+    assert abs(work) < 0.02 * stored
+
+
+def test_floating_base():
+    m = pliant.gallery.hexapod()
+    fixed = m.with_fixed_base()
+    foot = m.end_effectors[0]
+    blend = pliant.blend([pliant.reduce(m)])
+    one, two = (pliant.ReducedSimulation(model, 0.002) for model in (blend.models[0], blend))
+    for simulation in (one, two):
+        simulation.apply_wrench(foot, (0, 0, 5.0))
+        simulation.step(50)
+    assert two.poses == pytest.approx(one.poses, abs=1e-8)
+    with pytest.raises(InputError, match="floating base"):
+        pliant.blend([pliant.reduce(m), pliant.reduce(fixed, m.end_effectors)])
+
+
+def test_bad_input():
+    m = pliant.gallery.y()
+    left, _ = m.end_effectors
+    rest = pliant.reduce(m)
+    loaded = pliant.reduce(m, at=pliant.equilibrium(m, {left: (10.0, 0, 0)}))
+    for arguments, message in [
+        (([],), "at least one model"),
+        ((["rest"],), "model 0 is no ReducedModel"),
+        (([rest, pliant.reduce(m, left)],), "model 1 has the end effectors"),
+        (([rest, pliant.reduce(pliant.gallery.helix(5))],), "model 1 is one of 'helix 5'"),
+        (([pliant.reduce(m, modes=2)],), "has modes"),
+        (([rest, loaded, rest],), "models 0 and 2 were made under the same wrenches"),
+        (([rest], 0.0), "exponent"),
+        (([rest], 2.0, "near"), "distance"),
+        (([rest], 2.0, "wrench", "cubic"), "matrices"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            pliant.blend(*arguments)
+    blend = pliant.blend([rest, loaded])
+    with pytest.raises(InputError, match="Configuration or a ReducedModel"):
+        blend.add("more")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="threads are for a single model"):
+        pliant.ReducedSimulation(blend, 0.01, "twist", threads=2)
+    with pytest.raises(InputError, match="one at a time"):
+        pliant.ReducedBatch(blend, 0.01, 3)  # type: ignore[arg-type]
+    with pytest.raises(pliant.errors.UnknownNameError):
+        blend.configuration({"stem1": (0, 0, 1)})
+    assert "2 models" in repr(blend)
