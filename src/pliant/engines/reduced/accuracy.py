@@ -57,25 +57,22 @@ class Accuracy:
     @property
     def rms(self) -> float:
         """Root mean square of the position errors; NaN if there are none."""
-        known = self.position[np.isfinite(self.position)]
-        return float(np.sqrt((known**2).mean())) if len(known) else float("nan")
+        return float(np.sqrt((self._known**2).mean())) if len(self._known) else float("nan")
 
     @property
     def worst(self) -> float:
         """The largest position error; NaN if there is none."""
-        return (
-            float(self.position[np.isfinite(self.position)].max(initial=-np.inf)) if self._known else np.nan
-        )
+        return float(self._known.max()) if len(self._known) else float("nan")
 
     @property
-    def _known(self) -> bool:
-        return bool(np.isfinite(self.position).any())
+    def _known(self) -> Floats:
+        return self.position[np.isfinite(self.position)]
 
     def summary(self) -> str:
         """A readable table, worst wrenches first."""
         n = len(self.wrenches)
         head = f"{self.name}: {counted(n, 'wrench', 'wrenches')}, errors as fractions of the radius"
-        if self._known:
+        if len(self._known):
             head += f"\nposition error {self.rms:.3g} rms, {self.worst:.3g} at worst"
         for problem, count in sorted(Counter(p for p in self.problems if p).items()):
             head += f"\n{problem}: {count}"
@@ -131,7 +128,7 @@ class Accuracy:
                 label=label,
                 zorder=3,
             )
-        if self._known:
+        if len(self._known):
             rms = 100 * max(self.rms, 1e-15)
             axes.axhline(
                 rms, color="#1f6fb4", linewidth=1, linestyle="--", label=f"position error, rms {rms:.2g} %"
@@ -143,7 +140,7 @@ class Accuracy:
         if missing:
             words = f"{counted(missing, 'wrench', 'wrenches')} without an error left out"
             axes.text(0.02, 0.98, words, transform=axes.transAxes, va="top", fontsize=8, color="#555555")
-        if self._known:
+        if len(self._known):
             axes.legend(fontsize=8, frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=3)
 
 

@@ -370,6 +370,10 @@ class _Equilibria:
         if arrays["state"].max() > len(_STATES):
             raise FormatError(f"'{path}': array 'state': unknown numbers: the file is damaged")
         self.state, self.q, self.multipliers = (arrays[name] for name in ("state", "q", "multipliers"))
+        try:
+            self.truths(np.flatnonzero(self.state))
+        except InputError as error:
+            raise FormatError(f"'{path}': array 'q': {error}: the file is damaged") from None
 
     def save(self) -> None:
         if self.path is None:
