@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ReducedSimulation,
         blend,
         reduce,
+        sample,
     )
     from pliant.engines.trajectory import Trajectory
     from pliant.formats import load
@@ -44,6 +45,7 @@ __all__ = [
     "load",
     "picture",
     "reduce",
+    "sample",
     "shapes",
     "spatial",
 ]
@@ -64,6 +66,7 @@ _LAZY = {
     "load": "pliant.formats",
     "picture": "pliant.viewer",
     "reduce": "pliant.engines.reduced",
+    "sample": "pliant.engines.reduced",
 }
 
 

@@ -276,6 +276,69 @@ def test_floating_base():
         pliant.blend([pliant.reduce(m), pliant.reduce(fixed, m.end_effectors)])
 
 
+@pytest.fixture(scope="module", params=["helix", "y", "hand"])
+def fitted(request):
+    """A polynomial through 40 equilibria, and 20 loads it has not seen."""
+    m = pliant.gallery.make(request.param)
+    tip, size = m.end_effectors[0], {"helix": 300.0, "y": 300.0, "hand": 6.0}[request.param]
+    rng = np.random.default_rng(0)
+    forces = rng.normal(size=(60, 3))
+    forces *= (size * rng.uniform(0.2, 1, 60) / np.linalg.norm(forces, axis=1))[:, None]
+    return m, tip, pliant.blend(models(m, forces[:40]), joints="polynomial"), forces[40:]
+
+
+def test_polynomials_follow_equilibria(fitted):
+    m, tip, blend, forces = fitted
+    errors = {"polynomial": [], "rest": []}
+    rest = pliant.blend(blend.models[:1])
+    for force in forces:
+        truth = pliant.equilibrium(m, {tip: force}).pose(tip)[:3, 3]
+        for name, model in (("polynomial", blend), ("rest", rest)):
+            there = model.configuration({tip: force}).pose(tip)[:3, 3]
+            errors[name].append(np.linalg.norm(there - truth) / m.radius)
+    assert np.sqrt(np.mean(np.square(errors["polynomial"]))) < 0.001
+    assert np.mean(errors["polynomial"]) < 0.1 * np.mean(errors["rest"])
+    # At rest it is the rest model, in value and slope.
+    none = np.zeros(6 * len(blend.end_effectors))
+    assert not blend.displacement_at(none).any()
+    assert np.array_equal(blend.joint_map_at(none), blend.models[0].joint_map)
+
+
+def test_polynomials_in_motion(fitted):
+    m, tip, blend, forces = fitted
+    u = 0.6 * blend.samples[3] + 0.2 * blend.samples[5]
+    step = 1e-6 * np.abs(u).max()
+    slope = np.array(
+        [
+            (blend.displacement_at(u + step * one) - blend.displacement_at(u - step * one)) / (2 * step)
+            for one in np.eye(len(u))
+        ]
+    ).T
+    assert blend.joint_map_at(u) == pytest.approx(slope, abs=1e-7 * np.abs(slope).max())
+    simulation = pliant.ReducedSimulation(blend, 1 / 60)
+    simulation.apply_wrench(tip, forces[0])
+    simulation.step(20_000)
+    rest = blend.configuration({tip: forces[0]})
+    assert simulation.poses == pytest.approx(rest.poses, abs=1e-6 * m.radius)
+    assert simulation.poses == pytest.approx(simulation.configuration.poses, abs=1e-12 * m.radius + 1e-13)
+    grown = blend.add(pliant.equilibrium(m, {tip: 0.5 * forces[1]}))
+    simulation.switch(grown)
+    assert simulation.poses == pytest.approx(rest.poses, abs=1e-3 * m.radius)
+
+
+def test_polynomials_need_enough(scene):
+    _, m, blend, _ = scene
+    if m.name == "helix 50":
+        with pytest.raises(InputError, match="16 products need more than 3 loaded models"):
+            pliant.blend(blend.models, joints="polynomial")
+    with pytest.raises(InputError, match="needs models under loads"):
+        pliant.blend(blend.models[:1], joints="polynomial")
+    with pytest.raises(InputError, match="made without loads"):
+        pliant.blend(blend.models[1:], joints="polynomial")
+    with pytest.raises(InputError, match="joints is"):
+        pliant.blend(blend.models, joints="cubic")
+
+
 def test_bad_input():
     m = pliant.gallery.y()
     left, _ = m.end_effectors

@@ -33,9 +33,8 @@ from pliant.spatial import _kernels as se3
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 # Further places in `sizes`: number of models, then where their arrays start in `constants`.
-MODELS, EIGEN, SAMPLES, METRICS, COMPLIANCE, MASS, DAMPING, SHIFTS, MAPS, BLEND_SIZES = range(
-    SIZES, SIZES + 10
-)
+MODELS, EIGEN, SAMPLES, METRICS, COMPLIANCE, MASS, DAMPING, SHIFTS, MAPS = range(SIZES, SIZES + 9)
+PRODUCTS, SPANNED, DIRECTIONS, BLEND_SIZES = range(SIZES + 9, SIZES + 13)
 # First numbers of `constants`.
 TIMESTEP, EXPONENT, RIGID, LENGTH = range(4)
 
@@ -228,6 +227,27 @@ def step(sizes, links, constants, state, poses, work):
 
 
 @_jit
+def multiply_out(size, directions, u, out):
+    """Coordinates `directions @ u`, then all their products of two and of three, in the order of `monomials`."""
+    for a in range(size):
+        total = 0.0
+        for j in range(u.shape[0]):
+            total += directions[a, j] * u[j]
+        out[a] = total
+    at = size
+    for a in range(size):
+        for b in range(a, size):
+            out[at] = out[a] * out[b]
+            at += 1
+    for a in range(size):
+        for b in range(a, size):
+            pair = out[a] * out[b]
+            for c in range(b, size):
+                out[at] = pair * out[c]
+                at += 1
+
+
+@_jit
 def by_twists(sizes, links, constants, u, weight, work, poses):
     """Every body by itself: the mean of what the models say, H exp(T (u - b)), on the group of poses (TVCG Eq. 28).
 
@@ -287,14 +307,19 @@ def reconstruct(sizes, links, constants, state, poses, work):
     if sizes[TWIST] == 1:
         by_twists(sizes, links, constants, u, weight, rest, poses)
         return
-    samples = matrix(constants, sizes[SAMPLES], models, n)
-    for k in range(models):
-        for j in range(n):
-            scaled[k * n + j] = weight[k] * (u[j] - samples[k, j])
     for i in range(rows):
         motion[i] = 0.0
-    add_columns(matrix(constants, sizes[SHIFTS], models, rows), weight, motion)
-    add_columns(matrix(constants, sizes[MAPS], models * n, rows), scaled, motion)
+    if sizes[PRODUCTS] > 0:
+        multiply_out(sizes[SPANNED], matrix(constants, sizes[DIRECTIONS], sizes[SPANNED], n), u, rest)
+        add_columns(matrix(constants, sizes[MAPS], n, rows), u, motion)
+        add_columns(matrix(constants, sizes[SHIFTS], sizes[PRODUCTS], rows), rest[sizes[SPANNED] :], motion)
+    else:
+        samples = matrix(constants, sizes[SAMPLES], models, n)
+        for k in range(models):
+            for j in range(n):
+                scaled[k * n + j] = weight[k] * (u[j] - samples[k, j])
+        add_columns(matrix(constants, sizes[SHIFTS], models, rows), weight, motion)
+        add_columns(matrix(constants, sizes[MAPS], models * n, rows), scaled, motion)
     most = 0.0
     for i in range(rows):
         most = max(most, abs(motion[i]))

@@ -116,7 +116,7 @@ class StaticWrenches:
     def joint_rates(self, y: Floats, v: Floats) -> Floats:
         """Joint velocities, (nv,), as the weights stand."""
         u = self.unit * y
-        return np.tensordot(self.model.weights_at(u), self.model.joint_maps, axes=1) @ (self.unit * v)
+        return self.model.joint_map_at(u) @ (self.unit * v)
 
     def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
         """Static wrench and its rate that come nearest to joint coordinates and velocities, by Gauss-Newton steps."""
@@ -129,17 +129,13 @@ class StaticWrenches:
         rows = np.concatenate([first.configuration.jacobian(body) for body in first.end_effectors])
         scale = self.length * np.tile([1 / self.length] * 3 + [1.0] * 3, len(first.end_effectors))
         for _ in range(20):
-            slope = scale[:, None] * (
-                rows @ np.tensordot(blend.weights_at(u), blend.joint_maps, axes=1) * self.unit
-            )
+            slope = scale[:, None] * (rows @ blend.joint_map_at(u) * self.unit)
             inverse = np.linalg.pinv(slope, rcond=1e-9)
             change = self.unit * (inverse @ (scale * (rows @ (target - blend.displacement_at(u)))))
             u += change
             if np.abs(change).max() <= 1e-12 * max(np.abs(u).max(), 1e-300):
                 break
-        slope = scale[:, None] * (
-            rows @ np.tensordot(blend.weights_at(u), blend.joint_maps, axes=1) * self.unit
-        )
+        slope = scale[:, None] * (rows @ blend.joint_map_at(u) * self.unit)
         return u / self.unit, np.linalg.pinv(slope, rcond=1e-9) @ (scale * (rows @ rates))
 
 

@@ -18,7 +18,7 @@ from pliant.errors import FormatError, MechanismError
 from pliant.formats.json_file import check_version, pieces, read
 from pliant.formats.paths import as_path, read_bytes, replacing
 
-__all__ = ["FORMAT", "VERSION", "load", "save"]
+__all__ = ["FORMAT", "VERSION", "load", "read_arrays", "save"]
 
 FORMAT, VERSION = "pliant-reduced-model", 1
 _LIMIT = 4_000_000_000  # bytes
@@ -61,7 +61,7 @@ def save(model: ReducedModel, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> ReducedModel:
     """Read a model that `save` wrote; see `ReducedModel.load`."""
     path = as_path(path)
-    arrays = _read(path)
+    arrays = read_arrays(path)
     about = _about(arrays, path)
     expected = {*_ARRAYS, "mechanism", "about"} | ({"base_inertia"} if about["base"] is not None else set())
     for name in sorted(expected - arrays.keys()):
@@ -92,7 +92,7 @@ def load(path: str | os.PathLike[str]) -> ReducedModel:
     return model
 
 
-def _read(path: Path) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """The arrays of an `.npz` file: only numbers, none larger than the file, all finite."""
     data = read_bytes(path, _LIMIT)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.edit import suggestion
 
 if TYPE_CHECKING:
+    from pliant.engines.reduced.accuracy import Accuracy
     from pliant.statics import Configuration
 
 __all__ = ["FreeBase", "ReducedModel", "StiffnessEllipsoid"]
@@ -251,6 +253,17 @@ class ReducedModel:
             f"<ReducedModel of '{self.mechanism.name}': {', '.join(self.end_effectors[:6])}"
             f"{' ...' if len(self.end_effectors) > 6 else ''}, rank {self.rank}{extra}{floating}>"
         )
+
+    def error(self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False) -> Accuracy:
+        """Errors at rest under wrenches, against the true equilibria (TVCG Figs. 5 and 7); has `summary` and `plot`.
+
+        Args:
+            wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them.
+            progress: show a progress bar.
+        """
+        from pliant.engines.reduced.accuracy import measure
+
+        return measure(self, wrenches, progress)
 
     # --- files
 

@@ -86,12 +86,19 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
 def _pack_blend(blend: BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
     first, models = blend.models[0], len(blend.models)
     coordinates = StaticWrenches(blend, h)
-    n, unit = coordinates.count, coordinates.unit
+    n, unit, directions = coordinates.count, coordinates.unit, np.zeros((0, coordinates.count))
     if reconstruction == "twist":
         links, _, hinge, _ = _twists(first)
         shifts = np.array([model.configuration.poses for model in blend.models])
         maps = np.array([model.twist_maps for model in blend.models]) * unit
         local, count = np.zeros(0), 6 * len(links)
+    elif blend.polynomial is not None:
+        found = blend.polynomial
+        links, local, hinge, rows = _joints(
+            first, np.concatenate([found.slope * unit, found.coefficients.T], axis=1)
+        )
+        maps, shifts, count = rows[:n], rows[n:], rows.shape[1]
+        directions = found.directions * unit
     else:
         maps = blend.joint_maps * unit
         motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
@@ -109,14 +116,20 @@ def _pack_blend(blend: BlendedModel, h: float, reconstruction: str, gravity: Flo
         _blend_kernels.DAMPING: stacks[2],
         _blend_kernels.SHIFTS: shifts,
         _blend_kernels.MAPS: maps,
+        _blend_kernels.DIRECTIONS: directions,
         _kernels.LOCAL: local,
         _kernels.HINGE: hinge,
         _kernels.BASE: _base_constants(first, gravity),
     }
     sizes = np.zeros(_blend_kernels.BLEND_SIZES, dtype=np.int64)
     sizes[_blend_kernels.MODELS], sizes[_blend_kernels.EIGEN] = models, blend.matrices == "eigen"
+    sizes[_blend_kernels.SPANNED] = len(directions)
+    sizes[_blend_kernels.PRODUCTS] = len(shifts) if len(directions) else 0
     sizes[_kernels.TWIST] = reconstruction == "twist"
-    work = max(models + 12 + n * (3 * n + 3) + 40, count + models * (n + 17) + 2 * len(links) + n + 60)
+    products = int(sizes[_blend_kernels.PRODUCTS]) + len(directions)
+    work = max(
+        models + 12 + n * (3 * n + 3) + 40, count + models * (n + 17) + 2 * len(links) + n + products + 60
+    )
     packed = _lay_out(first, coordinates, sizes, links, count, parts, work, _blend_kernels)
     packed.constants[: _blend_kernels.LENGTH + 1] = h, blend.exponent, coordinates.rigid, coordinates.length
     packed.state[1 : 1 + n] = blend.samples[0] / unit

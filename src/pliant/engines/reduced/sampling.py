@@ -2,44 +2,33 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.reduced.accuracy import (
-    NO_EQUILIBRIUM,
     UNSETTLED,
-    UNSTABLE,
     Accuracy,
-    Truth,
     compare,
     describe,
     figure,
     logarithmic,
     save,
-    settle,
     track,
 )
 from pliant.engines.reduced.arguments import whole
 from pliant.engines.reduced.blended import BlendedModel
-from pliant.engines.reduced.file import _read
-from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.reduced.exploring import Equilibria, explored, lowest_frequency
+from pliant.engines.reduced.polynomial import fit_polynomial
 from pliant.engines.reduced.reduce import reduce
-from pliant.errors import FormatError, InputError
-from pliant.formats.json_file import check_version, pieces
-from pliant.formats.paths import as_path, replacing
+from pliant.errors import InputError
+from pliant.formats.paths import as_path
 from pliant.mechanism import Mechanism
 from pliant.mechanism.summary import counted, table
-from pliant.statics import Configuration
-from pliant.statics.loads import parse_wrench
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,12 +37,8 @@ __all__ = ["Sampled", "sample"]
 
 Floats = NDArray[np.float64]
 
-FORMAT, VERSION = "pliant-sampling", 1
-_STATES = (None, NO_EQUILIBRIUM, UNSTABLE)  # problems as numbers in a file, from 1; 0 is not known yet
-_BUCKLING = 0.2  # of the lowest frequency at rest: below this little is left of the stiffness
-_REACH = 0.5  # of the radius: how far the default force moves the softest end effector, to first order
+KINDS = {"blend": 12, "polynomial": 4}  # and how many models by default
 _MOST = 15  # problems listed
-_SECONDS = 5.0  # between two writes of a file: large mechanisms take long to write
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +49,8 @@ class Sampled:
         model: the blend; its first model is the one at rest.
         wrenches: per model, the wrenches it was made under.
         curve: rms and worst position error of the candidates after each model, fractions of the radius,
-            (models, 2); infinite where the blend does not settle under a candidate.
+            (models, 2); infinite where the blend does not settle under a candidate. Of a polynomial, the last row is
+            its own.
         accuracy: errors under wrenches that were not used to choose models.
         tolerance: what was asked for.
         problems: candidates without a stable equilibrium, and models near buckling, in words.
@@ -136,7 +122,8 @@ def sample(
     end_effectors: str | Sequence[str] | None = None,
     wrenches: float | Sequence[Mapping[str, Any]] | None = None,
     tolerance: float = 0.01,
-    budget: int = 12,
+    budget: int | None = None,
+    kind: str = "blend",
     *,
     seed: int = 0,
     candidates: int = 60,
@@ -159,7 +146,9 @@ def sample(
             first candidates, random mixtures and fractions of them the others. If None, the force that moves the
             softest end effector by half the radius, to first order.
         tolerance: stop when no candidate has a larger position error, as a fraction of the radius.
-        budget: stop at this many models, that at rest included.
+        budget: stop at this many models, that at rest included; 12 by default, 4 for a polynomial.
+        kind: "blend"; or "polynomial", where joint displacements are a cubic polynomial of the wrench fitted to all
+            candidates, and only compliance, mass and damping are blended.
         seed: of the random wrenches.
         candidates: how many wrenches to choose from.
         held_out: how many other ones to judge the result by.
@@ -175,8 +164,9 @@ def sample(
 
     Example:
         >>> import pliant
-        >>> from pliant.engines.reduced.sampling import sample
-        >>> found = sample(pliant.gallery.helix(12), wrenches=200, candidates=20, held_out=10, progress=False)
+        >>> found = pliant.sample(
+        ...     pliant.gallery.helix(12), wrenches=200, candidates=20, held_out=10, progress=False
+        ... )
         >>> found.reached
         True
     """
@@ -186,17 +176,20 @@ def sample(
         or not 0 <= tolerance < 1
     ):
         raise InputError(f"tolerance: a number from 0 to below 1 expected, not {tolerance!r}")
-    budget, seed = whole(budget, "budget", 1), whole(seed, "seed", 0)
+    if kind not in KINDS:
+        raise InputError(f"kind is one of {', '.join(map(repr, KINDS))}, not {kind!r}")
+    budget = whole(KINDS[kind] if budget is None else budget, "budget", 1)
+    seed = whole(seed, "seed", 0)
     counts = whole(candidates, "candidates", 1), whole(held_out, "held_out", 1)
     rest = reduce(mechanism, end_effectors, inertia=inertia)
     if rest.base is not None:
         raise InputError(f"sample: '{rest.base.body}' floats: hold it first, with `with_fixed_base`")
     blended = BlendedModel([rest], exponent)
-    space = _space(rest, wrenches)
+    space = explored(rest, wrenches)
     # Two streams, so that fresh wrenches stay the same with more candidates.
     first, second = np.random.default_rng(seed).spawn(2)
     drawn = np.concatenate([space.draw(first, counts[0], corners=True), space.draw(second, counts[1])])
-    found = _Equilibria(rest, space, drawn, {"seed": seed, "candidates": counts[0], "held_out": counts[1]})
+    found = Equilibria(rest, space, drawn, {"seed": seed, "candidates": counts[0], "held_out": counts[1]})
     found.open(None if resume is None else as_path(resume, "resume"))
     choose, judge = np.arange(counts[0]), np.arange(counts[0], sum(counts))
     found.search(choose, "equilibria", progress)
@@ -206,7 +199,7 @@ def sample(
         for load, (_, problem) in zip(loads, truths, strict=True)
         if problem
     ]
-    slow = _lowest(rest.configuration)
+    slow = lowest_frequency(rest.configuration)
     chosen, curve = [-1], []
     open_to = np.array([problem is None for _, problem in truths])
     for _ in track(range(budget), "models", progress):
@@ -225,6 +218,16 @@ def sample(
         if model is None:
             break
         blended = blended.add(model)
+    if kind == "polynomial":
+        usable = [i for i, (_, problem) in enumerate(truths) if problem is None]
+        every = [
+            found.model(i, BlendedModel([rest], exponent), slow, [])
+            for i in track(usable, "slopes", progress)
+        ]
+        fitted = fit_polynomial([rest, *(model for model in every if model is not None)])
+        blended = BlendedModel(blended.models, exponent, polynomial=fitted)
+        errors = compare(blended, loads, truths)
+        curve[-1] = [errors.rms, errors.worst]
     found.search(judge, "fresh equilibria", progress)
     return Sampled(
         blended,
@@ -234,210 +237,3 @@ def sample(
         float(tolerance),
         tuple(problems),
     )
-
-
-# --- wrenches
-
-
-@dataclass(frozen=True, eq=False)
-class _Space:
-    """Forces and torques on bodies (b, 6), all with one point and frame per body, that may be mixed."""
-
-    bodies: tuple[str, ...]
-    points: Floats
-    frames: tuple[str, ...]
-    size: float = 0.0
-    corners: Floats | None = None
-
-    def draw(self, rng: np.random.Generator, count: int, corners: bool = False) -> Floats:
-        if self.corners is None:
-            force = rng.normal(size=(count, len(self.bodies), 3))
-            force *= (
-                self.size
-                * rng.uniform(size=(count, len(self.bodies), 1))
-                / np.linalg.norm(force, axis=2, keepdims=True)
-            )
-            return np.concatenate([force, np.zeros_like(force)], axis=2)
-        k = len(self.corners)
-        # Few large weights rather than many middling ones: means of many directions would all be small.
-        mix = rng.dirichlet(np.full(k, 1 / k), count) * rng.uniform(size=(count, 1))
-        out = np.tensordot(mix, self.corners, axes=1)
-        if corners:
-            out[: min(k, count)] = self.corners[:count]
-        return out
-
-    def wrench(self, values: Floats) -> dict[str, Any]:
-        out: dict[str, Any] = {}
-        for body, point, frame, value in zip(self.bodies, self.points, self.frames, values, strict=True):
-            if frame == "body" or point.any():
-                parts = {"force": value[:3].tolist(), "torque": value[3:].tolist(), "point": point.tolist()}
-                out[body] = {**parts, "frame": frame}
-            else:
-                out[body] = tuple((value if value[3:].any() else value[:3]).tolist())
-        return out
-
-
-def _space(rest: ReducedModel, given: Any) -> _Space:
-    bodies = rest.end_effectors
-    plain = np.zeros((len(bodies), 3)), ("world",) * len(bodies)
-    if given is None:
-        softest = min(float(rest.stiffness_ellipsoid(body).stiffness[0]) for body in bodies)
-        if not np.isfinite(softest):
-            raise InputError("no end effector gives way to a force at its origin: give `wrenches`")
-        return _Space(bodies, *plain, size=softest * _REACH * rest.mechanism.radius)
-    if isinstance(given, int | float | np.number) and not isinstance(given, bool):
-        if not 0 < given < np.inf:
-            raise InputError(f"wrenches: a force above 0 N expected, not {given!r}")
-        return _Space(bodies, *plain, size=float(given))
-    if isinstance(given, Mapping | str | bool) or not isinstance(given, Iterable):
-        raise InputError(
-            f"wrenches: a force in N, or a sequence of mappings {{end effector: wrench}} expected, not {given!r:.80}"
-        )
-    corners, held = [], {}
-    for i, each in enumerate(given):
-        if not isinstance(each, Mapping):
-            raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {each!r:.80}")
-        corners.append(np.zeros((len(bodies), 6)))
-        for body, value in each.items():
-            force, torque, point, frame = parse_wrench(value, body)
-            if frame == "body":  # all of it turns with the body, so the point can be left out
-                torque, point = torque + np.cross(point, force), np.zeros(3)
-            corners[i][rest.index(body)] = *force, *torque
-            at, how = held.setdefault(body, (point, frame))
-            if how != frame or not np.array_equal(at, point):
-                raise InputError(
-                    f"wrenches on '{body}' act at different points or frames: they cannot be mixed"
-                )
-    if not corners or not np.any(corners):
-        raise InputError("wrenches: at least one that is not zero expected")
-    loaded = [i for i, body in enumerate(bodies) if body in held]
-    named = tuple(bodies[i] for i in loaded)
-    points, frames = zip(*(held[body] for body in named), strict=True)
-    return _Space(named, np.array(points), frames, corners=np.array(corners)[:, loaded])
-
-
-# --- equilibria
-
-
-class _Equilibria:
-    """True equilibria under all the wrenches drawn, found so far, and the file that keeps them."""
-
-    def __init__(self, rest: ReducedModel, space: _Space, drawn: Floats, settings: dict[str, int]):
-        self.rest, self.space, self.drawn = rest, space, drawn
-        m, n = rest.mechanism, len(drawn)
-        self.state = np.zeros(n, dtype=np.uint8)
-        self.q, self.multipliers = np.zeros((n, m.nq)), np.zeros((n, len(rest.configuration.multipliers)))
-        self.path: Path | None = None
-        self.saved = -np.inf
-        digest = hashlib.sha256("".join(pieces(m)).encode()).hexdigest()
-        self.about = {
-            "format": FORMAT,
-            **settings,
-            "mechanism": digest,
-            "end_effectors": list(rest.end_effectors),
-            "wrenches": [list(space.bodies), list(space.frames), space.points.tolist()],
-        }
-
-    def open(self, path: Path | None) -> None:
-        """Take over what a file holds; if there is none, begin one now, while nothing is lost if that fails."""
-        self.path = path
-        if path is None:
-            return
-        if not os.path.lexists(path):
-            self.save()
-            return
-        arrays = _read(path)
-        try:
-            about = json.loads(arrays["about"].tobytes())
-            if about["format"] != FORMAT:
-                raise KeyError("format")
-        except (KeyError, ValueError, TypeError, RecursionError):
-            raise FormatError(f"'{path}' holds no samples: `sample(resume=...)` writes such files") from None
-        check_version(about.get("version"), VERSION, path)
-        hint = "give the same arguments as before, or another file"
-        for word, value in self.about.items():
-            if about.get(word) != value:
-                raise FormatError(f"'{path}' was written with another setting of '{word}': {hint}")
-        kept = {"state": self.state, "q": self.q, "multipliers": self.multipliers, "drawn": self.drawn}
-        for name, mine in kept.items():
-            array = arrays.get(name)
-            if array is None or array.shape != mine.shape or array.dtype != mine.dtype:
-                raise FormatError(
-                    f"'{path}': array '{name}' is missing or of another shape: the file is damaged"
-                )
-        if not np.array_equal(arrays["drawn"], self.drawn):
-            raise FormatError(f"'{path}' was written with other wrenches: {hint}")
-        if arrays["state"].max() > len(_STATES):
-            raise FormatError(f"'{path}': array 'state': unknown numbers: the file is damaged")
-        self.state, self.q, self.multipliers = (arrays[name] for name in ("state", "q", "multipliers"))
-        try:
-            self.truths(np.flatnonzero(self.state))
-        except InputError as error:
-            raise FormatError(f"'{path}': array 'q': {error}: the file is damaged") from None
-
-    def save(self) -> None:
-        if self.path is None:
-            return
-        text = np.frombuffer(json.dumps({**self.about, "version": VERSION}).encode(), dtype=np.uint8)
-        with replacing(self.path) as file:
-            arrays = {"state": self.state, "q": self.q, "multipliers": self.multipliers, "drawn": self.drawn}
-            np.savez(file, allow_pickle=False, about=text, **arrays)
-        self.saved = time.monotonic()
-
-    def wrenches(self, which: NDArray[np.int64]) -> list[dict[str, Any]]:
-        return [self.space.wrench(values) for values in self.drawn[which]]
-
-    def search(self, which: NDArray[np.int64], what: str, progress: bool) -> None:
-        """Find those that are not known yet, each from the reference pose, so that their order does not matter."""
-        missing = which[self.state[which] == 0].tolist()
-        try:
-            for i in track(missing, what, progress):
-                found, problem = settle(self.rest.mechanism, self.space.wrench(self.drawn[i]))
-                if found is not None:
-                    self.q[i], self.multipliers[i] = found.q, found.multipliers
-                self.state[i] = 1 + _STATES.index(problem)  # last: only what is complete counts as found
-                if time.monotonic() > self.saved + _SECONDS:
-                    self.save()
-        finally:
-            if missing:
-                self.save()
-
-    def truths(self, which: NDArray[np.int64]) -> list[Truth]:
-        """What was found, from what a file would hold: a run that goes on sees the same numbers to the bit."""
-        return [(self._configuration(i), _STATES[self.state[i] - 1]) for i in which.tolist()]
-
-    def _configuration(self, i: int) -> Configuration | None:
-        if _STATES[self.state[i] - 1] == NO_EQUILIBRIUM:
-            return None
-        out = Configuration(self.rest.mechanism, self.q[i])
-        out.multipliers = self.multipliers[i].copy()
-        return out
-
-    def model(self, i: int, blended: BlendedModel, slow: float, problems: list[str]) -> ReducedModel | None:
-        """A model at a candidate; None, and a word about it, if there can be none."""
-        wrench = self.space.wrench(self.drawn[i])
-        found, problem = settle(self.rest.mechanism, wrench, start=self._configuration(i))
-        if found is None or problem is not None:
-            problems.append(f"{problem} under {describe(wrench)}")
-            return None
-        try:
-            model = reduce(found.mechanism, self.rest.end_effectors, at=found, inertia=self.rest.inertia)
-            blended.add(model)
-        except InputError as error:
-            problems.append(f"no model under {describe(wrench)}: {error}")
-            return None
-        left = _lowest(found) / slow
-        if left < _BUCKLING:
-            problems.append(
-                f"near buckling under {describe(wrench)}: lowest frequency {left:.2g} of that at rest"
-            )
-        return model
-
-
-def _lowest(at: Configuration) -> float:
-    """The lowest natural frequency, NaN if some motion meets no stiffness."""
-    try:
-        found = at.frequencies(1)
-    except InputError:
-        return float("nan")
-    return float(found[0]) if len(found) else float("nan")
