@@ -33,6 +33,7 @@ EXPECTED = {
         ["ellipsoids.png", "reduced.png"],
     ),
     "07_batch.py": (["1000 hands", "steps/s", "thumb_tip"], ["batch.png"]),
+    "08_blend.py": (["12 models", "polynomial", "In motion it settles"], ["blend.png", "sampled.png"]),
 }
 
 

@@ -30,6 +30,7 @@ from pliant.engines.reduced._kernels import (
 )
 from pliant.spatial import _kernels as se3
 
+_inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 # Further places in `sizes`: number of models, then where their arrays start in `constants`.
@@ -59,7 +60,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
     return 0
 
 
-@_jit
+@_inline
 def power(x, exponent):
     """`x ** exponent`; by multiplication if that is a small whole number, which is ten times as fast."""
     whole = int(exponent)
@@ -71,7 +72,7 @@ def power(x, exponent):
     return out
 
 
-@_jit
+@_inline
 def weigh(sizes, constants, u, weight, work):
     """Shepard weights, TVCG Eq. 25: distances to a power, the nearest model's first made 1."""
     n, models = sizes[COORDINATES], sizes[MODELS]
@@ -102,7 +103,7 @@ def weigh(sizes, constants, u, weight, work):
         weight[k] /= total
 
 
-@_jit
+@_inline
 def mix(models, weight, stack, out):
     """`out = sum(weight_k stack_k)`, flat."""
     size = out.shape[0]
@@ -135,34 +136,33 @@ def mix_spectra(models, n, weight, stack, row, out):
                 out[i * n + c] += value / size * row[i] * row[c]
 
 
-@_jit
-def eliminate(A, x):
-    """Solve A x = b in place, by Gaussian elimination with row pivots; A is overwritten, x holds b."""
+@_inline
+def eliminate_transposed(A, x):
+    """Solve A^T x = b in place, by elimination without pivots; A is overwritten, x holds b.
+
+    A is the sum of symmetric positive matrices and a compliance, which is nearly one: its pivots are positive. By
+    columns of A^T, which are the rows of A, so that all inner loops run along memory.
+    """
     n = x.shape[0]
     for k in range(n):
-        pivot = k
-        for i in range(k + 1, n):
-            if abs(A[i, k]) > abs(A[pivot, k]):
-                pivot = i
-        if pivot != k:
-            for j in range(k, n):
-                A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
-            x[k], x[pivot] = x[pivot], x[k]
         inverse = 1.0 / A[k, k]
         for i in range(k + 1, n):
-            factor = A[i, k] * inverse
-            if factor != 0.0:
-                for j in range(k + 1, n):
-                    A[i, j] -= factor * A[k, j]
-                x[i] -= factor * x[k]
-    for k in range(n - 1, -1, -1):
-        total = x[k]
+            A[k, i] *= inverse  # multipliers, one per row of A^T below the pivot
         for j in range(k + 1, n):
-            total -= A[k, j] * x[j]
-        x[k] = total / A[k, k]
+            head = A[j, k]
+            for i in range(k + 1, n):
+                A[j, i] -= head * A[k, i]
+        head = x[k]
+        for i in range(k + 1, n):
+            x[i] -= head * A[k, i]
+    for k in range(n - 1, -1, -1):
+        x[k] /= A[k, k]
+        tail = x[k]
+        for i in range(k):
+            x[i] -= tail * A[k, i]
 
 
-@_jit
+@_inline
 def step(sizes, links, constants, state, poses, work):
     """Backward Euler: (C'MC + h C'DC + h² C') v' = C'MC v + h C' (w - u), matrices blended where the step starts.
 
@@ -207,16 +207,19 @@ def step(sizes, links, constants, state, poses, work):
             applied[6 * e + 3 + i] = wrench[3 + i] / length
         if sizes[FREE] == 1:
             add_to_base(wrench, pose, net)
+    # C is meant transposed, and M and D are symmetric: by rows of C, all of it is A^T.
     faster = rest[:n]
     for i in range(n):
-        total = 0.0
-        for j in range(n):
-            total += M[i * n + j] * v[j] + h * C[j * n + i] * (applied[j] - u[j])
-        faster[i] = total
-    for i in range(n):
-        for j in range(n):
-            D[i * n + j] = M[i * n + j] + h * (D[i * n + j] + h * C[j * n + i])
-    eliminate(matrix(D, 0, n, n), faster)
+        faster[i] = 0.0
+    for j in range(n):
+        fast, short = v[j], h * (applied[j] - u[j])
+        for i in range(n):
+            faster[i] += M[j * n + i] * fast + C[j * n + i] * short
+    A = matrix(D, 0, n, n)
+    for j in range(n):
+        for i in range(n):
+            A[j, i] = M[j * n + i] + h * (A[j, i] + h * C[j * n + i])
+    eliminate_transposed(A, faster)
     for i in range(n):
         speed = faster[i] if abs(faster[i]) > 1e-200 else 0.0
         v[i] = speed
@@ -320,7 +323,10 @@ def reconstruct(sizes, links, constants, state, poses, work):
                 scaled[k * n + j] = weight[k] * (u[j] - samples[k, j])
         add_columns(matrix(constants, sizes[SHIFTS], models, rows), weight, motion)
         add_columns(matrix(constants, sizes[MAPS], models * n, rows), scaled, motion)
-    most = 0.0
+    # If the eighth powers add up to less than 1, none is beyond 1; sums run on vector units, a maximum does not.
+    powers = 0.0
     for i in range(rows):
-        most = max(most, abs(motion[i]))
-    by_joints(most <= 1.0, sizes, links, constants, motion, rest, poses)
+        square = motion[i] * motion[i]
+        square *= square
+        powers += square * square
+    by_joints(powers <= 1.0, sizes, links, constants, motion, rest, poses)
