@@ -23,8 +23,11 @@ def test_random_mechanisms(seed, loops):
     bodies = ["b1", "b5", "b3"]
     expected = reduction.compliance(c, bodies)
     scale = np.abs(expected).max()
-    if min(np.abs(expected[6 * e : 6 * e + 6, 6 * e : 6 * e + 6]).max() for e in range(3)) < 1e-9 * scale:
-        return  # loops lock one of them
+    # A body that loops lock is refused; what counts as locked is rounding of what it could do without them.
+    loose = [(c.jacobian(body) ** 2 / m.stiffness).sum(axis=1).max() for body in bodies]
+    own = [np.abs(expected[6 * e : 6 * e + 6, 6 * e : 6 * e + 6]).max() for e in range(3)]
+    if min(a / b for a, b in zip(own, loose, strict=True)) < 1e-9:
+        return
     model = pliant.reduce(m, bodies)
     assert close(model.compliance, expected)
     assert np.abs(model.compliance - model.compliance.T).max() < 1e-10 * scale  # reciprocity

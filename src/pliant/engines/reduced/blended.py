@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
+from pliant import spatial
 from pliant.engines.reduced.model import FreeBase, ReducedModel
 from pliant.engines.reduced.polynomial import JointPolynomial, fit_polynomial
 from pliant.engines.reduced.reduce import reduce
@@ -237,16 +238,18 @@ class BlendedModel:
 
     def static_wrench(self, wrenches: Mapping[str, Any]) -> Floats:
         """Wrenches on end effectors, as `pliant.equilibrium` takes them, in the axes they end up with, (6e,)."""
-        given = {body: parse_wrench(value, body) for body, value in wrenches.items()}
-        for body in given:
-            self.index(body)
+        given = []
+        for body, value in wrenches.items():
+            force, torque, point, frame = parse_wrench(value, body)
+            place = self.index(body), self.mechanism.body_index(body)
+            given.append((*place, force, torque, spatial.hat(point), frame == "world"))
 
         def seen(poses: Floats) -> Floats:
             out = np.zeros(len(self.unit))
-            for body, (force, torque, point, frame) in given.items():
-                turn = poses[self.mechanism.body_index(body), :3, :3].T if frame == "world" else np.eye(3)
-                f, e = turn @ force, 6 * self.index(body)
-                out[e : e + 6] = np.concatenate([f, turn @ torque + np.cross(point, f)])
+            for e, body, force, torque, arm, fixed in given:
+                turn = poses[body, :3, :3].T if fixed else np.eye(3)
+                out[6 * e : 6 * e + 3] = turn @ force
+                out[6 * e + 3 : 6 * e + 6] = turn @ torque + arm @ out[6 * e : 6 * e + 3]
             return out
 
         # Start at the sample whose end effectors are turned as the wrenches would have them.
