@@ -78,7 +78,7 @@ class ReducedSimulation:
         self._arguments = (packed.sizes, packed.links, packed.constants, packed.state, packed.poses)
         self._state = packed.state
         self._start = packed.state.copy()
-        self._coordinates = packed.coordinates
+        self._coordinates, self._advance = packed.coordinates, packed.kernels.advance
         n = packed.coordinates.count
         self._y, self._v = packed.state[1 : 1 + n], packed.state[1 + n : 1 + 2 * n]
         self._moving = packed.state[: packed.sizes[_kernels.WRENCH]]
@@ -115,7 +115,7 @@ class ReducedSimulation:
         """
         if type(n) is not int or n < 0:
             n = whole(n, "step: n", 0)
-        failed = self._packed.kernels.advance(n, self._pool is not None, *self._arguments)
+        failed = self._advance(n, self._pool is not None, *self._arguments)
         if failed or self._pool is not None:
             self._reconstruct()
         if failed:
@@ -133,9 +133,7 @@ class ReducedSimulation:
             done = _kernels.record(n, every, *self._arguments, out)
         else:
             done = 0
-            while done < n and not self._packed.kernels.advance(
-                every, self._pool is not None, *self._arguments
-            ):
+            while done < n and not self._advance(every, self._pool is not None, *self._arguments):
                 if self._pool is not None:
                     self._reconstruct()
                 out[done] = self._poses
