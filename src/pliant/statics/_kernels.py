@@ -39,7 +39,7 @@ def point_loads(poses, link, point, force, wrench, tangent):
         wrench[k, 3] += y * f[2] - z * f[1]
         wrench[k, 4] += z * f[0] - x * f[2]
         wrench[k, 5] += x * f[1] - y * f[0]
-        _add_hat(f, 1.0, tangent[k], 0, 3)
+        add_hat(f, 1.0, tangent[k], 0, 3)
         # torque = c x f, so its derivative is c^ f^
         dot = x * f[0] + y * f[1] + z * f[2]
         for i in range(3):
@@ -57,11 +57,11 @@ def torques(poses, link, torque, turn, wrench, tangent):
         _into_link(poses[k], torque[e], t)
         for i in range(3):
             wrench[k, 3 + i] += t[i]
-        _add_hat(t, turn, tangent[k], 3, 3)
+        add_hat(t, turn, tangent[k], 3, 3)
 
 
 @_jit
-def _add_hat(v, scale, matrix, row, column):
+def add_hat(v, scale, matrix, row, column):
     matrix[row, column + 1] -= scale * v[2]
     matrix[row, column + 2] += scale * v[1]
     matrix[row + 1, column] += scale * v[2]
@@ -127,7 +127,7 @@ def factor(parent, kind, screw, dof, local, wrench, diagonal, ball, tangent, lef
                     for j in range(6):
                         P[i, j] += scaled * right[d + a, j]
         if parent[k] >= 0:
-            _congruence_add(local[k], P, moved, tangent[parent[k]])
+            congruence_add(local[k], P, moved, tangent[parent[k]])
     return negative
 
 
@@ -194,7 +194,7 @@ def _invert(D, m, out):
 
 
 @_jit
-def _congruence_add(T, P, moved, out):
+def congruence_add(T, P, moved, out):
     """`out += X^T P X` with X = Ad(T^-1), which takes the parent's twist to the child's frame."""
     for block in range(4):
         r, c = 3 * (block // 2), 3 * (block % 2)
@@ -283,86 +283,6 @@ def solve_many(parent, kind, screw, dof, local, left, right, inverse, rhs, out):
 
 
 @_jit
-def link_twists(parent, kind, screw, dof, local, motion, out):
-    """Twist of every link, in its frame, under the joint motions in the rows of (m, nv): out (m, links, 6)."""
-    for r in range(motion.shape[0]):
-        for k in range(parent.shape[0]):
-            twist = out[r, k]
-            if parent[k] >= 0:
-                se3.motion_to_child(local[k], out[r, parent[k]], twist)
-            else:
-                for i in range(6):
-                    twist[i] = 0.0
-            if kind[k] != LINK_FIXED:
-                for d in range(dof[k], dof[k] + (3 if kind[k] == LINK_BALL else 1)):
-                    for i in range(6):
-                        twist[i] += screw[d, i] * motion[r, d]
-
-
-@_jit
-def composite_inertias(parent, local, inertia):
-    """Turn inertias of links into those of the subtrees they carry, in place, (links, 6, 6)."""
-    moved = np.empty((6, 6))
-    for k in range(parent.shape[0] - 1, -1, -1):
-        if parent[k] >= 0:
-            _congruence_add(local[k], inertia[k], moved, inertia[parent[k]])
-
-
-@_jit
-def mass_matrix(parent, kind, screw, dof, local, composite, out):
-    """Composite-rigid-body algorithm: joint-space inertia (nv, nv) from the inertias of subtrees."""
-    f = np.empty(6)
-    carried = np.empty(6)
-    for k in range(parent.shape[0] - 1, -1, -1):
-        if kind[k] == LINK_FIXED:
-            continue
-        count = 3 if kind[k] == LINK_BALL else 1
-        for d in range(dof[k], dof[k] + count):
-            for i in range(6):
-                f[i] = 0.0
-                for j in range(6):
-                    f[i] += composite[k, i, j] * screw[d, j]
-            at = k
-            while at >= 0:
-                if kind[at] != LINK_FIXED:
-                    for e in range(dof[at], dof[at] + (3 if kind[at] == LINK_BALL else 1)):
-                        total = 0.0
-                        for i in range(6):
-                            total += screw[e, i] * f[i]
-                        out[d, e] = total
-                        out[e, d] = total
-                se3.force_to_parent(local[at], f, carried)
-                for i in range(6):
-                    f[i] = carried[i]
-                at = parent[at]
-
-
-@_jit
-def link_inertias(body, mass, com, inertia, out):
-    """[[m I, -m c^], [m c^, I - m c^ c^]] of the body on every link about its origin; zero for links without."""
-    for k in range(body.shape[0]):
-        b = body[k]
-        if b >= 0:
-            _spatial_inertia(mass[b], com[b], inertia[b], out[k])
-
-
-@_jit
-def _spatial_inertia(m, c, inertia, out):
-    """[[m I, -m c^], [m c^, I - m c^ c^]] of a body about its origin."""
-    for i in range(6):
-        for j in range(6):
-            out[i, j] = 0.0
-    square = c[0] * c[0] + c[1] * c[1] + c[2] * c[2]
-    for i in range(3):
-        out[i, i] = m
-        for j in range(3):
-            out[3 + i, 3 + j] = inertia[i, j] - m * c[i] * c[j]
-        out[3 + i, 3 + i] += m * square
-    _add_hat(c, -m, out, 0, 3)
-    _add_hat(c, m, out, 3, 0)
-
-
-@_jit
 def ball_springs(dof, coordinate, stiffness, extra, q, rest, residual, blocks, displacement, jacobian):
     """Springs of balls on the rotation vector s from rest: energy 1/2 s^T K s + extra . s.
 
@@ -424,4 +344,4 @@ def _transpose_derivative(s, y, out):
             out[i, j] = c * (s[i] * y[j] - 2 * y[i] * s[j]) + 2 * slope * double * s[j]
         out[i, i] += c * dot
     # -1/2 ds x y = 1/2 y^ ds
-    _add_hat(y, 0.5, out, 0, 0)
+    add_hat(y, 0.5, out, 0, 0)

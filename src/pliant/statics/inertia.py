@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
-from pliant.statics import _kernels
+from pliant.statics import _inertia_kernels, _kernels
 from pliant.statics.bordered import BorderedTree, add_diagonal
 
 __all__ = ["Inertia", "link_twists"]
@@ -25,7 +25,7 @@ def link_twists(m: Mechanism, local: Floats, motion: Floats) -> Floats:
     """Twists of all links, each in its own frame, under the joint motions in the rows of `motion`: (rows, links, 6)."""
     links = m.links
     out = np.zeros((len(motion), len(links), 6))
-    _kernels.link_twists(links.parent, links.kind, links.screw, links.dof, local, motion, out)
+    _inertia_kernels.link_twists(links.parent, links.kind, links.screw, links.dof, local, motion, out)
     return out
 
 
@@ -40,18 +40,18 @@ class Inertia:
         self.m = m
         self._local, self._poses = kinematics.link_transforms(m, q)
         self.links = np.zeros((len(m.links), 6, 6))
-        _kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
+        _inertia_kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
 
     def _composite(self, links: Floats) -> Floats:
         out = links.copy()
-        _kernels.composite_inertias(self.m.links.parent, self._local, out)
+        _inertia_kernels.composite_inertias(self.m.links.parent, self._local, out)
         return out
 
     def dense(self) -> Floats:
         """The matrix, (nv, nv)."""
         links = self.m.links
         out = np.zeros((self.m.nv, self.m.nv))
-        _kernels.mass_matrix(
+        _inertia_kernels.mass_matrix(
             links.parent, links.kind, links.screw, links.dof, self._local, self._composite(self.links), out
         )
         return out + np.diag(self.m.armature)

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from pliant.engines.reduced.accuracy import NO_EQUILIBRIUM, UNSTABLE, Truth, describe, settle, track
 from pliant.engines.reduced.blended import BlendedModel
-from pliant.engines.reduced.file import read_arrays
+from pliant.engines.reduced.file import read_about, read_arrays
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import FormatError, InputError
-from pliant.formats.json_file import check_version, pieces
+from pliant.formats.json_file import pieces
 from pliant.formats.paths import replacing
 from pliant.statics import Configuration
 from pliant.statics.loads import parse_wrench
@@ -145,13 +145,8 @@ class Equilibria:
             self.save()
             return
         arrays = read_arrays(path)
-        try:
-            about = json.loads(arrays["about"].tobytes())
-            if about["format"] != FORMAT:
-                raise KeyError("format")
-        except (KeyError, ValueError, TypeError, RecursionError):
-            raise FormatError(f"'{path}' holds no samples: `sample(resume=...)` writes such files") from None
-        check_version(about.get("version"), VERSION, path)
+        hint = "holds no samples: `sample(resume=...)` writes such files"
+        about = read_about(arrays, path, FORMAT, VERSION, hint)
         hint = "give the same arguments as before, or another file"
         for word, value in self.about.items():
             if about.get(word) != value:

@@ -18,7 +18,7 @@ from pliant.errors import FormatError, MechanismError
 from pliant.formats.json_file import check_version, pieces, read
 from pliant.formats.paths import as_path, read_bytes, replacing
 
-__all__ = ["FORMAT", "VERSION", "load", "read_arrays", "save"]
+__all__ = ["FORMAT", "VERSION", "load", "read_about", "read_arrays", "save"]
 
 FORMAT, VERSION = "pliant-reduced-model", 1
 _LIMIT = 4_000_000_000  # bytes
@@ -129,15 +129,28 @@ def _array(content: bytes, where: str) -> NDArray[Any]:
     return array
 
 
-def _about(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Any]:
+def read_about(
+    arrays: dict[str, NDArray[Any]], path: Path, format: str, newest: int, hint: str
+) -> dict[str, Any]:
+    """What a file says of itself.
+
+    Raises:
+        FormatError: it is of another format (then with the hint), or of a newer version.
+    """
     try:
         about = json.loads(arrays["about"].tobytes())
-        if about["format"] != FORMAT:
+        if about["format"] != format:
             raise KeyError("format")
     except (KeyError, ValueError, TypeError, RecursionError):
-        raise FormatError(f"'{path}' holds no reduced model: `ReducedModel.save` writes such files") from None
-    check_version(about.get("version"), VERSION, path)
-    names = about.get("end_effectors")
+        raise FormatError(f"'{path}' {hint}") from None
+    check_version(about.get("version"), newest, path)
+    return about
+
+
+def _about(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Any]:
+    hint = "holds no reduced model: `ReducedModel.save` writes such files"
+    about = read_about(arrays, path, FORMAT, VERSION, hint)
+    names: Any = about.get("end_effectors")
     strings = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
     if not strings or len(set(names)) != len(names):
         raise FormatError(f"'{path}': end_effectors: a list of names expected")
