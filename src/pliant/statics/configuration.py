@@ -172,6 +172,11 @@ class Configuration:
         return Tangent(self.mechanism, self.q, loads, self.multipliers)
 
     @property
+    def limits(self) -> bool:
+        """Whether it is an equilibrium with joint limits enforced."""
+        return self.loads is not None and self.loads.stops is not None
+
+    @property
     def displacement(self) -> Floats:
         """How far every body's origin is from the reference pose, m."""
         return np.linalg.norm(self.poses[:, :3, 3] - self.mechanism.reference_poses[:, :3, 3], axis=1)
@@ -184,7 +189,7 @@ class Configuration:
 
     @property
     def beyond_limits(self) -> tuple[str, ...]:
-        """Dofs outside their limits. Statics does not enforce limits; it tells."""
+        """Dofs outside their limits. `pliant.equilibrium` keeps them inside with `limits=True`."""
         m = self.mechanism
         value = self.q[m.dof_coordinate]
         outside = (value < m.lower) | (value > m.upper)

@@ -22,7 +22,8 @@ from pliant.mechanism.assembly import close_loops
 from pliant.mechanism.joints import SLIDE
 from pliant.statics.configuration import Configuration
 from pliant.statics.loads import Loads, collect_loads
-from pliant.statics.tangent import PASSIVE, Tangent, typical_stiffness
+from pliant.statics.stops import typical_stiffness
+from pliant.statics.tangent import PASSIVE, Tangent
 
 __all__ = ["equilibrium"]
 
@@ -253,6 +254,7 @@ def equilibrium(
     *,
     gravity: ArrayLike | None = None,
     start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
+    limits: bool = False,
 ) -> Configuration:
     """The static equilibrium of a mechanism under load, fully nonlinear: springs, gravity, loops, couplings.
 
@@ -267,21 +269,22 @@ def equilibrium(
             rest positions.
         start: where to start from, such as a nearby equilibrium. By default the load is applied gradually
             from the reference pose. Loops that are open there are closed first.
+        limits: enforce joint limits, by joints that stiffen near them: a thousandfold at the limit, beginning 5 % of
+            the range before it (see docs/statics.md). Otherwise joints pass them, and
+            `Configuration.beyond_limits` names those that did.
 
     Returns:
         The `Configuration`, which says whether the equilibrium is stable.
 
     Raises:
         ConvergenceError: no equilibrium was found; the error carries the last residual and configuration.
-
-    Joint limits are not enforced; `Configuration.beyond_limits` names the joints that passed theirs.
     """
     m = mechanism
     if not isinstance(m, Mechanism):
         raise InputError(f"a Mechanism expected, not {type(m).__name__}")
     if isinstance(start, Configuration) and start.mechanism.joint_names != m.joint_names:
         raise InputError("start is a configuration of another mechanism")
-    loads = collect_loads(m, wrenches, gravity)
+    loads = collect_loads(m, wrenches, gravity, limits)
     begin = Configuration(m, start.q if isinstance(start, Configuration) else start)
     state = _State(close_loops(m, begin.q.copy()), np.zeros_like(begin.multipliers))
     if isinstance(start, Configuration) and start.multipliers.shape == state.multipliers.shape:

@@ -13,6 +13,7 @@ from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
+from pliant.statics.stops import Stops, make_stops
 
 __all__ = [
     "Loads",
@@ -38,6 +39,7 @@ class Loads:
         follower_link, follower: wrenches that turn with their link, in its frame.
         rest, tendon_rest: where springs are slack.
         scale: size of the loads as a force, to judge residuals by.
+        stops: what enforces joint limits; None if nothing does.
     """
 
     point_link: NDArray[np.int64]
@@ -50,6 +52,7 @@ class Loads:
     rest: Floats
     tendon_rest: Floats
     scale: float
+    stops: Stops | None = None
 
     def at(self, m: Mechanism, fraction: float) -> Loads:
         """These loads partly applied: 0 is the reference pose in balance, 1 all of them."""
@@ -71,6 +74,7 @@ class Loads:
             rest,
             start + fraction * (self.tendon_rest - start),
             self.scale,
+            self.stops,
         )
 
 
@@ -147,7 +151,9 @@ def _numbers(value: Any, shape: tuple[int, ...], what: str) -> Floats:
     return numbers
 
 
-def collect_loads(m: Mechanism, wrenches: Mapping[str, Any] | None, gravity: ArrayLike | None) -> Loads:
+def collect_loads(
+    m: Mechanism, wrenches: Mapping[str, Any] | None, gravity: ArrayLike | None, limits: bool = False
+) -> Loads:
     """Loads from public arguments; see `pliant.equilibrium`."""
     if wrenches is not None and not isinstance(wrenches, Mapping):
         raise InputError("wrenches: a mapping {body: wrench} expected")
@@ -192,6 +198,7 @@ def collect_loads(m: Mechanism, wrenches: Mapping[str, Any] | None, gravity: Arr
         rest,
         tendon_rest,
         float(scale),
+        make_stops(m) if limits else None,
     )
 
 

@@ -14,23 +14,12 @@ from pliant.mechanism.joints import BALL, SLIDE
 from pliant.statics import _kernels
 from pliant.statics.bordered import BorderedTree, add_diagonal
 from pliant.statics.loads import Loads
+from pliant.statics.stops import typical_stiffness
 
-__all__ = ["PASSIVE", "Tangent", "typical_stiffness"]
+__all__ = ["PASSIVE", "Tangent"]
 
 Floats = NDArray[np.float64]
 PASSIVE = 1e-2  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
-
-
-def typical_stiffness(m: Mechanism, fallback: float = 1.0) -> float:
-    """Lower quartile of the joints' stiffness, N m/rad, slides at the radius as lever; `fallback` without springs.
-
-    A quartile rather than a mean: a cable is a billion times stiffer along than across, and what is across moves.
-    """
-    rotational = np.where(m.dof_kind == SLIDE, m.stiffness * m.radius**2, m.stiffness)
-    own = rotational[rotational > 0]
-    if not len(own) and len(m.tendons):
-        own = m.tendon_stiffness[m.tendon_stiffness > 0]
-    return float(np.partition(own, len(own) // 4)[len(own) // 4]) if len(own) else fallback
 
 
 class Tangent:
@@ -99,6 +88,13 @@ class Tangent:
         self.energy = 0.5 * float(m.stiffness @ stretch**2) + 0.5 * float(
             m.tendon_stiffness @ self._stretch**2
         )
+        self._diagonal = m.stiffness
+        if loads.stops is not None:
+            energy, force, stiffness, blocks = loads.stops.at(m, q)
+            self.energy += energy
+            self.residual += force
+            self._diagonal = m.stiffness + stiffness
+            self._blocks += blocks
 
     def _loads(self, symmetric: bool) -> None:
         m, loads, links = self.m, self.loads, self.m.links
@@ -135,7 +131,7 @@ class Tangent:
         m = self.m
         typical = typical_stiffness(m, fallback) / np.where(m.dof_kind == SLIDE, m.radius**2, 1.0)
         soft = m.stiffness == 0
-        diagonal, blocks = add_diagonal(m, m.stiffness, self._blocks, shift * typical)
+        diagonal, blocks = add_diagonal(m, self._diagonal, self._blocks, shift * typical)
         springs = m.tendon_stiffness > 0
         self._solver = BorderedTree(
             m,

@@ -251,12 +251,12 @@ def test_interrupted_and_resumed(tmp_path, monkeypatch, last):
     whole = sample(m, **arguments)
     path, solve, calls = tmp_path / "samples.npz", accuracy.equilibrium, []
 
-    def until(mechanism, wrenches, start=None):
+    def until(mechanism, wrenches, start=None, **options):
         if start is None:
             if len(calls) == last:
                 raise KeyboardInterrupt
             calls.append(wrenches)
-        return solve(mechanism, wrenches, start=start)
+        return solve(mechanism, wrenches, start=start, **options)
 
     monkeypatch.setattr(accuracy, "equilibrium", until)
     with pytest.raises(KeyboardInterrupt):
@@ -264,9 +264,9 @@ def test_interrupted_and_resumed(tmp_path, monkeypatch, last):
     kept = np.load(path)
     assert (kept["state"] > 0).sum() == last
 
-    def counting(mechanism, wrenches, start=None):
+    def counting(mechanism, wrenches, start=None, **options):
         calls.extend([wrenches] if start is None else [])
-        return solve(mechanism, wrenches, start=start)
+        return solve(mechanism, wrenches, start=start, **options)
 
     monkeypatch.setattr(accuracy, "equilibrium", counting)
     same(sample(m, **arguments, resume=path), whole)

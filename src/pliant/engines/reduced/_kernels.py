@@ -14,6 +14,7 @@ from math import cos, factorial, isfinite, sin
 from numba import njit
 
 from pliant.engines.reduced._intrinsics import matrix, swing
+from pliant.engines.wrenches import WRENCH_SIZE
 from pliant.spatial import _kernels as se3
 
 # What a step calls once is made part of it: handing arrays over takes longer than many a loop.
@@ -26,7 +27,6 @@ COORDINATES, EFFECTORS, LINKS, ROWS, FREE, TWIST = range(6)
 UPDATE, RESPONSE, STEADY, BASIS, BOUND, LOCAL, HINGE, BASE = range(6, 14)
 BASE_STATE, WRENCH, WORK, SIZES = range(14, 18)
 
-WRENCH_SIZE = 16  # per end effector: force, torque (world axes), their point, wrench (body axes), whether any
 BASE_SIZE = 13  # centre of mass, quaternion, velocity of the centre of mass, angular momentum
 BASE_CONSTANTS = 32  # mass, centre of mass, inverse inertia about it, inverse reference pose, gravity
 

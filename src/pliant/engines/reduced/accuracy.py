@@ -152,7 +152,7 @@ def measure(
     Args:
         model: a reduced model, or a blend of them.
         wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them. Gravity is not considered,
-            not even that of an equilibrium the model was made at.
+            not even that of an equilibrium the model was made at; joint limits are, if the model knows them.
         progress: show a progress bar.
 
     Returns:
@@ -181,17 +181,22 @@ def measure(
             model.index(body)
             parse_wrench(value, body)
     mechanism = model.mechanism
-    truths = [settle(mechanism, each) for each in track(given, "equilibria", progress)]
+    truths = [settle(mechanism, each, limits=model.limits) for each in track(given, "equilibria", progress)]
     return compare(model, given, truths)
 
 
-def settle(mechanism: Mechanism, wrenches: Mapping[str, Any], start: Configuration | None = None) -> Truth:
+def settle(
+    mechanism: Mechanism,
+    wrenches: Mapping[str, Any],
+    start: Configuration | None = None,
+    limits: bool = False,
+) -> Truth:
     """The true equilibrium, if there is one, and what is wrong with it.
 
     One called neutral counts: some part may swing freely without the end effectors noticing.
     """
     try:
-        found = equilibrium(mechanism, wrenches, start=start)
+        found = equilibrium(mechanism, wrenches, start=start, limits=limits)
     except ConvergenceError:
         return None, NO_EQUILIBRIUM
     return found, UNSTABLE if found.stability == "unstable" else None

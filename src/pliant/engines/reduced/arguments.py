@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.engines.arguments import EARTH, acceleration, seconds
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import InputError
 
-__all__ = ["check_alike", "check_arguments", "whole"]
+__all__ = ["check_alike", "check_arguments"]
 
 Floats = NDArray[np.float64]
-EARTH = (0.0, 0.0, -9.81)
-
-
-def whole(value: Any, what: str, least: int) -> int:
-    """A whole number from `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{what}: a whole number from {least} expected, not {value!r:.80}")
-    return int(value)
 
 
 def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: ArrayLike | None) -> Floats:
     """Refuse what cannot be simulated; returns gravity."""
     if not isinstance(model, ReducedModel | BlendedModel):
         raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {model!r:.80}")
-    if not isinstance(timestep, int | float | np.number) or not 0 < timestep < math.inf:
-        raise InputError(f"timestep: a number of seconds above 0 expected, not {timestep!r}")
+    seconds(timestep)
     if reconstruction not in ("joint", "twist"):
         raise InputError(f"reconstruction is 'joint' or 'twist', not {reconstruction!r}")
     if gravity is not None and model.base is None:
@@ -38,13 +29,7 @@ def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: Arr
             "gravity is for models with a floating base; for this one, reduce at the equilibrium under gravity: "
             "`reduce(m, at=pliant.equilibrium(m, gravity=...))`"
         )
-    try:
-        out = np.array(EARTH if gravity is None else gravity, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"gravity: 3 numbers expected, not {gravity!r:.80}") from None
-    if out.shape != (3,) or not np.isfinite(out).all():
-        raise InputError(f"gravity: 3 finite numbers expected, not {gravity!r:.80}")
-    return out
+    return acceleration(EARTH if gravity is None else gravity)
 
 
 def check_alike(old: ReducedModel | BlendedModel, new: Any) -> None:

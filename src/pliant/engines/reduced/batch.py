@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.engines.arguments import whole
 from pliant.engines.reduced import _kernels
-from pliant.engines.reduced.arguments import check_arguments, whole
+from pliant.engines.reduced.arguments import check_arguments
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.packing import pack
-from pliant.engines.reduced.wrenches import entry
+from pliant.engines.wrenches import entry
 from pliant.errors import ConvergenceError, InputError
 
 __all__ = ["ReducedBatch"]

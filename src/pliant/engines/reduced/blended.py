@@ -87,7 +87,7 @@ class BlendedModel:
         models: what is mixed.
         exponent, distance, matrices: see `pliant.blend`.
         polynomial: joint displacements as a polynomial of the wrench, or None: the mean of what the models say.
-        mechanism, end_effectors, base: what all models share.
+        mechanism, end_effectors, base, limits: what all models share.
     """
 
     def __init__(
@@ -121,6 +121,11 @@ class BlendedModel:
     def base(self) -> FreeBase | None:
         """The floating base, or None."""
         return self.models[0].base
+
+    @property
+    def limits(self) -> bool:
+        """Whether joint limits are enforced."""
+        return self.models[0].limits
 
     def index(self, body: str) -> int:
         """Which of the end effectors a body is."""
@@ -332,6 +337,11 @@ def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
             raise InputError(f"blend: model {i} has modes; models that are blended have none")
         if (model.base is None) != (first.base is None):
             raise InputError("blend: some of the models have a floating base and some have not")
+        if model.limits != first.limits:
+            raise InputError(
+                "blend: some of the models know joint limits and some do not: make all of them, also the one at "
+                "rest, at equilibria found with `equilibrium(..., limits=True)`, or all without"
+            )
         for j in range(i):
             same = np.abs(model.wrench - out[j].wrench).max() <= 1e-12 * np.abs(model.wrench).max(
                 initial=1e-12

@@ -133,6 +133,7 @@ class Equilibria:
             **settings,
             "mechanism": digest,
             "end_effectors": list(rest.end_effectors),
+            "limits": rest.limits,
             "wrenches": [list(space.bodies), list(space.frames), space.points.tolist()],
         }
 
@@ -147,6 +148,7 @@ class Equilibria:
         arrays = read_arrays(path)
         hint = "holds no samples: `sample(resume=...)` writes such files"
         about = read_about(arrays, path, FORMAT, VERSION, hint)
+        about.setdefault("limits", False)  # files from before limits have no such word
         hint = "give the same arguments as before, or another file"
         for word, value in self.about.items():
             if about.get(word) != value:
@@ -185,7 +187,9 @@ class Equilibria:
         missing = which[self.state[which] == 0].tolist()
         try:
             for i in track(missing, what, progress):
-                found, problem = settle(self.rest.mechanism, self.space.wrench(self.drawn[i]))
+                found, problem = settle(
+                    self.rest.mechanism, self.space.wrench(self.drawn[i]), limits=self.rest.limits
+                )
                 if found is not None:
                     self.q[i], self.multipliers[i] = found.q, found.multipliers
                 self.state[i] = 1 + _STATES.index(problem)  # last: only what is complete counts as found
@@ -209,7 +213,9 @@ class Equilibria:
     def model(self, i: int, blended: BlendedModel, slow: float, problems: list[str]) -> ReducedModel | None:
         """A model at a candidate; None, and a word about it, if there can be none."""
         wrench = self.space.wrench(self.drawn[i])
-        found, problem = settle(self.rest.mechanism, wrench, start=self._configuration(i))
+        found, problem = settle(
+            self.rest.mechanism, wrench, start=self._configuration(i), limits=self.rest.limits
+        )
         if found is None or problem is not None:
             problems.append(f"{problem} under {describe(wrench)}")
             return None

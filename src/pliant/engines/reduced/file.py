@@ -48,6 +48,7 @@ def save(model: ReducedModel, path: str | os.PathLike[str]) -> None:
         "inertia": model.inertia,
         "base": model.base and model.base.body,
         "length": model.length,
+        "limits": model.limits,
     }
     arrays: dict[str, NDArray[Any]] = {name: getattr(model, name) for name in _ARRAYS}
     if model.base is not None:
@@ -84,6 +85,7 @@ def load(path: str | os.PathLike[str]) -> ReducedModel:
         projection=about["projection"],
         inertia=about["inertia"],
         length=about["length"],
+        limits=about["limits"],
         **{name: arrays[name] for name in _ARRAYS},
     )
     for name, matrix in (("reduced_mass", model.reduced_mass), ("base_inertia", base and base.inertia)):
@@ -160,6 +162,8 @@ def _about(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Any]:
         raise FormatError(f"'{path}': length: a number above 0 expected")
     if "base" not in about or not isinstance(about["base"], str | None):
         raise FormatError(f"'{path}': base: a name or null expected")
+    if not isinstance(about.setdefault("limits", False), bool):  # files from before limits have no such word
+        raise FormatError(f"'{path}': limits: true or false expected")
     return about
 
 

@@ -78,6 +78,7 @@ class ReducedModel:
         reduced_stiffness, reduced_mass, reduced_damping: the model in the coordinates y.
         base: the floating base, or None.
         projection, inertia: how it was made.
+        limits: made at an equilibrium with joint limits enforced.
     """
 
     mechanism: Mechanism
@@ -97,6 +98,7 @@ class ReducedModel:
     base: FreeBase | None = None
     projection: str = "exact"
     inertia: str = "condensed"
+    limits: bool = False
 
     # --- sizes and names
 

@@ -132,4 +132,4 @@ def _loads(m: Mechanism, bodies: Sequence[str], c: Configuration) -> tuple[Loads
             block[3:] = spatial.hat(torque) + spatial.hat(point) @ spatial.hat(force)
         wrench[6 * e : 6 * e + 6] = np.concatenate([force, torque + np.cross(point, force)])
         given[body] = {"force": force, "torque": torque, "point": point, "frame": "body"}
-    return collect_loads(m, given, c.gravity), wrench, change
+    return collect_loads(m, given, c.gravity, c.limits), wrench, change

@@ -46,8 +46,9 @@ def reduce(
             makes a floating base.
         end_effectors: one body or several; those the mechanism suggests if None.
         at: linearise here instead of at the reference pose. An equilibrium brings its loads along: geometric
-            stiffness, and as the model's `wrench` what acts on the end effectors; gravity and wrenches on other
-            bodies stay on. Any other configuration is taken as held by its springs, without loads.
+            stiffness, and as the model's `wrench` what acts on the end effectors; gravity, wrenches on other bodies
+            and stiffness near joint limits stay on. Any other configuration is taken as held by its springs,
+            without loads.
         projection: "exact", any topology; or "recursive", TVCG's construction link by link, where that is exact.
         inertia: "condensed", links follow statically; "operational", right at the first instant of an impact;
             "accelerability", TVCG's.
@@ -106,6 +107,7 @@ def reduce(
         base=base,
         projection=projection,
         inertia=inertia,
+        limits=at is not None and at.limits,
     )
 
 

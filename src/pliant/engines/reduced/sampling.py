@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.engines.arguments import whole
 from pliant.engines.reduced.accuracy import (
     UNSETTLED,
     Accuracy,
@@ -20,7 +21,6 @@ from pliant.engines.reduced.accuracy import (
     save,
     track,
 )
-from pliant.engines.reduced.arguments import whole
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.exploring import Equilibria, explored, lowest_frequency
 from pliant.engines.reduced.polynomial import fit_polynomial
@@ -130,6 +130,7 @@ def sample(
     held_out: int = 40,
     inertia: str = "condensed",
     exponent: float = 6.0,
+    limits: bool = False,
     progress: bool = True,
     resume: str | os.PathLike[str] | None = None,
 ) -> Sampled:
@@ -154,13 +155,15 @@ def sample(
         held_out: how many other ones to judge the result by.
         inertia: as for `pliant.reduce`.
         exponent: as for `pliant.blend`.
+        limits: enforce joint limits, as for `pliant.equilibrium`, in all equilibria and models.
         progress: show progress bars.
         resume: an `.npz` file that keeps the equilibria found. If it is there, they are not sought again: after an
             interruption the same call goes on, and tolerance, budget, inertia and exponent may be others.
 
     Raises:
         InputError: an argument is unusable.
-        FormatError: the `resume` file is damaged, or belongs to another mechanism, other wrenches or another seed.
+        FormatError: the `resume` file is damaged, or belongs to another mechanism, other wrenches, limits or
+            another seed.
 
     Example:
         >>> import pliant
@@ -181,7 +184,8 @@ def sample(
     budget = whole(KINDS[kind] if budget is None else budget, "budget", 1)
     seed = whole(seed, "seed", 0)
     counts = whole(candidates, "candidates", 1), whole(held_out, "held_out", 1)
-    rest = reduce(mechanism, end_effectors, inertia=inertia)
+    # At the reference pose limits add neither force nor stiffness, so there it is enough to say so.
+    rest = replace(reduce(mechanism, end_effectors, inertia=inertia), limits=bool(limits))
     if rest.base is not None:
         raise InputError(f"sample: '{rest.base.body}' floats: hold it first, with `with_fixed_base`")
     blended = BlendedModel([rest], exponent)

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
+from pliant.engines.arguments import whole
 from pliant.engines.reduced import _kernels
-from pliant.engines.reduced.arguments import check_alike, check_arguments, whole
+from pliant.engines.reduced.arguments import check_alike, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import StaticWrenches
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.packing import pack
-from pliant.engines.reduced.wrenches import entry
 from pliant.engines.trajectory import Trajectory
+from pliant.engines.wrenches import entry
 from pliant.errors import ConvergenceError, InputError
 from pliant.statics import Configuration
 

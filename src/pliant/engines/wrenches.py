@@ -1,4 +1,4 @@
-"""Wrenches on end effectors, as the kernels take them; for one copy of a model or for many."""
+"""Wrenches on bodies, as the kernels of all engines take them; for one simulation or for many alike."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.reduced._kernels import WRENCH_SIZE
 from pliant.errors import InputError
 
-__all__ = ["entry"]
+__all__ = ["WRENCH_SIZE", "entry"]
 
 Floats = NDArray[np.float64]
+WRENCH_SIZE = 16  # force, torque (world axes), where that force acts, wrench (body axes), whether any
 _ZERO = (0.0, 0.0, 0.0)
 
 
