@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow demo bench lint types format lock clean distclean
+.PHONY: help setup test slow demo bench peers lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,9 @@ demo: $(STAMP)  ## Run the first example
 
 bench: $(STAMP)  ## Run the benchmarks
 	$(PY) benchmarks/run.py
+
+peers: $(STAMP)  ## Install the other engines that the benchmarks compare with
+	$(UV) pip install --python $(PY) --require-hashes --no-deps -r requirements/peers.txt
 
 lint: $(STAMP)  ## Check style and formatting
 	$(PY) -m ruff check .
@@ -57,6 +60,7 @@ lock: $(UV_STAMP)  ## Renew the pins in requirements/ after a change of dependen
 	$(COMPILE) requirements/uv.in --output-file requirements/uv.txt >/dev/null
 	$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt >/dev/null
 	$(COMPILE) requirements/models.in --no-deps --output-file requirements/models.txt >/dev/null
+	$(COMPILE) requirements/peers.in --no-deps --output-file requirements/peers.txt >/dev/null
 	@! grep -nE '://|file:|^-' requirements/*.txt || { echo 'A lock file holds an address.' >&2; exit 1; }
 
 clean:  ## Remove caches, build output and pictures

@@ -13,6 +13,7 @@ from pliant.mechanism import Builder, Mechanism
 
 if TYPE_CHECKING:
     from pliant import gallery
+    from pliant.engines.constrained import ConstrainedSimulation
     from pliant.engines.reduced import (
         BlendedModel,
         ReducedBatch,
@@ -32,6 +33,7 @@ __all__ = [
     "BlendedModel",
     "Builder",
     "Configuration",
+    "ConstrainedSimulation",
     "Mechanism",
     "ReducedBatch",
     "ReducedModel",
@@ -55,6 +57,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "BlendedModel": "pliant.engines.reduced",
     "Configuration": "pliant.statics",
+    "ConstrainedSimulation": "pliant.engines.constrained",
     "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
     "ReducedSimulation": "pliant.engines.reduced",

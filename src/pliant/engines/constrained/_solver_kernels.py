@@ -1,0 +1,412 @@
+"""Linear-time elimination along the tree: articulated inertia with transverse Newmark inertia and joint springs.
+
+The matrix is that of `Δu -> N^T (M + S) N Δu + G Δu`: bodies' inertia M and tension's share S (block diagonal in the
+links' absolute velocities), springs' share G (block diagonal in joint velocities). It is symmetric and positive
+definite, so elimination needs no pivots: tip to root, m x m per joint (m its degrees of freedom).
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
+
+_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_inline = njit(inline="always", error_model="numpy", fastmath={"contract"})
+
+
+@_inline
+def add_tension(work, k, x, y, z, fx, fy, fz, t):
+    """Inertia of link k against turning an arm that a force pulls: `t/2 (|F||s| - F.s)(I - s s^T / s^2)`.
+
+    The force is in residual convention, opposite to what acts. The exact derivative has this as an upper bound
+    (equal when the force is along the arm, in tension), which keeps the matrix positive and iterations contracting.
+    """
+    square = x * x + y * y + z * z
+    if square > 0.0:
+        g = 0.5 * t * (math.sqrt(square * (fx * fx + fy * fy + fz * fz)) - (x * fx + y * fy + z * fz))
+        s = g / square
+        work[k, 51] += g - s * x * x
+        work[k, 52] -= s * x * y
+        work[k, 53] -= s * x * z
+        work[k, 54] += g - s * y * y
+        work[k, 55] -= s * y * z
+        work[k, 56] += g - s * z * z
+
+
+@_jit
+def residual(links, constants, momentum, impulse, at_middle, t, work):
+    """Start of the elimination: residual of every body's equations of motion, inertia, tension in its own arm.
+
+    Half-step form, `t` half the step: `M N u - p - t f`, with Euler's gyroscopic torque at the midpoint.
+    """
+    for k in range(constants.shape[0]):
+        m = constants[k, 12]
+        cx, cy, cz = work[k, 15], work[k, 16], work[k, 17]
+        fx = at_middle[k, 0] - momentum[k, 0] - impulse[k, 0]
+        fy = at_middle[k, 1] - momentum[k, 1] - impulse[k, 1]
+        fz = at_middle[k, 2] - momentum[k, 2] - impulse[k, 2]
+        px, py, pz = momentum[k, 3], momentum[k, 4], momentum[k, 5]
+        jx, jy, jz = at_middle[k, 3], at_middle[k, 4], at_middle[k, 5]
+        wx, wy, wz = t * work[k, 24], t * work[k, 25], t * work[k, 26]
+        tx = jx - impulse[k, 3] - (work[k, 0] * px + work[k, 1] * py + work[k, 2] * pz) + wy * jz - wz * jy
+        ty = jy - impulse[k, 4] - (work[k, 3] * px + work[k, 4] * py + work[k, 5] * pz) + wz * jx - wx * jz
+        tz = jz - impulse[k, 5] - (work[k, 6] * px + work[k, 7] * py + work[k, 8] * pz) + wx * jy - wy * jx
+        work[k, 30], work[k, 31], work[k, 32] = fx, fy, fz
+        work[k, 33], work[k, 34], work[k, 35] = fx, fy, fz
+        tx, ty, tz = tx + cy * fz - cz * fy, ty + cz * fx - cx * fz, tz + cx * fy - cy * fx
+        work[k, 57], work[k, 58], work[k, 59] = tx, ty, tz
+        work[k, 102], work[k, 103], work[k, 104] = tx, ty, tz
+        work[k, 36], work[k, 37], work[k, 38], work[k, 39], work[k, 40], work[k, 41] = m, 0.0, 0.0, m, 0.0, m
+        work[k, 42], work[k, 43], work[k, 44] = 0.0, m * cz, -m * cy
+        work[k, 45], work[k, 46], work[k, 47] = -m * cz, 0.0, m * cx
+        work[k, 48], work[k, 49], work[k, 50] = m * cy, -m * cx, 0.0
+        work[k, 51] = work[k, 18] + m * (cy * cy + cz * cz)
+        work[k, 52] = work[k, 19] - m * cx * cy
+        work[k, 53] = work[k, 20] - m * cx * cz
+        work[k, 54] = work[k, 21] + m * (cx * cx + cz * cz)
+        work[k, 55] = work[k, 22] - m * cy * cz
+        work[k, 56] = work[k, 23] + m * (cx * cx + cy * cy)
+        g = links[k, 5]  # what turns with the body
+        if g >= 0 and m > 0.0:
+            x, y, z = work[k, 9] - work[g, 9], work[k, 10] - work[g, 10], work[k, 11] - work[g, 11]
+            add_tension(work, g, cx + x, cy + y, cz + z, fx, fy, fz, t)
+
+
+@_jit
+def factor(links, t, work):
+    """Eliminate tip to root what `residual` and `springs` set up, right side included.
+
+    Returns the first link whose joint meets no inertia, or -1.
+    """
+    for k in range(links.shape[0] - 1, -1, -1):
+        p, kind = links[k, 0], links[k, 1]
+        lxx, lxy, lxz = work[k, 36], work[k, 37], work[k, 38]
+        lyy, lyz, lzz = work[k, 39], work[k, 40], work[k, 41]
+        c00, c01, c02 = work[k, 42], work[k, 43], work[k, 44]
+        c10, c11, c12 = work[k, 45], work[k, 46], work[k, 47]
+        c20, c21, c22 = work[k, 48], work[k, 49], work[k, 50]
+        hxx, hxy, hxz = work[k, 51], work[k, 52], work[k, 53]
+        hyy, hyz, hzz = work[k, 54], work[k, 55], work[k, 56]
+        fx, fy, fz = work[k, 33], work[k, 34], work[k, 35]
+        tx, ty, tz = work[k, 57], work[k, 58], work[k, 59]
+        if kind == LINK_BALL:
+            sprung = links[k, 4]
+            dxx, dxy, dxz, dyy, dyz, dzz = hxx, hxy, hxz, hyy, hyz, hzz
+            rx, ry, rz = tx, ty, tz
+            if sprung:
+                dxx, dxy, dxz = dxx + work[k, 87], dxy + work[k, 88], dxz + work[k, 89]
+                dyy, dyz, dzz = dyy + work[k, 90], dyz + work[k, 91], dzz + work[k, 92]
+                rx, ry, rz = rx + work[k, 93], ry + work[k, 94], rz + work[k, 95]
+            m00, m01, m02 = dyy * dzz - dyz * dyz, dxz * dyz - dxy * dzz, dxy * dyz - dxz * dyy
+            determinant = dxx * m00 + dxy * m01 + dxz * m02
+            if not determinant > 0.0:
+                return k
+            scale = 1.0 / determinant
+            i00, i01, i02 = m00 * scale, m01 * scale, m02 * scale
+            i11, i12 = (dxx * dzz - dxz * dxz) * scale, (dxy * dxz - dxx * dyz) * scale
+            i22 = (dxx * dyy - dxy * dxy) * scale
+            work[k, 60], work[k, 61], work[k, 62] = i00, i01, i02
+            work[k, 63], work[k, 64], work[k, 65] = i11, i12, i22
+            work[k, 84], work[k, 85], work[k, 86] = rx, ry, rz
+            g00, g01, g02 = _row(c00, c01, c02, i00, i01, i02, i11, i12, i22)
+            g10, g11, g12 = _row(c10, c11, c12, i00, i01, i02, i11, i12, i22)
+            g20, g21, g22 = _row(c20, c21, c22, i00, i01, i02, i11, i12, i22)
+            work[k, 66], work[k, 67], work[k, 68] = g00, g01, g02
+            work[k, 69], work[k, 70], work[k, 71] = g10, g11, g12
+            work[k, 72], work[k, 73], work[k, 74] = g20, g21, g22
+            lxx -= g00 * c00 + g01 * c01 + g02 * c02
+            lxy -= g00 * c10 + g01 * c11 + g02 * c12
+            lxz -= g00 * c20 + g01 * c21 + g02 * c22
+            lyy -= g10 * c10 + g11 * c11 + g12 * c12
+            lyz -= g10 * c20 + g11 * c21 + g12 * c22
+            lzz -= g20 * c20 + g21 * c21 + g22 * c22
+            fx -= g00 * rx + g01 * ry + g02 * rz
+            fy -= g10 * rx + g11 * ry + g12 * rz
+            fz -= g20 * rx + g21 * ry + g22 * rz
+            if sprung:
+                q00, q01, q02 = _row(hxx, hxy, hxz, i00, i01, i02, i11, i12, i22)
+                q10, q11, q12 = _row(hxy, hyy, hyz, i00, i01, i02, i11, i12, i22)
+                q20, q21, q22 = _row(hxz, hyz, hzz, i00, i01, i02, i11, i12, i22)
+                work[k, 75], work[k, 76], work[k, 77] = q00, q01, q02
+                work[k, 78], work[k, 79], work[k, 80] = q10, q11, q12
+                work[k, 81], work[k, 82], work[k, 83] = q20, q21, q22
+                tx -= q00 * rx + q01 * ry + q02 * rz
+                ty -= q10 * rx + q11 * ry + q12 * rz
+                tz -= q20 * rx + q21 * ry + q22 * rz
+                c00, c01, c02 = _left(c00, c01, c02, g00, g01, g02, hxx, hxy, hxz, hyy, hyz, hzz)
+                c10, c11, c12 = _left(c10, c11, c12, g10, g11, g12, hxx, hxy, hxz, hyy, hyz, hzz)
+                c20, c21, c22 = _left(c20, c21, c22, g20, g21, g22, hxx, hxy, hxz, hyy, hyz, hzz)
+                axx = hxx - (q00 * hxx + q01 * hxy + q02 * hxz)
+                axy = hxy - (q00 * hxy + q01 * hyy + q02 * hyz)
+                axz = hxz - (q00 * hxz + q01 * hyz + q02 * hzz)
+                ayy = hyy - (q10 * hxy + q11 * hyy + q12 * hyz)
+                ayz = hyz - (q10 * hxz + q11 * hyz + q12 * hzz)
+                hzz = hzz - (q20 * hxz + q21 * hyz + q22 * hzz)
+                hxx, hxy, hxz, hyy, hyz = axx, axy, axz, ayy, ayz
+            else:
+                # A free ball passes on no torque and resists no turn.
+                c00, c01, c02, c10, c11, c12, c20, c21, c22 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                hxx, hxy, hxz, hyy, hyz, hzz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+                tx, ty, tz = 0.0, 0.0, 0.0
+        elif kind != LINK_FIXED:
+            ax, ay, az = work[k, 2], work[k, 5], work[k, 8]
+            if kind == LINK_HINGE:
+                ux, uy, uz = (
+                    c00 * ax + c01 * ay + c02 * az,
+                    c10 * ax + c11 * ay + c12 * az,
+                    c20 * ax + c21 * ay + c22 * az,
+                )
+                wx, wy, wz = (
+                    hxx * ax + hxy * ay + hxz * az,
+                    hxy * ax + hyy * ay + hyz * az,
+                    hxz * ax + hyz * ay + hzz * az,
+                )
+                own = ax * wx + ay * wy + az * wz
+                r = ax * tx + ay * ty + az * tz + work[k, 93]
+            else:
+                ux, uy, uz = (
+                    lxx * ax + lxy * ay + lxz * az,
+                    lxy * ax + lyy * ay + lyz * az,
+                    lxz * ax + lyz * ay + lzz * az,
+                )
+                wx, wy, wz = (
+                    c00 * ax + c10 * ay + c20 * az,
+                    c01 * ax + c11 * ay + c21 * az,
+                    c02 * ax + c12 * ay + c22 * az,
+                )
+                own = ax * ux + ay * uy + az * uz
+                r = ax * fx + ay * fy + az * fz + work[k, 93]
+            own += work[k, 87]
+            if kind == LINK_HINGE:
+                # A torque across the hinge couples its turn with its parent's, by half (a x T); with as much
+                # inertia in both as keeps the matrix positive.
+                nx, ny, nz = (
+                    ay * work[k, 104] - az * work[k, 103],
+                    az * work[k, 102] - ax * work[k, 104],
+                    ax * work[k, 103] - ay * work[k, 102],
+                )
+                size = math.sqrt(nx * nx + ny * ny + nz * nz)
+                if size > 0.0:
+                    half = 0.5 * t
+                    wx, wy, wz = wx + half * nx, wy + half * ny, wz + half * nz
+                    own += half * size
+                    half /= size
+                    hxx, hxy, hxz = hxx + half * nx * nx, hxy + half * nx * ny, hxz + half * nx * nz
+                    hyy, hyz, hzz = hyy + half * ny * ny, hyz + half * ny * nz, hzz + half * nz * nz
+            if not own > 0.0:
+                return k
+            i = 1.0 / own
+            gx, gy, gz, ox, oy, oz = i * ux, i * uy, i * uz, i * wx, i * wy, i * wz
+            work[k, 60], work[k, 84] = i, r
+            work[k, 66], work[k, 67], work[k, 68] = gx, gy, gz
+            work[k, 75], work[k, 76], work[k, 77] = ox, oy, oz
+            fx, fy, fz = fx - gx * r, fy - gy * r, fz - gz * r
+            tx, ty, tz = tx - ox * r, ty - oy * r, tz - oz * r
+            lxx, lxy, lxz = lxx - gx * ux, lxy - gx * uy, lxz - gx * uz
+            lyy, lyz, lzz = lyy - gy * uy, lyz - gy * uz, lzz - gz * uz
+            c00, c01, c02 = c00 - gx * wx, c01 - gx * wy, c02 - gx * wz
+            c10, c11, c12 = c10 - gy * wx, c11 - gy * wy, c12 - gy * wz
+            c20, c21, c22 = c20 - gz * wx, c21 - gz * wy, c22 - gz * wz
+            hxx, hxy, hxz = hxx - ox * wx, hxy - ox * wy, hxz - ox * wz
+            hyy, hyz, hzz = hyy - oy * wy, hyz - oy * wz, hzz - oz * wz
+        if p >= 0:
+            # Shift by the arm s: L stays, X -= L s^, H += s^ (X - L s^) + (its transpose's missing part)
+            sx, sy, sz = work[k, 12], work[k, 13], work[k, 14]
+            k00, k01, k02 = -lxy * sz + lxz * sy, lxx * sz - lxz * sx, -lxx * sy + lxy * sx
+            k10, k11, k12 = -lyy * sz + lyz * sy, lxy * sz - lyz * sx, -lxy * sy + lyy * sx
+            k20, k21, k22 = -lyz * sz + lzz * sy, lxz * sz - lzz * sx, -lxz * sy + lyz * sx
+            # s^ X, to be made symmetric
+            e00, e01, e02 = sy * c20 - sz * c10, sy * c21 - sz * c11, sy * c22 - sz * c12
+            e10, e11, e12 = sz * c00 - sx * c20, sz * c01 - sx * c21, sz * c02 - sx * c22
+            e20, e21, e22 = sx * c10 - sy * c00, sx * c11 - sy * c01, sx * c12 - sy * c02
+            work[p, 36] += lxx
+            work[p, 37] += lxy
+            work[p, 38] += lxz
+            work[p, 39] += lyy
+            work[p, 40] += lyz
+            work[p, 41] += lzz
+            work[p, 42] += c00 + k00
+            work[p, 43] += c01 + k01
+            work[p, 44] += c02 + k02
+            work[p, 45] += c10 + k10
+            work[p, 46] += c11 + k11
+            work[p, 47] += c12 + k12
+            work[p, 48] += c20 + k20
+            work[p, 49] += c21 + k21
+            work[p, 50] += c22 + k22
+            work[p, 51] += hxx + sy * k20 - sz * k10 + 2.0 * e00
+            work[p, 52] += hxy + sy * k21 - sz * k11 + e01 + e10
+            work[p, 53] += hxz + sy * k22 - sz * k12 + e02 + e20
+            work[p, 54] += hyy + sz * k01 - sx * k21 + 2.0 * e11
+            work[p, 55] += hyz + sz * k02 - sx * k22 + e12 + e21
+            work[p, 56] += hzz + sx * k12 - sy * k02 + 2.0 * e22
+            work[p, 33] += fx
+            work[p, 34] += fy
+            work[p, 35] += fz
+            work[p, 57] += tx + sy * fz - sz * fy
+            work[p, 58] += ty + sz * fx - sx * fz
+            work[p, 59] += tz + sx * fy - sy * fx
+            fx, fy, fz = work[k, 30], work[k, 31], work[k, 32]
+            work[p, 30] += fx
+            work[p, 31] += fy
+            work[p, 32] += fz
+            work[p, 102] += work[k, 102] + sy * fz - sz * fy
+            work[p, 103] += work[k, 103] + sz * fx - sx * fz
+            work[p, 104] += work[k, 104] + sx * fy - sy * fx
+            g = links[p, 5]
+            if g >= 0 and links[k, 5] == k:
+                sx, sy, sz = work[k, 9] - work[g, 9], work[k, 10] - work[g, 10], work[k, 11] - work[g, 11]
+                add_tension(work, g, sx, sy, sz, fx, fy, fz, t)
+    return -1
+
+
+@_jit
+def _row(x, y, z, i00, i01, i02, i11, i12, i22):
+    """A row times a symmetric matrix."""
+    return x * i00 + y * i01 + z * i02, x * i01 + y * i11 + z * i12, x * i02 + y * i12 + z * i22
+
+
+@_jit
+def _left(x, y, z, gx, gy, gz, i00, i01, i02, i11, i12, i22):
+    """What is left of a row when another one times a symmetric matrix is taken away."""
+    a, b, c = _row(gx, gy, gz, i00, i01, i02, i11, i12, i22)
+    return x - a, y - b, z - c
+
+
+@_jit
+def solve(links, work, out):
+    """Root to tip: minus the solution for the right side that `factor` or `load` eliminated."""
+    for k in range(links.shape[0]):
+        p, kind, d = links[k, 0], links[k, 1], links[k, 2]
+        vx, vy, vz, wx, wy, wz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        if p >= 0:
+            sx, sy, sz = work[k, 12], work[k, 13], work[k, 14]
+            wx, wy, wz = work[p, 99], work[p, 100], work[p, 101]
+            vx = work[p, 96] + wy * sz - wz * sy
+            vy = work[p, 97] + wz * sx - wx * sz
+            vz = work[p, 98] + wx * sy - wy * sx
+        if kind == LINK_BALL:
+            rx, ry, rz = _row(
+                work[k, 84], work[k, 85], work[k, 86],
+                work[k, 60], work[k, 61], work[k, 62], work[k, 63], work[k, 64], work[k, 65],
+            )  # fmt: skip
+            x = -rx - (work[k, 66] * vx + work[k, 69] * vy + work[k, 72] * vz)
+            y = -ry - (work[k, 67] * vx + work[k, 70] * vy + work[k, 73] * vz)
+            z = -rz - (work[k, 68] * vx + work[k, 71] * vy + work[k, 74] * vz)
+            if links[k, 4]:
+                x -= work[k, 75] * wx + work[k, 78] * wy + work[k, 81] * wz
+                y -= work[k, 76] * wx + work[k, 79] * wy + work[k, 82] * wz
+                z -= work[k, 77] * wx + work[k, 80] * wy + work[k, 83] * wz
+            else:
+                x, y, z = x - wx, y - wy, z - wz
+            out[d] = work[k, 0] * x + work[k, 3] * y + work[k, 6] * z
+            out[d + 1] = work[k, 1] * x + work[k, 4] * y + work[k, 7] * z
+            out[d + 2] = work[k, 2] * x + work[k, 5] * y + work[k, 8] * z
+            wx, wy, wz = wx + x, wy + y, wz + z
+        elif kind != LINK_FIXED:
+            x = -work[k, 60] * work[k, 84]
+            x -= work[k, 66] * vx + work[k, 67] * vy + work[k, 68] * vz
+            x -= work[k, 75] * wx + work[k, 76] * wy + work[k, 77] * wz
+            out[d] = x
+            if kind == LINK_HINGE:
+                wx, wy, wz = wx + x * work[k, 2], wy + x * work[k, 5], wz + x * work[k, 8]
+            else:
+                vx, vy, vz = vx + x * work[k, 2], vy + x * work[k, 5], vz + x * work[k, 8]
+        work[k, 96], work[k, 97], work[k, 98] = vx, vy, vz
+        work[k, 99], work[k, 100], work[k, 101] = wx, wy, wz
+
+
+@_jit
+def load(links, force, work):
+    """Eliminate another right side, generalised forces in joints, with the factors at hand; then `solve`."""
+    for k in range(links.shape[0]):
+        work[k, 33], work[k, 34], work[k, 35] = 0.0, 0.0, 0.0
+        work[k, 57], work[k, 58], work[k, 59] = 0.0, 0.0, 0.0
+    for k in range(links.shape[0] - 1, -1, -1):
+        p, kind, d = links[k, 0], links[k, 1], links[k, 2]
+        fx, fy, fz = work[k, 33], work[k, 34], work[k, 35]
+        tx, ty, tz = work[k, 57], work[k, 58], work[k, 59]
+        if kind == LINK_BALL:
+            x, y, z = force[d], force[d + 1], force[d + 2]
+            rx = tx + work[k, 0] * x + work[k, 1] * y + work[k, 2] * z
+            ry = ty + work[k, 3] * x + work[k, 4] * y + work[k, 5] * z
+            rz = tz + work[k, 6] * x + work[k, 7] * y + work[k, 8] * z
+            work[k, 84], work[k, 85], work[k, 86] = rx, ry, rz
+            fx -= work[k, 66] * rx + work[k, 67] * ry + work[k, 68] * rz
+            fy -= work[k, 69] * rx + work[k, 70] * ry + work[k, 71] * rz
+            fz -= work[k, 72] * rx + work[k, 73] * ry + work[k, 74] * rz
+            if links[k, 4]:
+                tx -= work[k, 75] * rx + work[k, 76] * ry + work[k, 77] * rz
+                ty -= work[k, 78] * rx + work[k, 79] * ry + work[k, 80] * rz
+                tz -= work[k, 81] * rx + work[k, 82] * ry + work[k, 83] * rz
+            else:
+                tx, ty, tz = tx - rx, ty - ry, tz - rz
+        elif kind != LINK_FIXED:
+            if kind == LINK_HINGE:
+                r = force[d] + work[k, 2] * tx + work[k, 5] * ty + work[k, 8] * tz
+            else:
+                r = force[d] + work[k, 2] * fx + work[k, 5] * fy + work[k, 8] * fz
+            work[k, 84] = r
+            fx, fy, fz = fx - work[k, 66] * r, fy - work[k, 67] * r, fz - work[k, 68] * r
+            tx, ty, tz = tx - work[k, 75] * r, ty - work[k, 76] * r, tz - work[k, 77] * r
+        if p >= 0:
+            sx, sy, sz = work[k, 12], work[k, 13], work[k, 14]
+            work[p, 33] += fx
+            work[p, 34] += fy
+            work[p, 35] += fz
+            work[p, 57] += tx + sy * fz - sz * fy
+            work[p, 58] += ty + sz * fx - sx * fz
+            work[p, 59] += tz + sx * fy - sy * fx
+
+
+@_jit
+def through(links, loops, work, at_middle, impulse, momentum, multipliers, unit):
+    """Half impulse through every joint, force and torque about its point in world axes, after a step, (links, 6)."""
+    n = links.shape[0]
+    out = np.zeros((n, 6))
+    for k in range(n):
+        px, py, pz = momentum[k, 3], momentum[k, 4], momentum[k, 5]
+        for i in range(3):
+            # What came before the step is twice the midpoint less what came after.
+            out[k, i] = momentum[k, i] - at_middle[k, i] - impulse[k, i]
+            after = work[k, 3 * i] * px + work[k, 3 * i + 1] * py + work[k, 3 * i + 2] * pz
+            out[k, 3 + i] = after - at_middle[k, 3 + i] - impulse[k, 3 + i]
+        _add_moment(out, k, work[k, 15], work[k, 16], work[k, 17])
+    for j in range(loops.shape[0]):
+        a, b = int(loops[j, 0]), int(loops[j, 1])
+        x, y, z = work[a, 9] - work[b, 9], work[a, 10] - work[b, 10], work[a, 11] - work[b, 11]
+        fx, fy, fz = multipliers[6 * j] / unit, multipliers[6 * j + 1] / unit, multipliers[6 * j + 2] / unit
+        out[a, 0] += fx
+        out[a, 1] += fy
+        out[a, 2] += fz
+        out[b, 0] -= fx
+        out[b, 1] -= fy
+        out[b, 2] -= fz
+        out[b, 3] -= y * fz - z * fy
+        out[b, 4] -= z * fx - x * fz
+        out[b, 5] -= x * fy - y * fx
+        for i in range(3):
+            out[a, 3 + i] += multipliers[6 * j + 3 + i]
+            out[b, 3 + i] -= multipliers[6 * j + 3 + i]
+    for k in range(n - 1, -1, -1):
+        p = links[k, 0]
+        if p >= 0:
+            sx, sy, sz = work[k, 12], work[k, 13], work[k, 14]
+            fx, fy, fz = out[k, 0], out[k, 1], out[k, 2]
+            out[p, 0] += fx
+            out[p, 1] += fy
+            out[p, 2] += fz
+            out[p, 3] += out[k, 3] + sy * fz - sz * fy
+            out[p, 4] += out[k, 4] + sz * fx - sx * fz
+            out[p, 5] += out[k, 5] + sx * fy - sy * fx
+    return out
+
+
+@_jit
+def _add_moment(out, k, x, y, z):
+    fx, fy, fz = out[k, 0], out[k, 1], out[k, 2]
+    out[k, 3] += y * fz - z * fy
+    out[k, 4] += z * fx - x * fz
+    out[k, 5] += x * fy - y * fx

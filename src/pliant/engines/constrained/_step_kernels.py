@@ -1,0 +1,276 @@
+"""The step: implicit midpoint in joint coordinates, by a few linear-time solves; shorter steps where those fail.
+
+Arrays travel in three named tuples.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from pliant.engines.constrained import _border_kernels as border
+from pliant.engines.constrained import _kernels as kernels
+from pliant.engines.constrained import _solver_kernels as solver
+
+_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+
+DEEPEST = 10  # a step is halved at most this often
+ITERATIONS = 8
+DEPTH = 4  # of memory of iterations
+# entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing
+LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE = 0, 1, 2, 3, 4, 5, 6
+INFO = 7
+
+
+class Model(NamedTuple):
+    """A mechanism and what acts on it; `where` is the coordinate of a dof, `offsets` those of couplings and tendons."""
+
+    links: NDArray[np.int64]
+    constants: NDArray[np.float64]
+    dofs: NDArray[np.float64]
+    rest: NDArray[np.float64]
+    gravity: NDArray[np.float64]
+    loads: NDArray[np.float64]
+    loops: NDArray[np.float64]
+    offsets: NDArray[np.float64]
+    tendons: NDArray[np.float64]
+    where: NDArray[np.int64]
+
+
+class State(NamedTuple):
+    """Coordinates, midpoint velocity of the last step, velocity, momenta of links' bodies, multipliers of rows."""
+
+    q: NDArray[np.float64]
+    u: NDArray[np.float64]
+    v: NDArray[np.float64]
+    momentum: NDArray[np.float64]
+    multipliers: NDArray[np.float64]
+
+
+class Scratch(NamedTuple):
+    """What a step works in; `info` is numbers by the names above."""
+
+    work: NDArray[np.float64]
+    ahead: NDArray[np.float64]
+    at_middle: NDArray[np.float64]
+    impulse: NDArray[np.float64]
+    du: NDArray[np.float64]
+    backup: NDArray[np.float64]
+    rows: NDArray[np.float64]
+    columns: NDArray[np.float64]
+    schur: NDArray[np.float64]
+    wanted: NDArray[np.float64]
+    give: NDArray[np.float64]
+    small: NDArray[np.float64]
+    history: NDArray[np.float64]
+    gram: NDArray[np.float64]
+    info: NDArray[np.float64]
+
+
+@_jit
+def _middle(model, state, h, scratch):
+    """Links and momenta at the midpoint that u leads to."""
+    links, constants, gravity, loads = model.links, model.constants, model.gravity, model.loads
+    q, u = state.q, state.u
+    work, at_middle, impulse = scratch.work, scratch.at_middle, scratch.impulse
+    kernels.forward(links, constants, q, u, 0.5 * h, work)
+    kernels.momenta(constants, work, at_middle)
+    kernels.impulses(links, constants, gravity, loads, 0.5 * h, work, impulse)
+
+
+@_jit
+def _rows(model, state, h, scratch):
+    """Refresh rows of loops and what all rows are to do; returns the largest gap at the end of the step."""
+    links, constants, loops, offsets, tendons, where = (
+        model.links,
+        model.constants,
+        model.loops,
+        model.offsets,
+        model.tendons,
+        model.where,
+    )
+    q, u, v = state.q, state.u, state.v
+    work, ahead, rows, wanted, give, small, info = (
+        scratch.work,
+        scratch.ahead,
+        scratch.rows,
+        scratch.wanted,
+        scratch.give,
+        scratch.small,
+        scratch.info,
+    )
+    unit, m = info[UNIT], rows.shape[0]
+    first = 6 * loops.shape[0]
+    largest = 0.0
+    if first:
+        border.loop_rows(links, loops, work, unit, rows)
+        kernels.forward(links, constants, q, u, h, ahead)
+        largest = border.loop_gaps(loops, ahead, unit, small[:3], small[3], wanted)
+        for r in range(first):
+            wanted[r] = -wanted[r] / h
+    for r in range(first, m):
+        value, rate, before = -offsets[r - first], 0.0, 0.0
+        for d in range(rows.shape[1]):
+            if rows[r, d] != 0.0:
+                value += rows[r, d] * q[where[d]]
+                rate += rows[r, d] * u[d]
+                before += rows[r, d] * v[d]
+        n = r - m + tendons.shape[0]
+        if n < 0:
+            largest = max(largest, abs(value + h * rate))
+            wanted[r] = -value / h - rate
+        else:
+            # a tendon has the columns of a dof that `coefficients` fills
+            at = value + tendons[n, kernels.AHEAD] * rate - tendons[n, kernels.BEHIND] * before
+            force = tendons[n, kernels.HALF] * at
+            force += tendons[n, kernels.DRAG] * rate + tendons[n, kernels.DRAGGED] * before
+            give[r] = 1.0 / tendons[n, kernels.GIVEN]
+            wanted[r] = -force * give[r]
+    return largest
+
+
+@_jit
+def _settle(model, state, h, scratch):
+    """Find the midpoint velocity u; False if iterations do not contract."""
+    links, constants, dofs, rest, loops = model.links, model.constants, model.dofs, model.rest, model.loops
+    q, u, v, momentum, multipliers = state.q, state.u, state.v, state.momentum, state.multipliers
+    work, at_middle, impulse, du, rows, columns, schur, wanted, give, info = (
+        scratch.work,
+        scratch.at_middle,
+        scratch.impulse,
+        scratch.du,
+        scratch.rows,
+        scratch.columns,
+        scratch.schur,
+        scratch.wanted,
+        scratch.give,
+        scratch.info,
+    )
+    before, best = math.inf, math.inf
+    m = rows.shape[0]
+    for iteration in range(ITERATIONS):
+        _middle(model, state, h, scratch)
+        kernels.springs(links, dofs, rest, q, u, v, h, work)
+        solver.residual(links, constants, momentum, impulse, at_middle, 0.5 * h, work)
+        if m:
+            border.loop_tension(loops, multipliers, info[UNIT], 0.5 * h, work)
+        if solver.factor(links, 0.5 * h, work) >= 0:
+            return False
+        solver.solve(links, work, du)
+        gap = 0.0
+        if m:
+            gap = _rows(model, state, h, scratch)
+            border.correct(links, rows, give, wanted, work, columns, schur, multipliers, du)
+        change = 0.0
+        for d in range(u.shape[0]):
+            step = h * abs(du[d]) * dofs[d, kernels.UNIT]
+            if not step < 1e9:
+                return False
+            change = max(change, step)
+        info[SOLVES] += 1
+        best = min(best, change)
+        rate = min(change / before, 0.95) if iteration > 0 else 0.5
+        settled = change * rate < info[TOLERANCE] * (1.0 - rate) and change < 10.0 * info[TOLERANCE]
+        if settled and gap < info[CLOSE]:
+            for d in range(u.shape[0]):
+                u[d] += du[d]
+            _middle(model, state, h, scratch)
+            return True
+        if iteration > 3 and change > 10.0 * best:
+            return False
+        _mix(iteration, dofs, u, du, scratch.history, scratch.gram)
+        before = change
+    return False
+
+
+@_jit
+def _mix(iteration, dofs, u, du, history, gram):
+    """u += du, after the third time with Anderson's combination of the last few.
+
+    What the symmetric matrix leaves out, gyroscopic terms and torques across hinges, makes iterations contract slowly
+    or turn round; a few of them together show how.
+    """
+    nv, depth = u.shape[0], gram.shape[1]
+    # history: changes of u, changes of du, then the last u and the last du
+    now = (iteration - 1) % depth
+    if iteration > 0:
+        for d in range(nv):
+            history[now, d] = u[d] - history[2 * depth, d]
+            history[depth + now, d] = du[d] - history[2 * depth + 1, d]
+    for d in range(nv):
+        history[2 * depth, d] = u[d]
+        history[2 * depth + 1, d] = du[d]
+    count = min(iteration, depth) if iteration > 1 else 0
+    for i in range(count):
+        for j in range(i + 1):
+            total = 0.0
+            for d in range(nv):
+                total += dofs[d, kernels.UNIT] ** 2 * history[depth + i, d] * history[depth + j, d]
+            gram[i, j] = total
+        total = 0.0
+        for d in range(nv):
+            total += dofs[d, kernels.UNIT] ** 2 * history[depth + i, d] * du[d]
+        gram[depth, i] = total
+    for i in range(count):
+        gram[i, i] *= 1.0 + 1e-10
+    if count:
+        border.cholesky(gram[:count, :count], gram[depth, :count])
+    for d in range(nv):
+        total = du[d]
+        for i in range(count):
+            total -= gram[depth, i] * (history[i, d] + history[depth + i, d])
+        u[d] += total
+
+
+@_jit
+def advance(n, timestep, model, state, scratch):
+    """`n` steps. Returns how many were done: fewer if the motion left the finite numbers."""
+    links, dofs, tendons = model.links, model.dofs, model.tendons
+    q, u, v, momentum = state.q, state.u, state.v, state.momentum
+    work, at_middle, backup, info = scratch.work, scratch.at_middle, scratch.backup, scratch.info
+    nv = u.shape[0]
+    for done in range(n):
+        level, at = 0, 0  # in units of the shortest step
+        while at < 1 << DEEPEST:
+            h = timestep / (1 << level)
+            if info[LENGTH] != h:
+                kernels.coefficients(dofs, h)
+                kernels.coefficients(tendons, h)
+                info[LENGTH] = h
+            for d in range(nv):
+                backup[d] = u[d]
+            if _settle(model, state, h, scratch):
+                for d in range(nv):
+                    v[d] = 2.0 * u[d] - v[d]
+                kernels.reflect(work, at_middle, momentum)
+            else:
+                # Backward Euler: the middle of a step twice as long is where this one ends. It damps what shook the
+                # links so much that the midpoint was not found.
+                for d in range(nv):
+                    u[d] = backup[d]
+                kernels.coefficients(dofs, 2.0 * h)
+                kernels.coefficients(tendons, 2.0 * h)
+                settled = _settle(model, state, 2.0 * h, scratch)
+                info[LENGTH] = 0.0
+                info[UNSETTLED] += 1
+                if not settled and level < DEEPEST:
+                    for d in range(nv):
+                        u[d] = backup[d]
+                    level += 1
+                    continue
+                for d in range(nv):
+                    if not abs(u[d]) < 1e100:
+                        u[d] = backup[d]
+                        return done
+                    v[d] = u[d]
+                if not settled:
+                    _middle(model, state, 2.0 * h, scratch)
+                kernels.settle(work, at_middle, momentum)
+            kernels.move(links, q, u, h)
+            info[SUBSTEPS] += 1
+            at += 1 << (DEEPEST - level)
+            while level > 0 and at % (1 << (DEEPEST - level + 1)) == 0:
+                level -= 1
+    return n
