@@ -213,6 +213,40 @@ def kinetic(constants, momentum):
 
 
 @_jit
+def potential(constants, gravity, work):
+    """Potential energy of the bodies in gravity, where `forward` put them."""
+    total = 0.0
+    for k in range(constants.shape[0]):
+        m, x, y, z = constants[k, 12], constants[k, 13], constants[k, 14], constants[k, 15]
+        for i in range(3):
+            at = work[k, 9 + i] + work[k, 3 * i] * x + work[k, 3 * i + 1] * y + work[k, 3 * i + 2] * z
+            total -= m * gravity[i] * at
+    return total
+
+
+@_jit
+def work_done(links, constants, gravity, impulse, at_middle, t, u, work):
+    """Work of everything but gravity on the motion u during `t`, from the impulses of that time."""
+    total = 0.0
+    for k in range(links.shape[0]):
+        kind, d, m = links[k, 1], links[k, 2], constants[k, 12]
+        for i in range(3):
+            total += impulse[k, 3 + i] * work[k, 24 + i]
+            if m > 0.0:
+                total += (impulse[k, i] - t * m * gravity[i]) * at_middle[k, i] / m
+        if kind == LINK_BALL:
+            if links[k, 4]:
+                for i in range(3):
+                    turned = (
+                        work[k, 3 * i] * u[d] + work[k, 3 * i + 1] * u[d + 1] + work[k, 3 * i + 2] * u[d + 2]
+                    )
+                    total -= work[k, 93 + i] * turned
+        elif kind != LINK_FIXED:
+            total -= work[k, 93] * u[d]
+    return total
+
+
+@_jit
 def impulses(links, constants, gravity, loads, t, work, out):
     """Impulse of gravity and wrenches during `t` at the centres of mass, world axes.
 
@@ -248,15 +282,15 @@ def coefficients(dofs, h):
     """What springs and dampers need for steps of length h.
 
     A spring acts at `q + AHEAD u - BEHIND v` (u the midpoint velocity, v that before the step). With AHEAD = h/2 and
-    BEHIND = 0 it conserves energy, but rings for ever where the step is too long to follow it; with 2h and h/2 such a
-    spring is still after two steps. The change from one to the other goes with the square of stiffness over felt
-    inertia, so that what the step resolves is not damped. Dampers act at a velocity between u and the end of the step:
-    where, makes a lone damped inertia decay by exactly exp(-h d / m).
+    BEHIND = 0 it conserves energy, but rings for ever where the step is much too long to follow it; with 2h and h/2
+    such a spring is still after two steps. Half way between is where a spring turns its own joint's felt inertia by 32
+    radians a step: less stiff ones may well move heavy things slowly, and must not damp them. Dampers act at a velocity
+    between u and the end of the step: where, makes a lone damped inertia decay by exactly exp(-h d / m).
     """
     for d in range(dofs.shape[0]):
         k, damping, felt = dofs[d, STIFFNESS], dofs[d, DAMPING], dofs[d, FELT]
         z = h * h * k / felt if felt > 0.0 else 0.0
-        stiff = 1.0 if z > 1e8 else z * z / (16.0 + z * z)
+        stiff = 1.0 if z > 1e8 else z * z / (1e6 + z * z)
         dofs[d, AHEAD] = h * (0.5 + 1.5 * stiff)
         dofs[d, BEHIND] = h * 0.5 * stiff
         dofs[d, HALF] = 0.5 * h * k

@@ -16,7 +16,7 @@ from pliant.engines.constrained import _solver_kernels as solver
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 
-DEEPEST = 10  # a step is halved at most this often
+DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8
 DEPTH = 4  # of memory of iterations
 # entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing
@@ -132,37 +132,36 @@ def _rows(model, state, h, scratch):
 
 
 @_jit
+def _improve(model, state, h, scratch):
+    """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step."""
+    links, constants, dofs, rest, loops = model.links, model.constants, model.dofs, model.rest, model.loops
+    multipliers, work, du, rows = state.multipliers, scratch.work, scratch.du, scratch.rows
+    _middle(model, state, h, scratch)
+    kernels.springs(links, dofs, rest, state.q, state.u, state.v, h, work)
+    solver.residual(links, constants, state.momentum, scratch.impulse, scratch.at_middle, 0.5 * h, work)
+    bordered = rows.shape[0] > 0
+    if bordered:
+        border.loop_tension(loops, multipliers, scratch.info[UNIT], 0.5 * h, work)
+    if solver.factor(links, 0.5 * h, work) >= 0:
+        du[0] = math.inf  # numbers have left all bounds
+        return math.inf
+    solver.solve(links, work, du)
+    if not bordered:
+        return 0.0
+    gap = _rows(model, state, h, scratch)
+    border.correct(
+        links, rows, scratch.give, scratch.wanted, work, scratch.columns, scratch.schur, multipliers, du
+    )
+    return gap
+
+
+@_jit
 def _settle(model, state, h, scratch):
     """Find the midpoint velocity u; False if iterations do not contract."""
-    links, constants, dofs, rest, loops = model.links, model.constants, model.dofs, model.rest, model.loops
-    q, u, v, momentum, multipliers = state.q, state.u, state.v, state.momentum, state.multipliers
-    work, at_middle, impulse, du, rows, columns, schur, wanted, give, info = (
-        scratch.work,
-        scratch.at_middle,
-        scratch.impulse,
-        scratch.du,
-        scratch.rows,
-        scratch.columns,
-        scratch.schur,
-        scratch.wanted,
-        scratch.give,
-        scratch.info,
-    )
+    dofs, u, du, info = model.dofs, state.u, scratch.du, scratch.info
     before, best = math.inf, math.inf
-    m = rows.shape[0]
     for iteration in range(ITERATIONS):
-        _middle(model, state, h, scratch)
-        kernels.springs(links, dofs, rest, q, u, v, h, work)
-        solver.residual(links, constants, momentum, impulse, at_middle, 0.5 * h, work)
-        if m:
-            border.loop_tension(loops, multipliers, info[UNIT], 0.5 * h, work)
-        if solver.factor(links, 0.5 * h, work) >= 0:
-            return False
-        solver.solve(links, work, du)
-        gap = 0.0
-        if m:
-            gap = _rows(model, state, h, scratch)
-            border.correct(links, rows, give, wanted, work, columns, schur, multipliers, du)
+        gap = _improve(model, state, h, scratch)
         change = 0.0
         for d in range(u.shape[0]):
             step = h * abs(du[d]) * dofs[d, kernels.UNIT]
@@ -225,6 +224,54 @@ def _mix(iteration, dofs, u, du, history, gram):
 
 
 @_jit
+def _damped(model, state, h, scratch):
+    """Backward Euler: the middle of a step twice as long is where this one ends. False if it was not found.
+
+    It damps what shook the links so much that the midpoint was not found.
+    """
+    kernels.coefficients(model.dofs, 2.0 * h)
+    kernels.coefficients(model.tendons, 2.0 * h)
+    scratch.info[LENGTH] = 0.0
+    scratch.info[UNSETTLED] += 1
+    return _settle(model, state, 2.0 * h, scratch)
+
+
+@_jit
+def _allowed(model, state, h, scratch):
+    """Finish a damped step, with no more energy than there was and the forces brought; False if it is not finite."""
+    u, v, momentum = state.u, state.v, state.momentum
+    for d in range(u.shape[0]):
+        if not abs(u[d]) < 1e100:
+            return False
+    before = kernels.kinetic(model.constants, momentum) + _rotors(model.dofs, v)
+    _middle(model, state, 2.0 * h, scratch)
+    kernels.springs(model.links, model.dofs, model.rest, state.q, u, v, 2.0 * h, scratch.work)
+    kernels.settle(scratch.work, scratch.at_middle, momentum)
+    before += kernels.work_done(
+        model.links, model.constants, model.gravity, scratch.impulse, scratch.at_middle, h, u, scratch.work
+    )
+    for t, sign in ((0.0, 1.0), (h, -1.0)):
+        kernels.forward(model.links, model.constants, state.q, u, t, scratch.ahead)
+        before += sign * kernels.potential(model.constants, model.gravity, scratch.ahead)
+    after = kernels.kinetic(model.constants, momentum) + _rotors(model.dofs, u)
+    scale = 1.0 if after <= before else math.sqrt(max(before, 0.0) / after)
+    for k in range(momentum.shape[0]):
+        for i in range(6):
+            momentum[k, i] *= scale
+    for d in range(u.shape[0]):
+        v[d] = scale * u[d]
+    return True
+
+
+@_jit
+def _rotors(dofs, v):
+    total = 0.0
+    for d in range(v.shape[0]):
+        total += 0.5 * dofs[d, kernels.ARMATURE] * v[d] * v[d]
+    return total
+
+
+@_jit
 def advance(n, timestep, model, state, scratch):
     """`n` steps. Returns how many were done: fewer if the motion left the finite numbers."""
     links, dofs, tendons = model.links, model.dofs, model.tendons
@@ -246,28 +293,25 @@ def advance(n, timestep, model, state, scratch):
                     v[d] = 2.0 * u[d] - v[d]
                 kernels.reflect(work, at_middle, momentum)
             else:
-                # Backward Euler: the middle of a step twice as long is where this one ends. It damps what shook the
-                # links so much that the midpoint was not found.
                 for d in range(nv):
                     u[d] = backup[d]
-                kernels.coefficients(dofs, 2.0 * h)
-                kernels.coefficients(tendons, 2.0 * h)
-                settled = _settle(model, state, 2.0 * h, scratch)
-                info[LENGTH] = 0.0
-                info[UNSETTLED] += 1
+                settled = _damped(model, state, h, scratch)
                 if not settled and level < DEEPEST:
                     for d in range(nv):
                         u[d] = backup[d]
                     level += 1
                     continue
-                for d in range(nv):
-                    if not abs(u[d]) < 1e100:
-                        u[d] = backup[d]
-                        return done
-                    v[d] = u[d]
                 if not settled:
-                    _middle(model, state, 2.0 * h, scratch)
-                kernels.settle(work, at_middle, momentum)
+                    # A single improvement of rest: linear in all forces, with plenty of damping.
+                    for d in range(nv):
+                        u[d] = 0.0
+                    _improve(model, state, 2.0 * h, scratch)
+                    for d in range(nv):
+                        u[d] += scratch.du[d]
+                if not _allowed(model, state, h, scratch):
+                    for d in range(nv):
+                        u[d] = backup[d]
+                    return done
             kernels.move(links, q, u, h)
             info[SUBSTEPS] += 1
             at += 1 << (DEEPEST - level)

@@ -102,7 +102,9 @@ class Paper:
     @property
     def velocity(self) -> Floats:
         """Joint velocities nearest to those of the bodies, (nv,)."""
-        return np.asarray(np.linalg.lstsq(self._jacobian(), self._stepper.v.ravel(), rcond=None)[0], dtype=np.float64)
+        return np.asarray(
+            np.linalg.lstsq(self._jacobian(), self._stepper.v.ravel(), rcond=None)[0], dtype=np.float64
+        )
 
     @velocity.setter
     def velocity(self, value: Floats) -> None:
