@@ -27,7 +27,7 @@ DOF_COLUMNS = 15
 # columns of work: rotation, point, arm from the parent's point, centre of mass from the point, inertia, velocities
 R, P, S, C, I, W, V = 0, 9, 12, 15, 18, 24, 27
 # ... force through the joint, right side, articulated inertia [L X; X^T H], factors
-F, BF, L, X, H, BT, INVERSE, GAIN, TWIST, RIGHT = 30, 33, 36, 42, 51, 57, 60, 66, 75, 84
+F, BF, L, X, H, BT, FACTOR, GAIN, TWIST, RIGHT = 30, 33, 36, 42, 51, 57, 60, 66, 75, 84
 # ... joint springs: stiffness block and torque; change of the link's velocities
 BLOCK, TORQUE, DV, DW = 87, 93, 96, 99
 # ... torque through the joint, what lacks to the bound of tension's inertia

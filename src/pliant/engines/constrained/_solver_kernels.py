@@ -99,52 +99,60 @@ def factor(links, t, work):
                 dxx, dxy, dxz = dxx + work[k, 87], dxy + work[k, 88], dxz + work[k, 89]
                 dyy, dyz, dzz = dyy + work[k, 90], dyz + work[k, 91], dzz + work[k, 92]
                 rx, ry, rz = rx + work[k, 93], ry + work[k, 94], rz + work[k, 95]
-            m00, m01, m02 = dyy * dzz - dyz * dyz, dxz * dyz - dxy * dzz, dxy * dyz - dxz * dyy
-            determinant = dxx * m00 + dxy * m01 + dxz * m02
-            if not determinant > 0.0:
+            # L D L^T. An inverse by minors would lose all digits: a slim rod under a heavy load turns about its
+            # own axis a hundred billion times more easily than across.
+            l10, l20 = dxy / dxx, dxz / dxx
+            dyz -= l10 * dxz
+            dyy -= l10 * dxy
+            l21 = dyz / dyy
+            dzz -= l20 * dxz + l21 * dyz
+            if not (dxx > 0.0 and dyy > 0.0 and dzz > 0.0):
                 return k
-            scale = 1.0 / determinant
-            i00, i01, i02 = m00 * scale, m01 * scale, m02 * scale
-            i11, i12 = (dxx * dzz - dxz * dxz) * scale, (dxy * dxz - dxx * dyz) * scale
-            i22 = (dxx * dyy - dxy * dxy) * scale
-            work[k, 60], work[k, 61], work[k, 62] = i00, i01, i02
-            work[k, 63], work[k, 64], work[k, 65] = i11, i12, i22
+            i0, i1, i2 = 1.0 / dxx, 1.0 / dyy, 1.0 / dzz
+            work[k, 60], work[k, 61], work[k, 62] = l10, l20, l21
+            work[k, 63], work[k, 64], work[k, 65] = i0, i1, i2
             work[k, 84], work[k, 85], work[k, 86] = rx, ry, rz
-            g00, g01, g02 = _row(c00, c01, c02, i00, i01, i02, i11, i12, i22)
-            g10, g11, g12 = _row(c10, c11, c12, i00, i01, i02, i11, i12, i22)
-            g20, g21, g22 = _row(c20, c21, c22, i00, i01, i02, i11, i12, i22)
-            work[k, 66], work[k, 67], work[k, 68] = g00, g01, g02
-            work[k, 69], work[k, 70], work[k, 71] = g10, g11, g12
-            work[k, 72], work[k, 73], work[k, 74] = g20, g21, g22
-            lxx -= g00 * c00 + g01 * c01 + g02 * c02
-            lxy -= g00 * c10 + g01 * c11 + g02 * c12
-            lxz -= g00 * c20 + g01 * c21 + g02 * c22
-            lyy -= g10 * c10 + g11 * c11 + g12 * c12
-            lyz -= g10 * c20 + g11 * c21 + g12 * c22
-            lzz -= g20 * c20 + g21 * c21 + g22 * c22
+            rx, ry, rz = _lower(l10, l20, l21, rx, ry, rz)
+            y00, y10, y20 = _lower(l10, l20, l21, c00, c01, c02)
+            y01, y11, y21 = _lower(l10, l20, l21, c10, c11, c12)
+            y02, y12, y22 = _lower(l10, l20, l21, c20, c21, c22)
+            g00, g01, g02 = i0 * y00, i1 * y10, i2 * y20
+            g10, g11, g12 = i0 * y01, i1 * y11, i2 * y21
+            g20, g21, g22 = i0 * y02, i1 * y12, i2 * y22
+            lxx -= g00 * y00 + g01 * y10 + g02 * y20
+            lxy -= g00 * y01 + g01 * y11 + g02 * y21
+            lxz -= g00 * y02 + g01 * y12 + g02 * y22
+            lyy -= g10 * y01 + g11 * y11 + g12 * y21
+            lyz -= g10 * y02 + g11 * y12 + g12 * y22
+            lzz -= g20 * y02 + g21 * y12 + g22 * y22
             fx -= g00 * rx + g01 * ry + g02 * rz
             fy -= g10 * rx + g11 * ry + g12 * rz
             fz -= g20 * rx + g21 * ry + g22 * rz
             if sprung:
-                q00, q01, q02 = _row(hxx, hxy, hxz, i00, i01, i02, i11, i12, i22)
-                q10, q11, q12 = _row(hxy, hyy, hyz, i00, i01, i02, i11, i12, i22)
-                q20, q21, q22 = _row(hxz, hyz, hzz, i00, i01, i02, i11, i12, i22)
-                work[k, 75], work[k, 76], work[k, 77] = q00, q01, q02
-                work[k, 78], work[k, 79], work[k, 80] = q10, q11, q12
-                work[k, 81], work[k, 82], work[k, 83] = q20, q21, q22
+                z00, z10, z20 = _lower(l10, l20, l21, hxx, hxy, hxz)
+                z01, z11, z21 = _lower(l10, l20, l21, hxy, hyy, hyz)
+                z02, z12, z22 = _lower(l10, l20, l21, hxz, hyz, hzz)
+                q00, q01, q02 = i0 * z00, i1 * z10, i2 * z20
+                q10, q11, q12 = i0 * z01, i1 * z11, i2 * z21
+                q20, q21, q22 = i0 * z02, i1 * z12, i2 * z22
                 tx -= q00 * rx + q01 * ry + q02 * rz
                 ty -= q10 * rx + q11 * ry + q12 * rz
                 tz -= q20 * rx + q21 * ry + q22 * rz
-                c00, c01, c02 = _left(c00, c01, c02, g00, g01, g02, hxx, hxy, hxz, hyy, hyz, hzz)
-                c10, c11, c12 = _left(c10, c11, c12, g10, g11, g12, hxx, hxy, hxz, hyy, hyz, hzz)
-                c20, c21, c22 = _left(c20, c21, c22, g20, g21, g22, hxx, hxy, hxz, hyy, hyz, hzz)
-                axx = hxx - (q00 * hxx + q01 * hxy + q02 * hxz)
-                axy = hxy - (q00 * hxy + q01 * hyy + q02 * hyz)
-                axz = hxz - (q00 * hxz + q01 * hyz + q02 * hzz)
-                ayy = hyy - (q10 * hxy + q11 * hyy + q12 * hyz)
-                ayz = hyz - (q10 * hxz + q11 * hyz + q12 * hzz)
-                hzz = hzz - (q20 * hxz + q21 * hyz + q22 * hzz)
-                hxx, hxy, hxz, hyy, hyz = axx, axy, axz, ayy, ayz
+                c00 -= g00 * z00 + g01 * z10 + g02 * z20
+                c01 -= g00 * z01 + g01 * z11 + g02 * z21
+                c02 -= g00 * z02 + g01 * z12 + g02 * z22
+                c10 -= g10 * z00 + g11 * z10 + g12 * z20
+                c11 -= g10 * z01 + g11 * z11 + g12 * z21
+                c12 -= g10 * z02 + g11 * z12 + g12 * z22
+                c20 -= g20 * z00 + g21 * z10 + g22 * z20
+                c21 -= g20 * z01 + g21 * z11 + g22 * z21
+                c22 -= g20 * z02 + g21 * z12 + g22 * z22
+                hxx -= q00 * z00 + q01 * z10 + q02 * z20
+                hxy -= q00 * z01 + q01 * z11 + q02 * z21
+                hxz -= q00 * z02 + q01 * z12 + q02 * z22
+                hyy -= q10 * z01 + q11 * z11 + q12 * z21
+                hyz -= q10 * z02 + q11 * z12 + q12 * z22
+                hzz -= q20 * z02 + q21 * z12 + q22 * z22
             else:
                 # A free ball passes on no torque and resists no turn.
                 c00, c01, c02, c10, c11, c12, c20, c21, c22 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
@@ -153,40 +161,21 @@ def factor(links, t, work):
         elif kind != LINK_FIXED:
             ax, ay, az = work[k, 2], work[k, 5], work[k, 8]
             if kind == LINK_HINGE:
-                ux, uy, uz = (
-                    c00 * ax + c01 * ay + c02 * az,
-                    c10 * ax + c11 * ay + c12 * az,
-                    c20 * ax + c21 * ay + c22 * az,
-                )
-                wx, wy, wz = (
-                    hxx * ax + hxy * ay + hxz * az,
-                    hxy * ax + hyy * ay + hyz * az,
-                    hxz * ax + hyz * ay + hzz * az,
-                )
+                ux, uy, uz = _times(c00, c01, c02, c10, c11, c12, c20, c21, c22, ax, ay, az)
+                wx, wy, wz = _times(hxx, hxy, hxz, hxy, hyy, hyz, hxz, hyz, hzz, ax, ay, az)
                 own = ax * wx + ay * wy + az * wz
                 r = ax * tx + ay * ty + az * tz + work[k, 93]
             else:
-                ux, uy, uz = (
-                    lxx * ax + lxy * ay + lxz * az,
-                    lxy * ax + lyy * ay + lyz * az,
-                    lxz * ax + lyz * ay + lzz * az,
-                )
-                wx, wy, wz = (
-                    c00 * ax + c10 * ay + c20 * az,
-                    c01 * ax + c11 * ay + c21 * az,
-                    c02 * ax + c12 * ay + c22 * az,
-                )
+                ux, uy, uz = _times(lxx, lxy, lxz, lxy, lyy, lyz, lxz, lyz, lzz, ax, ay, az)
+                wx, wy, wz = _times(c00, c10, c20, c01, c11, c21, c02, c12, c22, ax, ay, az)
                 own = ax * ux + ay * uy + az * uz
                 r = ax * fx + ay * fy + az * fz + work[k, 93]
             own += work[k, 87]
             if kind == LINK_HINGE:
                 # A torque across the hinge couples its turn with its parent's, by half (a x T); with as much
                 # inertia in both as keeps the matrix positive.
-                nx, ny, nz = (
-                    ay * work[k, 104] - az * work[k, 103],
-                    az * work[k, 102] - ax * work[k, 104],
-                    ax * work[k, 103] - ay * work[k, 102],
-                )
+                mx, my, mz = work[k, 102], work[k, 103], work[k, 104]
+                nx, ny, nz = ay * mz - az * my, az * mx - ax * mz, ax * my - ay * mx
                 size = math.sqrt(nx * nx + ny * ny + nz * nz)
                 if size > 0.0:
                     half = 0.5 * t
@@ -263,16 +252,25 @@ def factor(links, t, work):
 
 
 @_jit
-def _row(x, y, z, i00, i01, i02, i11, i12, i22):
-    """A row times a symmetric matrix."""
-    return x * i00 + y * i01 + z * i02, x * i01 + y * i11 + z * i12, x * i02 + y * i12 + z * i22
+def _times(a00, a01, a02, a10, a11, a12, a20, a21, a22, x, y, z):
+    return a00 * x + a01 * y + a02 * z, a10 * x + a11 * y + a12 * z, a20 * x + a21 * y + a22 * z
 
 
 @_jit
-def _left(x, y, z, gx, gy, gz, i00, i01, i02, i11, i12, i22):
-    """What is left of a row when another one times a symmetric matrix is taken away."""
-    a, b, c = _row(gx, gy, gz, i00, i01, i02, i11, i12, i22)
-    return x - a, y - b, z - c
+def _lower(l10, l20, l21, x, y, z):
+    """Forward substitution."""
+    y -= l10 * x
+    return x, y, z - l20 * x - l21 * y
+
+
+@_jit
+def ball(work, k, x, y, z):
+    """Solve with the factors of a ball."""
+    l10, l20, l21 = work[k, 60], work[k, 61], work[k, 62]
+    x, y, z = _lower(l10, l20, l21, x, y, z)
+    z = work[k, 65] * z
+    y = work[k, 64] * y - l21 * z
+    return work[k, 63] * x - l10 * y - l20 * z, y, z
 
 
 @_jit
@@ -288,18 +286,16 @@ def solve(links, work, out):
             vy = work[p, 97] + wz * sx - wx * sz
             vz = work[p, 98] + wx * sy - wy * sx
         if kind == LINK_BALL:
-            rx, ry, rz = _row(
-                work[k, 84], work[k, 85], work[k, 86],
-                work[k, 60], work[k, 61], work[k, 62], work[k, 63], work[k, 64], work[k, 65],
-            )  # fmt: skip
-            x = -rx - (work[k, 66] * vx + work[k, 69] * vy + work[k, 72] * vz)
-            y = -ry - (work[k, 67] * vx + work[k, 70] * vy + work[k, 73] * vz)
-            z = -rz - (work[k, 68] * vx + work[k, 71] * vy + work[k, 74] * vz)
+            # X^T v, and H w if springs act; without them a ball simply does not follow its parent's turn
+            x = work[k, 84] + work[k, 42] * vx + work[k, 45] * vy + work[k, 48] * vz
+            y = work[k, 85] + work[k, 43] * vx + work[k, 46] * vy + work[k, 49] * vz
+            z = work[k, 86] + work[k, 44] * vx + work[k, 47] * vy + work[k, 50] * vz
             if links[k, 4]:
-                x -= work[k, 75] * wx + work[k, 78] * wy + work[k, 81] * wz
-                y -= work[k, 76] * wx + work[k, 79] * wy + work[k, 82] * wz
-                z -= work[k, 77] * wx + work[k, 80] * wy + work[k, 83] * wz
-            else:
+                x += work[k, 51] * wx + work[k, 52] * wy + work[k, 53] * wz
+                y += work[k, 52] * wx + work[k, 54] * wy + work[k, 55] * wz
+                z += work[k, 53] * wx + work[k, 55] * wy + work[k, 56] * wz
+            x, y, z = ball(work, k, -x, -y, -z)
+            if not links[k, 4]:
                 x, y, z = x - wx, y - wy, z - wz
             out[d] = work[k, 0] * x + work[k, 3] * y + work[k, 6] * z
             out[d + 1] = work[k, 1] * x + work[k, 4] * y + work[k, 7] * z
@@ -334,13 +330,14 @@ def load(links, force, work):
             ry = ty + work[k, 3] * x + work[k, 4] * y + work[k, 5] * z
             rz = tz + work[k, 6] * x + work[k, 7] * y + work[k, 8] * z
             work[k, 84], work[k, 85], work[k, 86] = rx, ry, rz
-            fx -= work[k, 66] * rx + work[k, 67] * ry + work[k, 68] * rz
-            fy -= work[k, 69] * rx + work[k, 70] * ry + work[k, 71] * rz
-            fz -= work[k, 72] * rx + work[k, 73] * ry + work[k, 74] * rz
+            x, y, z = ball(work, k, rx, ry, rz)
+            fx -= work[k, 42] * x + work[k, 43] * y + work[k, 44] * z
+            fy -= work[k, 45] * x + work[k, 46] * y + work[k, 47] * z
+            fz -= work[k, 48] * x + work[k, 49] * y + work[k, 50] * z
             if links[k, 4]:
-                tx -= work[k, 75] * rx + work[k, 76] * ry + work[k, 77] * rz
-                ty -= work[k, 78] * rx + work[k, 79] * ry + work[k, 80] * rz
-                tz -= work[k, 81] * rx + work[k, 82] * ry + work[k, 83] * rz
+                tx -= work[k, 51] * x + work[k, 52] * y + work[k, 53] * z
+                ty -= work[k, 52] * x + work[k, 54] * y + work[k, 55] * z
+                tz -= work[k, 53] * x + work[k, 55] * y + work[k, 56] * z
             else:
                 tx, ty, tz = tx - rx, ty - ry, tz - rz
         elif kind != LINK_FIXED:

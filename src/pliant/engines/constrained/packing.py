@@ -210,13 +210,12 @@ def _feel(m: Mechanism, packed: Packed) -> None:
         )
     for k in np.flatnonzero(links[:, kernels.KIND] != LINK_FIXED).tolist():
         d = links[k, kernels.DOF]
-        inverse = work[k, kernels.INVERSE : kernels.INVERSE + 6]
         if links[k, kernels.KIND] == LINK_BALL:
             turn = work[k, :9].reshape(3, 3)
-            block = inverse[[0, 1, 2, 1, 3, 4, 2, 4, 5]].reshape(3, 3)
+            block = np.array([solver.ball(work, k, *unit) for unit in np.eye(3)])
             dofs[d : d + 3, kernels.FELT] = 1 / np.diag(turn.T @ block @ turn)
         else:
-            dofs[d, kernels.FELT] = 1 / inverse[0]
+            dofs[d, kernels.FELT] = 1 / work[k, kernels.FACTOR]
     for n in range(len(tendons)):
         row = scratch.rows[len(scratch.rows) - len(tendons) + n]
         solver.load(links, row, work)
