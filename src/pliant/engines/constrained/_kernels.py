@@ -26,13 +26,12 @@ AHEAD, BEHIND, HALF, DRAG, DRAGGED, GIVEN, STOP = 8, 9, 10, 11, 12, 13, 14
 DOF_COLUMNS = 15
 # columns of work: rotation, point, arm from the parent's point, centre of mass from the point, inertia, velocities
 R, P, S, C, I, W, V = 0, 9, 12, 15, 18, 24, 27
-# ... force through the joint, right side, articulated inertia [L X; X^T H], factors
-F, BF, L, X, H, BT, FACTOR, GAIN, TWIST, RIGHT = 30, 33, 36, 42, 51, 57, 60, 66, 75, 84
-# ... joint springs: stiffness block and torque; change of the link's velocities
-BLOCK, TORQUE, DV, DW = 87, 93, 96, 99
-# ... torque through the joint, what lacks to the bound of tension's inertia
-T, LACK = 102, 105
-WORK_COLUMNS = 111
+# ... force through the joint, right side, articulated inertia [L X; X^T H], factors (of a hinge or slide also gains)
+F, BF, L, X, H, BT, FACTOR, GAIN, TWIST, RIGHT = 30, 33, 36, 42, 51, 57, 60, 66, 69, 72
+# ... joint springs: stiffness block and torque; change of the link's velocities; torque through the joint
+BLOCK, TORQUE, DV, DW, T = 75, 81, 84, 87, 90
+WORK_COLUMNS = 93
+CHUNK = 32  # links that go through all stages together, while they are in the processor's nearest memory
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 
@@ -40,7 +39,13 @@ _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 @_jit
 def forward(links, constants, q, u, t, work):
     """Where links are at `q + t u`, and how fast they move there with `u`."""
-    for k in range(links.shape[0]):
+    forward_some(0, links.shape[0], links, constants, q, u, t, work)
+
+
+@_jit
+def forward_some(first, last, links, constants, q, u, t, work):
+    """`forward` for some links, those before them done."""
+    for k in range(first, last):
         p, kind, d, c = links[k, 0], links[k, 1], links[k, 2], links[k, 3]
         a00, a01, a02 = constants[k, 0], constants[k, 1], constants[k, 2]
         a10, a11, a12 = constants[k, 3], constants[k, 4], constants[k, 5]
@@ -133,12 +138,12 @@ def move(links, q, u, t):
 
 
 @_jit
-def momenta(constants, work, out):
+def momenta(first, last, constants, work, out):
     """Momentum and angular momentum about the centre of mass of every link's body, world axes.
 
     Leaves the centre of mass (from the joint's point) and the inertia in `work`.
     """
-    for k in range(constants.shape[0]):
+    for k in range(first, last):
         r00, r01, r02 = work[k, 0], work[k, 1], work[k, 2]
         r10, r11, r12 = work[k, 3], work[k, 4], work[k, 5]
         r20, r21, r22 = work[k, 6], work[k, 7], work[k, 8]
@@ -240,25 +245,27 @@ def work_done(links, constants, gravity, impulse, at_middle, t, u, work):
                     turned = (
                         work[k, 3 * i] * u[d] + work[k, 3 * i + 1] * u[d + 1] + work[k, 3 * i + 2] * u[d + 2]
                     )
-                    total -= work[k, 93 + i] * turned
+                    total -= work[k, 81 + i] * turned
         elif kind != LINK_FIXED:
-            total -= work[k, 93] * u[d]
+            total -= work[k, 81] * u[d]
     return total
 
 
 @_jit
-def impulses(links, constants, gravity, loads, t, work, out):
+def impulses(first, last, constants, gravity, loads, t, work, out):
     """Impulse of gravity and wrenches during `t` at the centres of mass, world axes.
 
     A row of `loads`: link, force and torque in the world, where that force acts (from the centre of mass, link's
     axes), force and torque that turn with the link.
     """
-    for k in range(links.shape[0]):
+    for k in range(first, last):
         m = t * constants[k, 12]
         out[k, 0], out[k, 1], out[k, 2] = m * gravity[0], m * gravity[1], m * gravity[2]
         out[k, 3], out[k, 4], out[k, 5] = 0.0, 0.0, 0.0
     for row in range(loads.shape[0]):
         k = int(loads[row, 0])
+        if not first <= k < last:
+            continue
         r00, r01, r02 = work[k, 0], work[k, 1], work[k, 2]
         r10, r11, r12 = work[k, 3], work[k, 4], work[k, 5]
         r20, r21, r22 = work[k, 6], work[k, 7], work[k, 8]
@@ -308,12 +315,12 @@ def coefficients(dofs, h):
 
 
 @_jit
-def springs(links, dofs, rest, q, u, v, h, work):
+def springs(first, last, links, dofs, rest, q, u, v, h, work):
     """Residual and stiffness of everything that acts in joints: springs, dampers, rotors, motors, stops.
 
     As half impulses, like the residual of bodies. For balls in world axes.
     """
-    for k in range(links.shape[0]):
+    for k in range(first, last):
         kind, d, c = links[k, 1], links[k, 2], links[k, 3]
         if kind == LINK_BALL:
             if links[k, 4]:
@@ -332,7 +339,7 @@ def springs(links, dofs, rest, q, u, v, h, work):
             elif x < dofs[d, LOWER]:
                 force += 0.5 * dofs[d, STOP] * (x - dofs[d, LOWER]) / h
                 given += dofs[d, STOP]
-            work[k, 93], work[k, 87] = force, given
+            work[k, 81], work[k, 75] = force, given
 
 
 @_jit
@@ -389,16 +396,16 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     r00, r01, r02 = work[k, 0], work[k, 1], work[k, 2]
     r10, r11, r12 = work[k, 3], work[k, 4], work[k, 5]
     r20, r21, r22 = work[k, 6], work[k, 7], work[k, 8]
-    work[k, 93] = r00 * tx + r01 * ty + r02 * tz
-    work[k, 94] = r10 * tx + r11 * ty + r12 * tz
-    work[k, 95] = r20 * tx + r21 * ty + r22 * tz
+    work[k, 81] = r00 * tx + r01 * ty + r02 * tz
+    work[k, 82] = r10 * tx + r11 * ty + r12 * tz
+    work[k, 83] = r20 * tx + r21 * ty + r22 * tz
     nx, ny, nz = _rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, nx, ny, nz)
-    work[k, 87] = gx * r00 * r00 + gy * r01 * r01 + gz * r02 * r02 + stop * nx * nx
-    work[k, 88] = gx * r00 * r10 + gy * r01 * r11 + gz * r02 * r12 + stop * nx * ny
-    work[k, 89] = gx * r00 * r20 + gy * r01 * r21 + gz * r02 * r22 + stop * nx * nz
-    work[k, 90] = gx * r10 * r10 + gy * r11 * r11 + gz * r12 * r12 + stop * ny * ny
-    work[k, 91] = gx * r10 * r20 + gy * r11 * r21 + gz * r12 * r22 + stop * ny * nz
-    work[k, 92] = gx * r20 * r20 + gy * r21 * r21 + gz * r22 * r22 + stop * nz * nz
+    work[k, 75] = gx * r00 * r00 + gy * r01 * r01 + gz * r02 * r02 + stop * nx * nx
+    work[k, 76] = gx * r00 * r10 + gy * r01 * r11 + gz * r02 * r12 + stop * nx * ny
+    work[k, 77] = gx * r00 * r20 + gy * r01 * r21 + gz * r02 * r22 + stop * nx * nz
+    work[k, 78] = gx * r10 * r10 + gy * r11 * r11 + gz * r12 * r12 + stop * ny * ny
+    work[k, 79] = gx * r10 * r20 + gy * r11 * r21 + gz * r12 * r22 + stop * ny * nz
+    work[k, 80] = gx * r20 * r20 + gy * r21 * r21 + gz * r22 * r22 + stop * nz * nz
 
 
 @_jit

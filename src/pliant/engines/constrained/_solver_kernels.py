@@ -36,12 +36,12 @@ def add_tension(work, k, x, y, z, fx, fy, fz, t):
 
 
 @_jit
-def residual(links, constants, momentum, impulse, at_middle, t, work):
+def residual(first, last, links, constants, momentum, impulse, at_middle, t, work):
     """Start of the elimination: residual of every body's equations of motion, inertia, tension in its own arm.
 
     Half-step form, `t` half the step: `M N u - p - t f`, with Euler's gyroscopic torque at the midpoint.
     """
-    for k in range(constants.shape[0]):
+    for k in range(first, last):
         m = constants[k, 12]
         cx, cy, cz = work[k, 15], work[k, 16], work[k, 17]
         fx = at_middle[k, 0] - momentum[k, 0] - impulse[k, 0]
@@ -57,7 +57,7 @@ def residual(links, constants, momentum, impulse, at_middle, t, work):
         work[k, 33], work[k, 34], work[k, 35] = fx, fy, fz
         tx, ty, tz = tx + cy * fz - cz * fy, ty + cz * fx - cx * fz, tz + cx * fy - cy * fx
         work[k, 57], work[k, 58], work[k, 59] = tx, ty, tz
-        work[k, 102], work[k, 103], work[k, 104] = tx, ty, tz
+        work[k, 90], work[k, 91], work[k, 92] = tx, ty, tz
         work[k, 36], work[k, 37], work[k, 38], work[k, 39], work[k, 40], work[k, 41] = m, 0.0, 0.0, m, 0.0, m
         work[k, 42], work[k, 43], work[k, 44] = 0.0, m * cz, -m * cy
         work[k, 45], work[k, 46], work[k, 47] = -m * cz, 0.0, m * cx
@@ -96,9 +96,9 @@ def factor(links, t, work):
             dxx, dxy, dxz, dyy, dyz, dzz = hxx, hxy, hxz, hyy, hyz, hzz
             rx, ry, rz = tx, ty, tz
             if sprung:
-                dxx, dxy, dxz = dxx + work[k, 87], dxy + work[k, 88], dxz + work[k, 89]
-                dyy, dyz, dzz = dyy + work[k, 90], dyz + work[k, 91], dzz + work[k, 92]
-                rx, ry, rz = rx + work[k, 93], ry + work[k, 94], rz + work[k, 95]
+                dxx, dxy, dxz = dxx + work[k, 75], dxy + work[k, 76], dxz + work[k, 77]
+                dyy, dyz, dzz = dyy + work[k, 78], dyz + work[k, 79], dzz + work[k, 80]
+                rx, ry, rz = rx + work[k, 81], ry + work[k, 82], rz + work[k, 83]
             # L D L^T. An inverse by minors would lose all digits: a slim rod under a heavy load turns about its
             # own axis a hundred billion times more easily than across.
             l10, l20 = dxy / dxx, dxz / dxx
@@ -111,7 +111,7 @@ def factor(links, t, work):
             i0, i1, i2 = 1.0 / dxx, 1.0 / dyy, 1.0 / dzz
             work[k, 60], work[k, 61], work[k, 62] = l10, l20, l21
             work[k, 63], work[k, 64], work[k, 65] = i0, i1, i2
-            work[k, 84], work[k, 85], work[k, 86] = rx, ry, rz
+            work[k, 72], work[k, 73], work[k, 74] = rx, ry, rz
             rx, ry, rz = _lower(l10, l20, l21, rx, ry, rz)
             y00, y10, y20 = _lower(l10, l20, l21, c00, c01, c02)
             y01, y11, y21 = _lower(l10, l20, l21, c10, c11, c12)
@@ -164,17 +164,17 @@ def factor(links, t, work):
                 ux, uy, uz = _times(c00, c01, c02, c10, c11, c12, c20, c21, c22, ax, ay, az)
                 wx, wy, wz = _times(hxx, hxy, hxz, hxy, hyy, hyz, hxz, hyz, hzz, ax, ay, az)
                 own = ax * wx + ay * wy + az * wz
-                r = ax * tx + ay * ty + az * tz + work[k, 93]
+                r = ax * tx + ay * ty + az * tz + work[k, 81]
             else:
                 ux, uy, uz = _times(lxx, lxy, lxz, lxy, lyy, lyz, lxz, lyz, lzz, ax, ay, az)
                 wx, wy, wz = _times(c00, c10, c20, c01, c11, c21, c02, c12, c22, ax, ay, az)
                 own = ax * ux + ay * uy + az * uz
-                r = ax * fx + ay * fy + az * fz + work[k, 93]
-            own += work[k, 87]
+                r = ax * fx + ay * fy + az * fz + work[k, 81]
+            own += work[k, 75]
             if kind == LINK_HINGE:
                 # A torque across the hinge couples its turn with its parent's, by half (a x T); with as much
                 # inertia in both as keeps the matrix positive.
-                mx, my, mz = work[k, 102], work[k, 103], work[k, 104]
+                mx, my, mz = work[k, 90], work[k, 91], work[k, 92]
                 nx, ny, nz = ay * mz - az * my, az * mx - ax * mz, ax * my - ay * mx
                 size = math.sqrt(nx * nx + ny * ny + nz * nz)
                 if size > 0.0:
@@ -188,9 +188,9 @@ def factor(links, t, work):
                 return k
             i = 1.0 / own
             gx, gy, gz, ox, oy, oz = i * ux, i * uy, i * uz, i * wx, i * wy, i * wz
-            work[k, 60], work[k, 84] = i, r
+            work[k, 60], work[k, 72] = i, r
             work[k, 66], work[k, 67], work[k, 68] = gx, gy, gz
-            work[k, 75], work[k, 76], work[k, 77] = ox, oy, oz
+            work[k, 69], work[k, 70], work[k, 71] = ox, oy, oz
             fx, fy, fz = fx - gx * r, fy - gy * r, fz - gz * r
             tx, ty, tz = tx - ox * r, ty - oy * r, tz - oz * r
             lxx, lxy, lxz = lxx - gx * ux, lxy - gx * uy, lxz - gx * uz
@@ -241,9 +241,9 @@ def factor(links, t, work):
             work[p, 30] += fx
             work[p, 31] += fy
             work[p, 32] += fz
-            work[p, 102] += work[k, 102] + sy * fz - sz * fy
-            work[p, 103] += work[k, 103] + sz * fx - sx * fz
-            work[p, 104] += work[k, 104] + sx * fy - sy * fx
+            work[p, 90] += work[k, 90] + sy * fz - sz * fy
+            work[p, 91] += work[k, 91] + sz * fx - sx * fz
+            work[p, 92] += work[k, 92] + sx * fy - sy * fx
             g = links[p, 5]
             if g >= 0 and links[k, 5] == k:
                 sx, sy, sz = work[k, 9] - work[g, 9], work[k, 10] - work[g, 10], work[k, 11] - work[g, 11]
@@ -281,15 +281,15 @@ def solve(links, work, out):
         vx, vy, vz, wx, wy, wz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
         if p >= 0:
             sx, sy, sz = work[k, 12], work[k, 13], work[k, 14]
-            wx, wy, wz = work[p, 99], work[p, 100], work[p, 101]
-            vx = work[p, 96] + wy * sz - wz * sy
-            vy = work[p, 97] + wz * sx - wx * sz
-            vz = work[p, 98] + wx * sy - wy * sx
+            wx, wy, wz = work[p, 87], work[p, 88], work[p, 89]
+            vx = work[p, 84] + wy * sz - wz * sy
+            vy = work[p, 85] + wz * sx - wx * sz
+            vz = work[p, 86] + wx * sy - wy * sx
         if kind == LINK_BALL:
             # X^T v, and H w if springs act; without them a ball simply does not follow its parent's turn
-            x = work[k, 84] + work[k, 42] * vx + work[k, 45] * vy + work[k, 48] * vz
-            y = work[k, 85] + work[k, 43] * vx + work[k, 46] * vy + work[k, 49] * vz
-            z = work[k, 86] + work[k, 44] * vx + work[k, 47] * vy + work[k, 50] * vz
+            x = work[k, 72] + work[k, 42] * vx + work[k, 45] * vy + work[k, 48] * vz
+            y = work[k, 73] + work[k, 43] * vx + work[k, 46] * vy + work[k, 49] * vz
+            z = work[k, 74] + work[k, 44] * vx + work[k, 47] * vy + work[k, 50] * vz
             if links[k, 4]:
                 x += work[k, 51] * wx + work[k, 52] * wy + work[k, 53] * wz
                 y += work[k, 52] * wx + work[k, 54] * wy + work[k, 55] * wz
@@ -302,16 +302,16 @@ def solve(links, work, out):
             out[d + 2] = work[k, 2] * x + work[k, 5] * y + work[k, 8] * z
             wx, wy, wz = wx + x, wy + y, wz + z
         elif kind != LINK_FIXED:
-            x = -work[k, 60] * work[k, 84]
+            x = -work[k, 60] * work[k, 72]
             x -= work[k, 66] * vx + work[k, 67] * vy + work[k, 68] * vz
-            x -= work[k, 75] * wx + work[k, 76] * wy + work[k, 77] * wz
+            x -= work[k, 69] * wx + work[k, 70] * wy + work[k, 71] * wz
             out[d] = x
             if kind == LINK_HINGE:
                 wx, wy, wz = wx + x * work[k, 2], wy + x * work[k, 5], wz + x * work[k, 8]
             else:
                 vx, vy, vz = vx + x * work[k, 2], vy + x * work[k, 5], vz + x * work[k, 8]
-        work[k, 96], work[k, 97], work[k, 98] = vx, vy, vz
-        work[k, 99], work[k, 100], work[k, 101] = wx, wy, wz
+        work[k, 84], work[k, 85], work[k, 86] = vx, vy, vz
+        work[k, 87], work[k, 88], work[k, 89] = wx, wy, wz
 
 
 @_jit
@@ -329,7 +329,7 @@ def load(links, force, work):
             rx = tx + work[k, 0] * x + work[k, 1] * y + work[k, 2] * z
             ry = ty + work[k, 3] * x + work[k, 4] * y + work[k, 5] * z
             rz = tz + work[k, 6] * x + work[k, 7] * y + work[k, 8] * z
-            work[k, 84], work[k, 85], work[k, 86] = rx, ry, rz
+            work[k, 72], work[k, 73], work[k, 74] = rx, ry, rz
             x, y, z = ball(work, k, rx, ry, rz)
             fx -= work[k, 42] * x + work[k, 43] * y + work[k, 44] * z
             fy -= work[k, 45] * x + work[k, 46] * y + work[k, 47] * z
@@ -345,9 +345,9 @@ def load(links, force, work):
                 r = force[d] + work[k, 2] * tx + work[k, 5] * ty + work[k, 8] * tz
             else:
                 r = force[d] + work[k, 2] * fx + work[k, 5] * fy + work[k, 8] * fz
-            work[k, 84] = r
+            work[k, 72] = r
             fx, fy, fz = fx - work[k, 66] * r, fy - work[k, 67] * r, fz - work[k, 68] * r
-            tx, ty, tz = tx - work[k, 75] * r, ty - work[k, 76] * r, tz - work[k, 77] * r
+            tx, ty, tz = tx - work[k, 69] * r, ty - work[k, 70] * r, tz - work[k, 71] * r
         if p >= 0:
             sx, sy, sz = work[k, 12], work[k, 13], work[k, 14]
             work[p, 33] += fx

@@ -70,14 +70,24 @@ class Scratch(NamedTuple):
 
 
 @_jit
-def _middle(model, state, h, scratch):
-    """Links and momenta at the midpoint that u leads to."""
-    links, constants, gravity, loads = model.links, model.constants, model.gravity, model.loads
-    q, u = state.q, state.u
-    work, at_middle, impulse = scratch.work, scratch.at_middle, scratch.impulse
-    kernels.forward(links, constants, q, u, 0.5 * h, work)
-    kernels.momenta(constants, work, at_middle)
-    kernels.impulses(links, constants, gravity, loads, 0.5 * h, work, impulse)
+def _middle(model, state, h, scratch, equations):
+    """Links and momenta at the midpoint that u leads to; if asked for, what is amiss with the equations of motion."""
+    links, constants, work, at_middle, impulse = (
+        model.links,
+        model.constants,
+        scratch.work,
+        scratch.at_middle,
+        scratch.impulse,
+    )
+    n, t = links.shape[0], 0.5 * h
+    for first in range(0, n, kernels.CHUNK):
+        last = min(first + kernels.CHUNK, n)
+        kernels.forward_some(first, last, links, constants, state.q, state.u, t, work)
+        kernels.momenta(first, last, constants, work, at_middle)
+        kernels.impulses(first, last, constants, model.gravity, model.loads, t, work, impulse)
+        if equations:
+            kernels.springs(first, last, links, model.dofs, model.rest, state.q, state.u, state.v, h, work)
+            solver.residual(first, last, links, constants, state.momentum, impulse, at_middle, t, work)
 
 
 @_jit
@@ -134,11 +144,9 @@ def _rows(model, state, h, scratch):
 @_jit
 def _improve(model, state, h, scratch):
     """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step."""
-    links, constants, dofs, rest, loops = model.links, model.constants, model.dofs, model.rest, model.loops
+    links, loops = model.links, model.loops
     multipliers, work, du, rows = state.multipliers, scratch.work, scratch.du, scratch.rows
-    _middle(model, state, h, scratch)
-    kernels.springs(links, dofs, rest, state.q, state.u, state.v, h, work)
-    solver.residual(links, constants, state.momentum, scratch.impulse, scratch.at_middle, 0.5 * h, work)
+    _middle(model, state, h, scratch, True)
     bordered = rows.shape[0] > 0
     if bordered:
         border.loop_tension(loops, multipliers, scratch.info[UNIT], 0.5 * h, work)
@@ -175,7 +183,7 @@ def _settle(model, state, h, scratch):
         if settled and gap < info[CLOSE]:
             for d in range(u.shape[0]):
                 u[d] += du[d]
-            _middle(model, state, h, scratch)
+            _middle(model, state, h, scratch, False)
             return True
         if iteration > 3 and change > 10.0 * best:
             return False
@@ -244,8 +252,7 @@ def _allowed(model, state, h, scratch):
         if not abs(u[d]) < 1e100:
             return False
     before = kernels.kinetic(model.constants, momentum) + _rotors(model.dofs, v)
-    _middle(model, state, 2.0 * h, scratch)
-    kernels.springs(model.links, model.dofs, model.rest, state.q, u, v, 2.0 * h, scratch.work)
+    _middle(model, state, 2.0 * h, scratch, True)
     kernels.settle(scratch.work, scratch.at_middle, momentum)
     before += kernels.work_done(
         model.links, model.constants, model.gravity, scratch.impulse, scratch.at_middle, h, u, scratch.work

@@ -92,7 +92,7 @@ class Midpoint:
     def _kinematics(self, u: Floats) -> Floats:
         model, scratch = self._model, self._packed.scratch
         kernels.forward(model.links, model.constants, self.q, u, 0.0, scratch.work)
-        kernels.momenta(model.constants, scratch.work, scratch.at_middle)
+        kernels.momenta(0, len(model.links), model.constants, scratch.work, scratch.at_middle)
         return scratch.work
 
     @property

@@ -198,9 +198,11 @@ def _feel(m: Mechanism, packed: Packed) -> None:
     )
     dofs[:, kernels.GIVEN] = m.armature  # no length of step yet: springs and dampers count for nothing
     kernels.forward(links, constants, state.q, state.u, 0.0, work)
-    kernels.momenta(constants, work, scratch.at_middle)
-    kernels.springs(links, dofs, model.rest, state.q, state.u, state.v, 1.0, work)
-    solver.residual(links, constants, state.momentum, scratch.impulse, scratch.at_middle, 0.0, work)
+    kernels.momenta(0, len(links), constants, work, scratch.at_middle)
+    kernels.springs(0, len(links), links, dofs, model.rest, state.q, state.u, state.v, 1.0, work)
+    solver.residual(
+        0, len(links), links, constants, state.momentum, scratch.impulse, scratch.at_middle, 0.0, work
+    )
     k = solver.factor(links, 0.0, work)
     if k >= 0:
         joint = m.links.joint[k]

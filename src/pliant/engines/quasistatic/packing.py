@@ -1,0 +1,248 @@
+"""A mechanism as the flat arrays that the kernels of the quasi-static engine walk over.
+
+Bodies that fixed joints hold together are one *group*; what is fixed to the world is part of the world. A group's frame
+lies at its inbound joint, with z along a hinge or slide, or the axes of a ball: there the joint's motion is a choice of
+coordinates. A joint made of several primitives is one joint with up to six freedoms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import spatial
+from pliant.engines.constrained import _kernels as motion
+from pliant.engines.constrained.packing import Packed, pack
+from pliant.engines.quasistatic.assembly import LEAF, ROOT, SUM, WELD, Assembly, assembly
+from pliant.errors import InputError, MechanismError
+from pliant.mechanism import Mechanism
+from pliant.mechanism.joints import BALL
+from pliant.mechanism.links import LINK_FIXED
+
+__all__ = ["Model", "model"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+# columns of `primitives`: kind, dof, coordinate
+PRIMITIVE_COLUMNS = 3
+# columns of `groups`: parent, first primitive, number of primitives, first dof, number of dofs
+PARENT, FIRST, COUNT, DOF, DOFS = 0, 1, 2, 3, 4
+GROUP_COLUMNS = 5
+# columns of `nodes`
+KIND, LEFT, RIGHT, ABOVE, GROUP, HANDLES, START, ROWS, LEVELS = 0, 1, 2, 3, 4, 5, 6, 7, 8
+NODE_COLUMNS = 9
+# a cluster's record by its handles: inverse inertia and bias of the top handle, then of the bottom one, both coupled,
+# pose of the bottom handle in the top one; last the rows of the total acceleration
+PHI, BIAS, PHI2, BIAS2, PHI12, ACROSS = 0, 36, 42, 78, 84, 120
+METRIC = np.array([0, 42, 132])
+
+
+@dataclass(eq=False)
+class Model:
+    """Constant arrays of a mechanism (g groups, n nodes, l leaves among them).
+
+    Attributes:
+        tree: the assembly tree over groups.
+        groups, primitives, nodes: integers, see the columns above.
+        offsets: pose of a primitive's frame in that of the one before (or in its parent's), (primitives, 12).
+        inertia: spatial inertia of every group in its frame, (g, 6, 6).
+        leaves: inverse inertia of every leaf, (l, 36).
+        size: length of the record of all clusters.
+        group: per body, its group, -1 the world.
+        local: per body, its pose in the frame of its group, (bodies, 4, 4).
+        packed: the same mechanism for the articulated-body algorithm.
+    """
+
+    tree: Assembly
+    groups: Ints
+    primitives: Ints
+    nodes: Ints
+    offsets: Floats
+    inertia: Floats
+    leaves: Floats
+    size: int
+    group: Ints
+    local: Floats
+    packed: Packed
+
+
+def model(m: Mechanism, gravity: Floats) -> Model:
+    """Flatten a mechanism; refuse what the engine does not know."""
+    _refuse(m)
+    packed = pack(m, gravity)
+    group_of, base, firsts, owners = _group_links(m, packed)
+    moving = np.flatnonzero(m.links.kind != LINK_FIXED)
+    primitives = np.stack([m.links.kind, m.links.dof, m.links.coordinate], axis=1)[moving]
+    slot = np.full(len(m.links), -1)
+    slot[moving] = np.arange(len(moving))
+
+    groups = np.zeros((len(firsts), GROUP_COLUMNS), dtype=np.int64)
+    carrier = m.links.parent[firsts]
+    groups[:, PARENT] = np.where(carrier >= 0, group_of[carrier], -1)
+    groups[:, FIRST] = slot[firsts]
+    groups[:, COUNT] = owners - firsts + 1
+    groups[:, DOF] = m.links.dof[firsts]
+    last = groups[:, FIRST] + groups[:, COUNT] - 1
+    ball = m.links.kind[owners] == 3
+    groups[:, DOFS] = m.links.dof[owners] + np.where(ball, 3, 1) - groups[:, DOF]
+    if (groups[:, DOFS] > 6).any():
+        joint = m.links.joint[owners[np.argmax(groups[:, DOFS])]]
+        raise InputError(
+            f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
+            "QuasistaticSimulation cannot tell them apart"
+        )
+    assert (last >= 0).all()
+
+    constants = packed.model.constants
+    local = np.broadcast_to(np.eye(4), (len(m.links), 4, 4)).copy()
+    local[:, :3, :3] = constants[:, motion.TURN : motion.TURN + 9].reshape(-1, 3, 3)
+    local[:, :3, 3] = constants[:, motion.SHIFT : motion.SHIFT + 3]
+    above = m.links.parent[moving]
+    inner = above >= 0
+    offsets = local[moving]
+    offsets[inner] = base[above[inner]] @ offsets[inner]
+    flat = np.concatenate([offsets[:, :3, :3].reshape(-1, 9), offsets[:, :3, 3]], axis=1)
+
+    link = m.links.body_link
+    inertia = _inertias(m, group_of, base @ spatial.se3_inverse(packed.frames), len(groups))
+    tree = assembly(groups[:, PARENT])
+    nodes, size = _nodes(tree, groups)
+    return Model(
+        tree=tree,
+        groups=groups,
+        primitives=np.ascontiguousarray(primitives),
+        nodes=nodes,
+        offsets=np.ascontiguousarray(flat),
+        inertia=inertia,
+        leaves=_leaves(m, tree, inertia, owners),
+        size=size,
+        group=group_of[link],
+        local=(base @ spatial.se3_inverse(packed.frames))[link],
+        packed=packed,
+    )
+
+
+def _refuse(m: Mechanism) -> None:
+    if m.nv == 0:
+        raise InputError(f"nothing in '{m.name}' can move: all its joints are fixed")
+    for count, what, names in (
+        (m.topology.loops, "loops", [m.joint_names[j] for j in m.topology.chords[:1]]),
+        (len(m.coupling_names), "couplings", m.coupling_names[:1]),
+        (len(m.tendon_names), "tendons", m.tendon_names[:1]),
+    ):
+        if count:
+            raise InputError(
+                f"QuasistaticSimulation takes trees of bodies only, '{m.name}' has {what} (the first is "
+                f"'{names[0]}'): use ConstrainedSimulation"
+            )
+
+
+def _group_links(m: Mechanism, packed: Packed) -> tuple[Ints, Floats, Ints, Ints]:
+    """Per link its group and its joint frame in that group's; per group its first and its last link."""
+    links = m.links
+    parent, kind, body = links.parent.tolist(), links.kind.tolist(), links.body.tolist()
+    group_of = np.full(len(links), -1, dtype=np.int64)
+    base = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
+    constants = packed.model.constants
+    firsts: list[int] = []
+    owners: list[int] = []
+    first = -1
+    for k in range(len(links)):
+        if kind[k] == LINK_FIXED:
+            p = parent[k]
+            local = np.eye(4)
+            local[:3, :3] = constants[k, motion.TURN : motion.TURN + 9].reshape(3, 3)
+            local[:3, 3] = constants[k, motion.SHIFT : motion.SHIFT + 3]
+            base[k] = base[p] @ local if p >= 0 else local
+            group_of[k] = group_of[p] if p >= 0 else -1
+            continue
+        if first < 0:
+            first = k
+        if body[k] >= 0:
+            group_of[k] = len(firsts)
+            firsts.append(first)
+            owners.append(k)
+            first = -1
+    return group_of, base, np.array(firsts, dtype=np.int64), np.array(owners, dtype=np.int64)
+
+
+def _inertias(m: Mechanism, group_of: Ints, poses: Floats, count: int) -> Floats:
+    """Spatial inertia of groups about their own frames, linear part first."""
+    out = np.zeros((count, 6, 6))
+    group, pose = group_of[m.links.body_link], poses[m.links.body_link]
+    has = group >= 0
+    group, pose, mass = group[has], pose[has], m.mass[has, None, None]
+    turn = pose[:, :3, :3]
+    c = np.einsum("nij,nj->ni", turn, m.com[has]) + pose[:, :3, 3]
+    hat = np.zeros((len(c), 3, 3))
+    hat[:, 0, 1], hat[:, 0, 2], hat[:, 1, 2] = -c[:, 2], c[:, 1], -c[:, 0]
+    hat -= hat.transpose(0, 2, 1)
+    each = np.zeros((len(c), 6, 6))
+    each[:, :3, :3] = mass * np.eye(3)
+    each[:, :3, 3:] = -mass * hat
+    each[:, 3:, :3] = mass * hat
+    each[:, 3:, 3:] = turn @ m.inertia[has] @ turn.transpose(0, 2, 1) - mass * (hat @ hat)
+    np.add.at(out, group, each)
+    return out
+
+
+def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floats:
+    """Inverse inertia of every share of a group."""
+    # A group without inertia of its own in some direction has no inverse: judge it in its own units of length.
+    mass, turn = inertia[:, 0, 0], np.trace(inertia[:, 3:, 3:], axis1=1, axis2=2)
+    unit = np.sqrt(np.where(mass > 0, turn / np.where(mass > 0, mass, 1.0), 1.0))
+    unit = np.where(unit > 0, unit, 1.0)
+    scale = np.concatenate([np.ones((len(unit), 3)), 1 / unit[:, None] * np.ones(3)], axis=1)
+    scaled = inertia * scale[:, :, None] * scale[:, None, :]
+    least = np.linalg.eigvalsh(scaled)[:, 0]
+    bad = np.flatnonzero(~(least > 1e-12 * mass))
+    if len(bad):
+        body = m.links.body[owners[bad[0]]]
+        raise MechanismError(
+            f"body '{m.body_names[body]}' has no inertia in some direction (a point mass, or none at all): "
+            "QuasistaticSimulation needs mass and all three moments of inertia; give it more, or fix it to its parent"
+        )
+    inverse = np.linalg.inv(scaled)
+    inverse = 0.5 * (inverse + inverse.transpose(0, 2, 1)) * scale[:, :, None] * scale[:, None, :]
+    body = tree.body[: tree.leaves]
+    return np.ascontiguousarray((inverse[body] * tree.shares[body, None, None]).reshape(-1, 36))
+
+
+def _nodes(tree: Assembly, groups: Ints) -> tuple[Ints, int]:
+    """Where every cluster's record starts, and how many rows its total acceleration has."""
+    n = len(tree)
+    nodes = np.zeros((n, NODE_COLUMNS), dtype=np.int64)
+    nodes[:, KIND], nodes[:, LEFT], nodes[:, RIGHT], nodes[:, ABOVE] = (
+        tree.kind,
+        tree.left,
+        tree.right,
+        tree.parent,
+    )
+    nodes[:, GROUP], nodes[:, HANDLES] = tree.body, tree.handles
+    freedoms = groups[:, DOFS].tolist()
+    kind, left, right, body, handles = (
+        column.tolist() for column in (tree.kind, tree.left, tree.right, tree.body, tree.handles)
+    )
+    start, rows, levels, size = [0] * n, [0] * n, [0] * n, 0
+    for k in range(n):
+        columns = 6 * handles[k] + 1
+        if kind[k] != LEAF:
+            own = freedoms[body[k]] if kind[k] not in (WELD, SUM) else 0
+            rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if kind[k] != ROOT else 0))
+            # joints one behind the other, at most: what a chain of bounds has to count
+            upper, lower = levels[left[k]] if kind[k] != ROOT else 0, levels[right[k]] + (body[k] >= 0)
+            side_by_side = kind[k] in (WELD, SUM) or kind[k] == ROOT or handles[left[k]] == 1
+            levels[k] = max(upper, lower) if side_by_side else upper + lower
+        start[k] = size
+        size += int(METRIC[handles[k]]) + rows[k] * columns
+    nodes[:, START], nodes[:, ROWS], nodes[:, LEVELS] = start, rows, levels
+    return nodes, size
+
+
+def spring_arrays(m: Mechanism) -> tuple[Floats, Floats]:
+    """Stiffness and the pull `stiffness * rest` of hinges and slides, per dof; a ball's pull is found from its rest."""
+    ball = m.dof_kind == BALL
+    return m.stiffness.copy(), np.where(ball, 0.0, m.stiffness * m.rest[m.dof_coordinate])

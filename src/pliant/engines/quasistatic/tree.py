@@ -1,0 +1,123 @@
+"""`Tree`: a mechanism's assembly tree with its arrays, ready for passes."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.engines.quasistatic import _kernels as kernels
+from pliant.engines.quasistatic import _passes as passes
+from pliant.engines.quasistatic.packing import Model, model, spring_arrays
+from pliant.errors import MechanismError
+from pliant.mechanism import Mechanism
+
+__all__ = ["Tree"]
+
+Floats = NDArray[np.float64]
+
+
+class Tree:
+    """Arrays of the divide-and-conquer algorithm for one mechanism, and the passes over them as methods.
+
+    Attributes:
+        model: what stays.
+        arrays, state: what the kernels take.
+    """
+
+    def __init__(self, m: Mechanism, gravity: Floats, resist: Floats, weights: Floats):
+        """Args:
+        gravity: m/s^2.
+        resist: per dof, what resists its acceleration: armature, and springs and dampers that act implicitly.
+        weights: per dof, its weight in the total acceleration.
+        """
+        self.m = m
+        self.model: Model = model(m, gravity)
+        md = self.model
+        n, leaves = len(md.tree), md.tree.leaves
+        stiffness, pull = spring_arrays(m)
+        self.arrays = passes.Arrays(
+            md.nodes,
+            md.groups,
+            md.primitives,
+            md.offsets,
+            md.leaves,
+            stiffness,
+            pull,
+            m.rest.copy(),
+            np.ascontiguousarray(resist, dtype=np.float64),
+            np.ascontiguousarray(weights, dtype=np.float64),
+            np.concatenate([-gravity, np.zeros(3)]),
+        )
+        self.state = passes.State(
+            m.reference.copy(),
+            np.zeros(m.nv),
+            np.zeros((len(md.groups), 12)),
+            np.zeros((m.nv, 6)),
+            np.zeros(m.nv),
+            np.zeros(md.size),
+            np.zeros((n - leaves, kernels.JOINT_COLUMNS)),
+            np.zeros((leaves, 6)),
+            np.zeros((n, 12)),
+            np.zeros(m.nv),
+            np.zeros((kernels.MATRICES, 6, 6)),
+            np.zeros((kernels.ROW_SPACE, 13)),
+            np.zeros((3, 12)),
+        )
+        self.leaves = leaves
+
+    def up(self) -> None:
+        """All clusters from the coordinates, the motors and the wrenches on leaves."""
+        self.check(passes.up(self.arrays, self.state))
+
+    def down(self) -> Floats:
+        """All accelerations, (nv,)."""
+        passes.down(self.arrays, self.state)
+        return self.state.qdd
+
+    def check(self, k: int) -> None:
+        """Raise what the failure of node k means."""
+        if k >= 0:
+            g = self.arrays.nodes[k, 4]
+            dof = self.arrays.groups[g, 3]
+            raise MechanismError(
+                f"joint '{self.m.joint_names[self.m.dof_joint[dof]]}' stands where two of its axes coincide: "
+                "its accelerations are not defined there; move it, or use a ball joint"
+            )
+
+    def totals(self) -> Floats:
+        """Total acceleration of every cluster above the leaves, after `down`."""
+        out = np.zeros(len(self.model.tree) - self.leaves)
+        passes.totals(self.arrays, self.state, out)
+        return out
+
+    def group_poses(self) -> Floats:
+        """World poses of all groups, (groups, 4, 4)."""
+        flat = np.zeros((len(self.model.groups), 12))
+        passes.all_poses(self.arrays, self.state, flat)
+        return square(flat)
+
+    def body_poses(self) -> Floats:
+        """World poses of all bodies, (bodies, 4, 4)."""
+        group = self.model.group
+        poses = self.group_poses()
+        out = self.model.local.copy()
+        out[group >= 0] = poses[group[group >= 0]] @ out[group >= 0]
+        return out
+
+    def body_pose(self, body: int) -> Floats:
+        """World pose of one body, in time proportional to the depth of the assembly tree."""
+        group = self.model.group[body]
+        if group < 0:
+            return self.model.local[body].copy()
+        flat = np.zeros(12)
+        passes.pose(int(self.model.tree.first_leaf[group]), self.arrays, self.state, flat)
+        return square(flat[None])[0] @ self.model.local[body]
+
+
+def square(flat: Floats) -> Floats:
+    """4 x 4 poses from rows of 12 numbers."""
+    out = np.zeros((len(flat), 4, 4))
+    out[:, :3, :3] = flat[:, :9].reshape(-1, 3, 3)
+    out[:, :3, 3] = flat[:, 9:]
+    out[:, 3, 3] = 1.0
+    return out

@@ -1,0 +1,204 @@
+"""The divide-and-conquer algorithm against a dense solve, and total accelerations against plain sums."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.random_mechanisms import KINDS, random_mechanism, random_q
+
+import pliant
+from pliant.engines.quasistatic import _passes as passes
+from pliant.engines.quasistatic.tree import Tree
+from pliant.mechanism import kinematics
+from pliant.statics.inertia import Inertia
+
+GRAVITY = np.array([0.3, -0.4, -9.81])
+
+
+def spring_torques(m, q):
+    """Minus the derivative of the springs' energy, by complex-free central differences of the dense oracle's energy."""
+    from oracles.dense import gradient, spring_energy
+
+    return -gradient(lambda x: spring_energy(m, x, m.rest, m.tendon_rest), m, q)
+
+
+def torques(m, q, forces, gravity, springs=True):
+    """Generalised forces of gravity, wrenches in world axes at body origins, and springs."""
+    poses = kinematics.link_poses(m, q)
+    out = np.zeros(m.nv)
+    for body, link in enumerate(m.links.body_link):
+        jacobian = kinematics.link_jacobian(m, poses, int(link))
+        arm = poses[link, :3, :3] @ m.com[body]
+        weight = m.mass[body] * gravity
+        wrench = np.concatenate([weight, np.cross(arm, weight)]) + forces.get(body, np.zeros(6))
+        out += jacobian.T @ wrench
+    return out + (spring_torques(m, q) if springs else 0.0)
+
+
+def put_wrenches(tree, q, forces):
+    """Wrenches of bodies on the leaves, by the dense oracle's poses."""
+    md = tree.model
+    poses = kinematics.link_poses(tree.m, q)[tree.m.links.body_link]
+    for body, wrench in forces.items():
+        g = md.group[body]
+        if g < 0:
+            continue
+        frame = poses[body] @ np.linalg.inv(md.local[body])
+        turn, arm = frame[:3, :3].T, poses[body, :3, 3] - frame[:3, 3]
+        leaf = tree.state.wrenches[md.tree.first_leaf[g]]
+        leaf[:3] += turn @ wrench[:3]
+        leaf[3:] += turn @ (wrench[3:] + np.cross(arm, wrench[:3]))
+
+
+def solved(m, q, forces, gravity=GRAVITY, resist=None, weights=None):
+    tree = Tree(m, gravity, m.armature if resist is None else resist, np.ones(m.nv) if weights is None else weights)
+    tree.state.q[:] = q
+    put_wrenches(tree, q, forces)
+    tree.up()
+    tree.down()
+    return tree
+
+
+def movable(seed, bodies, kinds=KINDS, **options):
+    m = random_mechanism(seed, bodies=bodies, kinds=kinds, **options)
+    return m if m.nv else random_mechanism(seed, bodies=bodies, kinds=("hinge",), **options)
+
+
+@settings(max_examples=200)
+@given(st.integers(0, 100_000), st.integers(1, 14), st.booleans())
+def test_accelerations_equal_a_dense_solve(seed, bodies, sprung):
+    m = movable(seed, bodies, stiffness=50.0 if sprung else 0.0)
+    rng = np.random.default_rng(seed)
+    q = random_q(m, seed, 0.5)
+    forces = {int(b): rng.normal(size=6) for b in rng.integers(0, bodies, size=2)}
+    tree = solved(m, q, forces)
+    right = torques(m, q, forces, GRAVITY, springs=False) + tree.state.torque
+    expected = np.linalg.solve(Inertia(m, q).dense(), right)
+    np.testing.assert_allclose(tree.state.qdd, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 100_000), st.integers(1, 8))
+def test_springs_pull_as_their_energy_says(seed, bodies):
+    m = movable(seed, bodies, reference=True)
+    q = random_q(m, seed, 0.3)
+    tree = solved(m, q, {})
+    expected = spring_torques(m, q)
+    np.testing.assert_allclose(tree.state.torque, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 100_000), st.integers(1, 12), st.floats(-2, 6))
+def test_resistance_adds_to_the_diagonal(seed, bodies, size):
+    m = movable(seed, bodies)
+    rng = np.random.default_rng(seed)
+    q = random_q(m, seed, 0.5)
+    resist = 10.0**size * rng.uniform(0, 1, m.nv) * (rng.uniform(size=m.nv) < 0.7)
+    forces = {int(b): rng.normal(size=6) for b in rng.integers(0, bodies, size=2)}
+    tree = solved(m, q, forces, resist=resist)
+    mass = Inertia(m, q).dense() - np.diag(m.armature) + np.diag(resist)
+    right = torques(m, q, forces, GRAVITY, springs=False) + tree.state.torque
+    expected = np.linalg.solve(mass, right)
+    np.testing.assert_allclose(tree.state.qdd, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 100_000), st.integers(1, 40), st.sampled_from([("hinge",), ("ball", "slide"), KINDS]))
+def test_totals_equal_the_sum_over_joints(seed, bodies, kinds):
+    m = movable(seed, bodies, kinds)
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.1, 10, m.nv)
+    tree = solved(m, random_q(m, seed, 0.5), {0: rng.normal(size=6)}, weights=weights)
+    found, expected = tree.totals(), sums(tree, weights)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * expected[-1] * 1e-10)
+
+
+def sums(tree, weights):
+    """Total accelerations of all clusters by adding up their joints."""
+    t, groups = tree.model.tree, tree.model.groups
+    out = np.zeros(len(t))
+    for k in range(t.leaves, len(t)):
+        out[k] = out[t.right[k]] + (out[t.left[k]] if t.left[k] >= 0 else 0.0)
+        if t.body[k] >= 0:
+            d, n = groups[t.body[k], 3], groups[t.body[k], 4]
+            out[k] += ((weights[d : d + n] * tree.state.qdd[d : d + n]) ** 2).sum()
+    return out[t.leaves :]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_totals_at_equilibrium(seed):
+    """Weight and springs balance: accelerations are differences of large terms, total accelerations stay right."""
+    m = random_mechanism(seed, bodies=30, kinds=("hinge", "ball", "universal"), stiffness=500.0)
+    q = pliant.equilibrium(m, gravity=GRAVITY).q
+    tree = solved(m, q, {})
+    free = solved(m, q, {}, gravity=np.zeros(3))
+    scale = np.abs(free.state.qdd).max()
+    found, expected = tree.totals(), sums(tree, np.ones(m.nv))
+    assert (found >= 0).all()
+    assert np.abs(tree.state.qdd).max() < 1e-5 * scale
+    assert np.abs(np.sqrt(found) - np.sqrt(expected)).max() < 1e-10 * scale
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_poses(seed):
+    m = movable(seed, 15)
+    q = random_q(m, seed)
+    tree = solved(m, q, {})
+    expected = kinematics.link_poses(m, q)[m.links.body_link]
+    np.testing.assert_allclose(tree.body_poses(), expected, atol=1e-11)
+    for body in range(m.body_count):
+        np.testing.assert_allclose(tree.body_pose(body), expected[body], atol=1e-11)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_wrenches_keep_their_direction_in_the_world(seed):
+    m = movable(seed, 10)
+    q = random_q(m, seed)
+    rng = np.random.default_rng(seed)
+    forces = {b: rng.normal(size=6) for b in range(10) if True}
+    tree = solved(m, q, forces)
+    expected = tree.state.wrenches.copy()
+    rows = []
+    for body, wrench in forces.items():
+        g = tree.model.group[body]
+        if g >= 0:
+            point = tree.model.local[body][:3, 3]
+            rows.append([tree.model.tree.first_leaf[g], *wrench, *point, *np.zeros(6)])
+    passes.load(np.array(rows, dtype=float), tree.arrays, tree.state)
+    np.testing.assert_allclose(tree.state.wrenches, expected, atol=1e-12)
+
+
+def test_star_with_many_arms():
+    """The hub is split into shares of its mass; nobody notices."""
+    b = pliant.Builder("star")
+    b.body("hub", mass=1.0, inertia=(0.1, 0.2, 0.25))
+    b.free("base", "world", "hub")
+    rng = np.random.default_rng(0)
+    for i in range(25):
+        b.body(f"arm{i}", mass=0.2, inertia=(0.01, 0.02, 0.015), position=rng.normal(size=3))
+        b.ball(f"j{i}", "hub", f"arm{i}", anchor=rng.normal(size=3), stiffness=3.0)
+    m = b.build()
+    q = random_q(m, 3, 0.3)
+    forces = {5: rng.normal(size=6), 0: rng.normal(size=6)}
+    tree = solved(m, q, forces)
+    assert tree.model.tree.shares.max() > 5
+    expected = np.linalg.solve(Inertia(m, q).dense(), torques(m, q, forces, GRAVITY, False) + tree.state.torque)
+    np.testing.assert_allclose(tree.state.qdd, expected, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(tree.totals(), sums(tree, np.ones(m.nv)), rtol=1e-10, atol=1e-20)
+
+
+def test_several_trees_on_the_world():
+    b = pliant.Builder("forest")
+    rng = np.random.default_rng(1)
+    for i in range(7):
+        b.body(f"b{i}", mass=1.0, inertia=(0.1, 0.2, 0.25), com=rng.normal(size=3))
+        b.hinge(f"j{i}", "world", f"b{i}", axis=(1, 0, 0))
+    m = b.build()
+    tree = solved(m, m.reference, {})
+    expected = np.linalg.solve(
+        Inertia(m, m.reference).dense(), torques(m, m.reference, {}, GRAVITY, False)
+    )
+    np.testing.assert_allclose(tree.state.qdd, expected, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(tree.totals()[-1], (expected**2).sum())
