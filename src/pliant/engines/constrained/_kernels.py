@@ -22,8 +22,8 @@ CONSTANTS = 28
 # columns of dofs: given ...
 STIFFNESS, DAMPING, PULL, ARMATURE, LOWER, UPPER, FELT, UNIT = 0, 1, 2, 3, 4, 5, 6, 7
 # ... and for the current length of a step: arguments and factors of springs and dampers
-AHEAD, BEHIND, HALF, DRAG, DRAGGED, GIVEN, STOP = 8, 9, 10, 11, 12, 13, 14
-DOF_COLUMNS = 15
+AHEAD, BEHIND, HALF, DRAG, DRAGGED, GIVEN, STOP, REACH, LAG = 8, 9, 10, 11, 12, 13, 14, 15, 16
+DOF_COLUMNS = 17
 # columns of work: rotation, point, arm from the parent's point, centre of mass from the point, inertia, velocities
 R, P, S, C, I, W, V = 0, 9, 12, 15, 18, 24, 27
 # ... force through the joint, right side, articulated inertia [L X; X^T H], factors (of a hinge or slide also gains)
@@ -31,6 +31,7 @@ F, BF, L, X, H, BT, FACTOR, GAIN, TWIST, RIGHT = 30, 33, 36, 42, 51, 57, 60, 66,
 # ... joint springs: stiffness block and torque; change of the link's velocities; torque through the joint
 BLOCK, TORQUE, DV, DW, T = 75, 81, 84, 87, 90
 WORK_COLUMNS = 93
+HIT = 1e-4  # rad or radii a step: a joint that is faster runs into its stop, a slower one leans on it
 CHUNK = 32  # links that go through all stages together, while they are in the processor's nearest memory
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
@@ -218,6 +219,21 @@ def kinetic(constants, momentum):
 
 
 @_jit
+def gained(constants, momentum, at_middle, work):
+    """Half the kinetic energy a reflection has brought: `u_m . (p_after - p_m)`, u_m the midpoint's velocities."""
+    total = 0.0
+    for k in range(constants.shape[0]):
+        m = constants[k, 12]
+        x, y, z = momentum[k, 3], momentum[k, 4], momentum[k, 5]
+        for i in range(3):
+            after = work[k, 3 * i] * x + work[k, 3 * i + 1] * y + work[k, 3 * i + 2] * z
+            total += work[k, 24 + i] * (after - at_middle[k, 3 + i])
+            if m > 0.0:
+                total += at_middle[k, i] * (momentum[k, i] - at_middle[k, i]) / m
+    return total
+
+
+@_jit
 def potential(constants, gravity, work):
     """Potential energy of the bodies in gravity, where `forward` put them."""
     total = 0.0
@@ -230,25 +246,48 @@ def potential(constants, gravity, work):
 
 
 @_jit
-def work_done(links, constants, gravity, impulse, at_middle, t, u, work):
-    """Work of everything but gravity on the motion u during `t`, from the impulses of that time."""
+def work_done(constants, gravity, impulse, at_middle, t, work):
+    """Work of wrenches during `t`, from the impulses of that time."""
     total = 0.0
-    for k in range(links.shape[0]):
-        kind, d, m = links[k, 1], links[k, 2], constants[k, 12]
+    for k in range(constants.shape[0]):
+        m = constants[k, 12]
         for i in range(3):
             total += impulse[k, 3 + i] * work[k, 24 + i]
             if m > 0.0:
                 total += (impulse[k, i] - t * m * gravity[i]) * at_middle[k, i] / m
+    return total
+
+
+@_jit
+def stored(links, dofs, rest, q, u, t):
+    """Energy of springs and motors at `q + t u`, and what dampers take on the way there."""
+    total = 0.0
+    for k in range(links.shape[0]):
+        kind, d, c = links[k, 1], links[k, 2], links[k, 3]
         if kind == LINK_BALL:
             if links[k, 4]:
-                for i in range(3):
-                    turned = (
-                        work[k, 3 * i] * u[d] + work[k, 3 * i + 1] * u[d + 1] + work[k, 3 * i + 2] * u[d + 2]
-                    )
-                    total -= work[k, 81 + i] * turned
+                w, x, y, z = _turned(q[c], q[c + 1], q[c + 2], q[c + 3], t * u[d], t * u[d + 1], t * u[d + 2])
+                x, y, z = _from_rest(rest, c, w, x, y, z)
+                total += 0.5 * (dofs[d, STIFFNESS] * x * x + dofs[d + 1, STIFFNESS] * y * y)
+                total += 0.5 * dofs[d + 2, STIFFNESS] * z * z
+                for i in range(d, d + 3):
+                    total += t * u[i] * (dofs[i, DAMPING] * u[i] - dofs[i, PULL])
         elif kind != LINK_FIXED:
-            total -= work[k, 81] * u[d]
+            x = q[c] + t * u[d]
+            total += 0.5 * dofs[d, STIFFNESS] * x * x - dofs[d, PULL] * x + t * dofs[d, DAMPING] * u[d] * u[d]
     return total
+
+
+@_jit
+def _from_rest(rest, c, w, x, y, z):
+    """Rotation vector of a quaternion from a ball's rest."""
+    rw, rx, ry, rz = rest[c], -rest[c + 1], -rest[c + 2], -rest[c + 3]
+    return _log(
+        rw * w - rx * x - ry * y - rz * z,
+        rw * x + rx * w + ry * z - rz * y,
+        rw * y - rx * z + ry * w + rz * x,
+        rw * z + rx * y - ry * x + rz * w,
+    )
 
 
 @_jit
@@ -285,22 +324,20 @@ def impulses(first, last, constants, gravity, loads, t, work, out):
 
 
 @_jit
-def coefficients(dofs, h):
-    """What springs and dampers need for steps of length h.
+def coefficients(dofs, h, damped):
+    """What springs and dampers need for steps of length h; `damped`: for backward Euler steps of half that length.
 
     A spring acts at `q + AHEAD u - BEHIND v` (u the midpoint velocity, v that before the step). With AHEAD = h/2 and
     BEHIND = 0 it conserves energy, but rings for ever where the step is much too long to follow it; with 2h and h/2
     such a spring is still after two steps. Half way between is where a spring turns its own joint's felt inertia by 32
-    radians a step: less stiff ones may well move heavy things slowly, and must not damp them. Dampers act at a velocity
-    between u and the end of the step: where, makes a lone damped inertia decay by exactly exp(-h d / m).
+    radians a step: less stiff ones may well move heavy things slowly, and must not damp them. A stop is as stiff as
+    that always: at `q + REACH u - LAG v`. Dampers act at a velocity between u and the end of the step: where, makes a
+    lone damped inertia decay by exactly exp(-h d / m).
     """
     for d in range(dofs.shape[0]):
         k, damping, felt = dofs[d, STIFFNESS], dofs[d, DAMPING], dofs[d, FELT]
         z = h * h * k / felt if felt > 0.0 else 0.0
         stiff = 1.0 if z > 1e8 else z * z / (1e6 + z * z)
-        dofs[d, AHEAD] = h * (0.5 + 1.5 * stiff)
-        dofs[d, BEHIND] = h * 0.5 * stiff
-        dofs[d, HALF] = 0.5 * h * k
         z = h * damping / felt if felt > 0.0 else 0.0
         if z < 1e-3:
             late = 0.5 + z / 12.0
@@ -308,23 +345,31 @@ def coefficients(dofs, h):
             late = 1.0 - 1.0 / z
         else:
             late = 1.0 / (1.0 - math.exp(-z)) - 1.0 / z
+        reach, lag = 2.0 * h, 0.5 * h
+        if damped:
+            stiff, late, reach, lag = 0.0, 0.5, 0.5 * h, 0.0
+        dofs[d, AHEAD] = h * (0.5 + 1.5 * stiff)
+        dofs[d, BEHIND] = h * 0.5 * stiff
+        dofs[d, HALF] = 0.5 * h * k
         dofs[d, DRAG] = h * damping * late
         dofs[d, DRAGGED] = 0.5 * h * damping * (1.0 - 2.0 * late)
         dofs[d, GIVEN] = dofs[d, HALF] * dofs[d, AHEAD] + dofs[d, DRAG] + dofs[d, ARMATURE]
-        dofs[d, STOP] = 1e4 * felt
+        dofs[d, STOP] = 5e3 * felt / h
+        dofs[d, REACH], dofs[d, LAG] = reach, lag
 
 
 @_jit
 def springs(first, last, links, dofs, rest, q, u, v, h, work):
     """Residual and stiffness of everything that acts in joints: springs, dampers, rotors, motors, stops.
 
-    As half impulses, like the residual of bodies. For balls in world axes.
+    As half impulses, like the residual of bodies. For balls in world axes. Returns how many joints run into a stop.
     """
+    hits = 0
     for k in range(first, last):
         kind, d, c = links[k, 1], links[k, 2], links[k, 3]
         if kind == LINK_BALL:
             if links[k, 4]:
-                _ball_springs(dofs, rest, q, u, v, h, d, c, k, work)
+                hits += _ball_springs(dofs, rest, q, u, v, h, d, c, k, work)
         elif kind != LINK_FIXED:
             x = q[c] + dofs[d, AHEAD] * u[d] - dofs[d, BEHIND] * v[d]
             force = (
@@ -332,14 +377,14 @@ def springs(first, last, links, dofs, rest, q, u, v, h, work):
             )
             force += dofs[d, ARMATURE] * (u[d] - v[d])
             given = dofs[d, GIVEN]
-            x = q[c] + h * (2.0 * u[d] - 0.5 * v[d])  # a stop is a stiff spring: see `coefficients`
-            if x > dofs[d, UPPER]:
-                force += 0.5 * dofs[d, STOP] * (x - dofs[d, UPPER]) / h
-                given += dofs[d, STOP]
-            elif x < dofs[d, LOWER]:
-                force += 0.5 * dofs[d, STOP] * (x - dofs[d, LOWER]) / h
-                given += dofs[d, STOP]
+            x = q[c] + dofs[d, REACH] * u[d] - dofs[d, LAG] * v[d]
+            beyond = max(x - dofs[d, UPPER], 0.0) + min(x - dofs[d, LOWER], 0.0)
+            if beyond != 0.0:
+                force += dofs[d, STOP] * beyond
+                given += dofs[d, STOP] * dofs[d, REACH]
+                hits += v[d] * beyond > 0.0 and abs(v[d]) * h * dofs[d, UNIT] > HIT
             work[k, 81], work[k, 75] = force, given
+    return hits
 
 
 @_jit
@@ -348,13 +393,7 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     ay = dofs[d + 1, AHEAD] * u[d + 1] - dofs[d + 1, BEHIND] * v[d + 1]
     az = dofs[d + 2, AHEAD] * u[d + 2] - dofs[d + 2, BEHIND] * v[d + 2]
     w, x, y, z = _turned(q[c], q[c + 1], q[c + 2], q[c + 3], ax, ay, az)
-    rw, rx, ry, rz = rest[c], -rest[c + 1], -rest[c + 2], -rest[c + 3]
-    sx, sy, sz = _log(
-        rw * w - rx * x - ry * y - rz * z,
-        rw * x + rx * w + ry * z - rz * y,
-        rw * y - rx * z + ry * w + rz * x,
-        rw * z + rx * y - ry * x + rz * w,
-    )
+    sx, sy, sz = _from_rest(rest, c, w, x, y, z)
     # torque J^-T K s = K s + s x K s / 2 + ..., J the right Jacobian of the rotation vector s
     yx, yy, yz = dofs[d, HALF] * sx, dofs[d + 1, HALF] * sy, dofs[d + 2, HALF] * sz
     square = sx * sx + sy * sy + sz * sz
@@ -381,18 +420,24 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     ty -= 0.5 * h * dofs[d + 1, PULL]
     tz -= 0.5 * h * dofs[d + 2, PULL]
     gx, gy, gz = dofs[d, GIVEN], dofs[d + 1, GIVEN], dofs[d + 2, GIVEN]
-    stop, nx, ny, nz = 0.0, 0.0, 0.0, 0.0
+    stop, hit, nx, ny, nz = 0.0, 0, 0.0, 0.0, 0.0
     if dofs[d, UPPER] < math.pi:
         # the limit of a ball is on the angle of its rotation
-        ax, ay, az = 2.0 * u[d] - 0.5 * v[d], 2.0 * u[d + 1] - 0.5 * v[d + 1], 2.0 * u[d + 2] - 0.5 * v[d + 2]
-        w, x, y, z = _turned(q[c], q[c + 1], q[c + 2], q[c + 3], h * ax, h * ay, h * az)
+        reach, lag = dofs[d, REACH], dofs[d, LAG]
+        ax, ay, az = (
+            reach * u[d] - lag * v[d],
+            reach * u[d + 1] - lag * v[d + 1],
+            reach * u[d + 2] - lag * v[d + 2],
+        )
+        w, x, y, z = _turned(q[c], q[c + 1], q[c + 2], q[c + 3], ax, ay, az)
         nx, ny, nz = _log(w, x, y, z)
         angle = math.sqrt(nx * nx + ny * ny + nz * nz)
         if angle > dofs[d, UPPER]:
             nx, ny, nz = nx / angle, ny / angle, nz / angle
-            stop = dofs[d, STOP]
-            push = 0.5 * stop * (angle - dofs[d, UPPER]) / h
+            push = dofs[d, STOP] * (angle - dofs[d, UPPER])
+            stop = dofs[d, STOP] * reach
             tx, ty, tz = tx + push * nx, ty + push * ny, tz + push * nz
+            hit = int(h * (v[d] * nx + v[d + 1] * ny + v[d + 2] * nz) > HIT)
     r00, r01, r02 = work[k, 0], work[k, 1], work[k, 2]
     r10, r11, r12 = work[k, 3], work[k, 4], work[k, 5]
     r20, r21, r22 = work[k, 6], work[k, 7], work[k, 8]
@@ -406,6 +451,7 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     work[k, 78] = gx * r10 * r10 + gy * r11 * r11 + gz * r12 * r12 + stop * ny * ny
     work[k, 79] = gx * r10 * r20 + gy * r11 * r21 + gz * r12 * r22 + stop * ny * nz
     work[k, 80] = gx * r20 * r20 + gy * r21 * r21 + gz * r22 * r22 + stop * nz * nz
+    return hit
 
 
 @_jit

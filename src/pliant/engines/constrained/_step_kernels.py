@@ -19,9 +19,10 @@ _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8
 DEPTH = 4  # of memory of iterations
-# entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing
-LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE = 0, 1, 2, 3, 4, 5, 6
-INFO = 7
+# entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing,
+# joints that run into a stop, length of the last part of a step
+LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, LAST = 0, 1, 2, 3, 4, 5, 6, 7, 8
+INFO = 9
 
 
 class Model(NamedTuple):
@@ -86,7 +87,11 @@ def _middle(model, state, h, scratch, equations):
         kernels.momenta(first, last, constants, work, at_middle)
         kernels.impulses(first, last, constants, model.gravity, model.loads, t, work, impulse)
         if equations:
-            kernels.springs(first, last, links, model.dofs, model.rest, state.q, state.u, state.v, h, work)
+            if first == 0:
+                scratch.info[HITS] = 0.0
+            scratch.info[HITS] += kernels.springs(
+                first, last, links, model.dofs, model.rest, state.q, state.u, state.v, h, work
+            )
             solver.residual(first, last, links, constants, state.momentum, impulse, at_middle, t, work)
 
 
@@ -232,13 +237,44 @@ def _mix(iteration, dofs, u, du, history, gram):
 
 
 @_jit
+def _reflect(state, scratch):
+    """Velocities and momenta after the step from those before."""
+    for d in range(state.u.shape[0]):
+        state.v[d] = 2.0 * state.u[d] - state.v[d]
+    kernels.reflect(scratch.work, scratch.at_middle, state.momentum)
+
+
+@_jit
+def _potential(model, state, t, scratch):
+    """Energy of gravity and springs after a time t."""
+    kernels.forward(model.links, model.constants, state.q, state.u, t, scratch.ahead)
+    total = kernels.potential(model.constants, model.gravity, scratch.ahead)
+    return total + kernels.stored(model.links, model.dofs, model.rest, state.q, state.u, t)
+
+
+@_jit
+def _kept(model, state, h, scratch):
+    """Whether the step, momenta reflected already, brings no energy from nothing."""
+    constants = model.constants
+    has = kernels.kinetic(constants, state.momentum)
+    # Before the step momenta were the midpoint's twice less these.
+    had = has - 2.0 * kernels.gained(constants, state.momentum, scratch.at_middle, scratch.work)
+    brought = 2.0 * kernels.work_done(
+        constants, model.gravity, scratch.impulse, scratch.at_middle, 0.5 * h, scratch.work
+    )
+    brought += _potential(model, state, 0.0, scratch) - _potential(model, state, h, scratch)
+    return has - had - brought <= 1e-3 * (has + had)
+
+
+@_jit
 def _damped(model, state, h, scratch):
     """Backward Euler: the middle of a step twice as long is where this one ends. False if it was not found.
 
-    It damps what shook the links so much that the midpoint was not found.
+    It damps what shook the links so much that the midpoint was not found, and takes the blow when a joint runs into
+    its stop.
     """
-    kernels.coefficients(model.dofs, 2.0 * h)
-    kernels.coefficients(model.tendons, 2.0 * h)
+    kernels.coefficients(model.dofs, 2.0 * h, True)
+    kernels.coefficients(model.tendons, 2.0 * h, True)
     scratch.info[LENGTH] = 0.0
     scratch.info[UNSETTLED] += 1
     return _settle(model, state, 2.0 * h, scratch)
@@ -246,27 +282,43 @@ def _damped(model, state, h, scratch):
 
 @_jit
 def _allowed(model, state, h, scratch):
-    """Finish a damped step, with no more energy than there was and the forces brought; False if it is not finite."""
+    """Finish a damped step, with no more energy than there was and forces brought; False if it is not finite."""
+    constants, gravity, dofs = model.constants, model.gravity, model.dofs
     u, v, momentum = state.u, state.v, state.momentum
+    work, at_middle, impulse = scratch.work, scratch.at_middle, scratch.impulse
     for d in range(u.shape[0]):
         if not abs(u[d]) < 1e100:
             return False
-    before = kernels.kinetic(model.constants, momentum) + _rotors(model.dofs, v)
-    _middle(model, state, 2.0 * h, scratch, True)
-    kernels.settle(scratch.work, scratch.at_middle, momentum)
-    before += kernels.work_done(
-        model.links, model.constants, model.gravity, scratch.impulse, scratch.at_middle, h, u, scratch.work
-    )
-    for t, sign in ((0.0, 1.0), (h, -1.0)):
-        kernels.forward(model.links, model.constants, state.q, u, t, scratch.ahead)
-        before += sign * kernels.potential(model.constants, model.gravity, scratch.ahead)
-    after = kernels.kinetic(model.constants, momentum) + _rotors(model.dofs, u)
-    scale = 1.0 if after <= before else math.sqrt(max(before, 0.0) / after)
+    had = kernels.kinetic(constants, momentum) + _rotors(dofs, v) + _potential(model, state, 0.0, scratch)
+    left = -1.0
+    for attempt in range(4):
+        # Where all energy would not bring it, it goes half as far, and in the end stays.
+        if attempt:
+            for d in range(u.shape[0]):
+                u[d] *= 0.5 if attempt < 3 else 0.0
+        _middle(model, state, 2.0 * h, scratch, False)
+        left = had + kernels.work_done(constants, gravity, impulse, at_middle, h, work)
+        left -= _potential(model, state, h, scratch)
+        if left >= 0.0:
+            break
+    # What went through joints, as half the impulse, before the momenta are lost; `through` looks for it there.
+    for k in range(momentum.shape[0]):
+        x, y, z = momentum[k, 3], momentum[k, 4], momentum[k, 5]
+        for i in range(3):
+            turned = work[k, 3 * i] * x + work[k, 3 * i + 1] * y + work[k, 3 * i + 2] * z
+            impulse[k, i] = 0.5 * (impulse[k, i] + momentum[k, i] - at_middle[k, i])
+            impulse[k, 3 + i] = 0.5 * (impulse[k, 3 + i] + turned - at_middle[k, 3 + i])
+    kernels.settle(work, at_middle, momentum)
+    has = kernels.kinetic(constants, momentum) + _rotors(dofs, u)
+    scale = 1.0 if has <= left else math.sqrt(max(left, 0.0) / has)
     for k in range(momentum.shape[0]):
         for i in range(6):
             momentum[k, i] *= scale
+            impulse[k, i] += (scale - 1.0) * at_middle[k, i]
     for d in range(u.shape[0]):
         v[d] = scale * u[d]
+    for r in range(state.multipliers.shape[0]):
+        state.multipliers[r] *= 0.5
     return True
 
 
@@ -282,24 +334,29 @@ def _rotors(dofs, v):
 def advance(n, timestep, model, state, scratch):
     """`n` steps. Returns how many were done: fewer if the motion left the finite numbers."""
     links, dofs, tendons = model.links, model.dofs, model.tendons
-    q, u, v, momentum = state.q, state.u, state.v, state.momentum
-    work, at_middle, backup, info = scratch.work, scratch.at_middle, scratch.backup, scratch.info
+    q, u = state.q, state.u
+    backup, info = scratch.backup, scratch.info
     nv = u.shape[0]
     for done in range(n):
         level, at = 0, 0  # in units of the shortest step
         while at < 1 << DEEPEST:
             h = timestep / (1 << level)
             if info[LENGTH] != h:
-                kernels.coefficients(dofs, h)
-                kernels.coefficients(tendons, h)
+                kernels.coefficients(dofs, h, False)
+                kernels.coefficients(tendons, h, False)
                 info[LENGTH] = h
             for d in range(nv):
                 backup[d] = u[d]
-            if _settle(model, state, h, scratch):
-                for d in range(nv):
-                    v[d] = 2.0 * u[d] - v[d]
-                kernels.reflect(work, at_middle, momentum)
-            else:
+            solves = info[SOLVES]
+            settled = _settle(model, state, h, scratch) and info[HITS] == 0.0
+            if settled:
+                _reflect(state, scratch)
+                # Where it is hard to settle, tension may make much of a small error.
+                hard = level > 0 or info[SOLVES] - solves > 4
+                if hard and not _kept(model, state, h, scratch):
+                    _reflect(state, scratch)  # twice is not at all
+                    settled = False
+            if not settled:
                 for d in range(nv):
                     u[d] = backup[d]
                 settled = _damped(model, state, h, scratch)
@@ -321,6 +378,7 @@ def advance(n, timestep, model, state, scratch):
                     return done
             kernels.move(links, q, u, h)
             info[SUBSTEPS] += 1
+            info[LAST] = h
             at += 1 << (DEEPEST - level)
             while level > 0 and at % (1 << (DEEPEST - level + 1)) == 0:
                 level -= 1

@@ -11,8 +11,9 @@ to joints (linear in world axes, angular in the body's own), which spares all ce
 apart, since only joint coordinates move.
 
 u is found by iterations with the matrix of `_solver_kernels`: inertia, springs, and the *transverse Newmark inertia*
-of tension, `h²/4` times an upper bound of geometric stiffness. One to three are enough as a rule; where they do not
-contract, the step is halved.
+of tension, `h²/4` times an upper bound of geometric stiffness. Two to four are enough as a rule. Where they do not
+contract, or a joint runs into a stop, backward Euler takes the step instead, which damps; where that is not found
+either, the step is halved. Such steps get no more energy than there was.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Midpoint:
         self._info[stepping.TOLERANCE], self._info[stepping.CLOSE] = tolerance, _CLOSE
         self._moved = False
         self._model = packed.model
+        self._asked = np.zeros((len(self._links), 30)), np.zeros((len(self._links), 6))
 
     def advance(self, n: int) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
@@ -90,10 +92,11 @@ class Midpoint:
     # --- velocities
 
     def _kinematics(self, u: Floats) -> Floats:
-        model, scratch = self._model, self._packed.scratch
-        kernels.forward(model.links, model.constants, self.q, u, 0.0, scratch.work)
-        kernels.momenta(0, len(model.links), model.constants, scratch.work, scratch.at_middle)
-        return scratch.work
+        # not in the step's own arrays: `joint_wrenches` needs what is in them
+        model, (work, moving) = self._model, self._asked
+        kernels.forward(model.links, model.constants, self.q, u, 0.0, work)
+        kernels.momenta(0, len(model.links), model.constants, work, moving)
+        return work
 
     @property
     def velocity(self) -> Floats:
@@ -104,7 +107,7 @@ class Midpoint:
     def velocity(self, value: Floats) -> None:
         self._state.v[:] = self._state.u[:] = value
         work = self._kinematics(self._state.v)
-        kernels.settle(work, self._packed.scratch.at_middle, self._state.momentum)
+        kernels.settle(work, self._asked[1], self._state.momentum)
         self._moved = False
 
     @property
@@ -189,7 +192,7 @@ class Midpoint:
         out = np.zeros((m.joint_count, 6))
         if not self._moved:
             return out
-        h = float(self._info[stepping.LENGTH])
+        h = float(self._info[stepping.LAST])
         scratch = self._packed.scratch
         work = scratch.work
         through = solver.through(
