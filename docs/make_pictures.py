@@ -51,7 +51,7 @@ def gallery() -> None:
 
 
 def readme() -> None:
-    """The picture that the first Python block of the README makes, and the demo's."""
+    """The picture that the first Python block of the README makes, and those of examples."""
     code = re.search(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S)
     assert code is not None
     with tempfile.TemporaryDirectory() as folder:
@@ -59,10 +59,15 @@ def readme() -> None:
         os.chdir(folder)
         try:
             exec(code.group(1), {})
-            runpy.run_path(str(ROOT / "examples" / "01_equilibrium.py"), run_name="__main__")
+            for script in ("01_equilibrium.py", "09_crane.py"):
+                runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
             os.chdir(start)
-        for made, name in (("hand.png", "readme"), ("out/equilibrium.png", "equilibrium")):
+        for made, name in (
+            ("hand.png", "readme"),
+            ("out/equilibrium.png", "equilibrium"),
+            ("out/crane.png", "boom_drop"),
+        ):
             image = matplotlib.image.imread(Path(folder) / made)
             # 8 levels less per colour are not seen and halve the file.
             matplotlib.image.imsave(OUT / f"{name}.png", np.round(image * 63) / 63)
