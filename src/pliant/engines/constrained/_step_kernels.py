@@ -41,13 +41,19 @@ class Model(NamedTuple):
 
 
 class State(NamedTuple):
-    """Coordinates, midpoint velocity of the last step, velocity, momenta of links' bodies, multipliers of rows."""
+    """Coordinates, midpoint velocity of the last step, velocity, momenta of links' bodies, multipliers of rows.
+
+    `earlier` is the midpoint velocity of the step before the last, `smooth` whether a straight line through both
+    would have told the last one better than the one before did.
+    """
 
     q: NDArray[np.float64]
     u: NDArray[np.float64]
     v: NDArray[np.float64]
     momentum: NDArray[np.float64]
     multipliers: NDArray[np.float64]
+    earlier: NDArray[np.float64]
+    smooth: NDArray[np.float64]
 
 
 class Scratch(NamedTuple):
@@ -331,10 +337,22 @@ def _rotors(dofs, v):
 
 
 @_jit
+def _remember(dofs, u, last, earlier, smooth, whole):
+    """Keep the last midpoint velocity, and whether a straight line is a good guess at the next."""
+    same, straight = 0.0, 0.0
+    for d in range(u.shape[0]):
+        unit = dofs[d, kernels.UNIT]
+        same = max(same, abs(u[d] - last[d]) * unit)
+        straight = max(straight, abs(u[d] - 2.0 * last[d] + earlier[d]) * unit)
+        earlier[d] = last[d]
+    smooth[0] = 1.0 if whole and straight < 0.5 * same else 0.0
+
+
+@_jit
 def advance(n, timestep, model, state, scratch):
     """`n` steps. Returns how many were done: fewer if the motion left the finite numbers."""
     links, dofs, tendons = model.links, model.dofs, model.tendons
-    q, u = state.q, state.u
+    q, u, earlier, smooth = state.q, state.u, state.earlier, state.smooth
     backup, info = scratch.backup, scratch.info
     nv = u.shape[0]
     for done in range(n):
@@ -347,6 +365,9 @@ def advance(n, timestep, model, state, scratch):
                 info[LENGTH] = h
             for d in range(nv):
                 backup[d] = u[d]
+            if smooth[0] != 0.0:
+                for d in range(nv):
+                    u[d] += u[d] - earlier[d]
             solves = info[SOLVES]
             settled = _settle(model, state, h, scratch) and info[HITS] == 0.0
             if settled:
@@ -359,13 +380,14 @@ def advance(n, timestep, model, state, scratch):
             if not settled:
                 for d in range(nv):
                     u[d] = backup[d]
-                settled = _damped(model, state, h, scratch)
-                if not settled and level < DEEPEST:
+                found = _damped(model, state, h, scratch)
+                if not found and level < DEEPEST:
                     for d in range(nv):
                         u[d] = backup[d]
+                    smooth[0] = 0.0
                     level += 1
                     continue
-                if not settled:
+                if not found:
                     # A single improvement of rest: linear in all forces, with plenty of damping.
                     for d in range(nv):
                         u[d] = 0.0
@@ -376,6 +398,7 @@ def advance(n, timestep, model, state, scratch):
                     for d in range(nv):
                         u[d] = backup[d]
                     return done
+            _remember(dofs, u, backup, earlier, smooth, settled and level == 0)
             kernels.move(links, q, u, h)
             info[SUBSTEPS] += 1
             info[LAST] = h

@@ -84,7 +84,9 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         tendons,
         m.dof_coordinate.copy(),
     )
-    state = stepping.State(q, np.zeros(nv), np.zeros(nv), np.zeros((n, 6)), np.zeros(count))
+    state = stepping.State(
+        q, np.zeros(nv), np.zeros(nv), np.zeros((n, 6)), np.zeros(count), np.zeros(nv), np.zeros(1)
+    )
     scratch = stepping.Scratch(
         work,
         np.zeros((n, 30)),
