@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -35,7 +36,8 @@ def run(simulation: pliant.ConstrainedSimulation, seconds: float, every: int = 1
         simulation.step(every)
         totals.append(simulation.energy.total)
         apart = max(apart, simulation.violation)
-    assert np.isfinite(totals).all() and np.isfinite(simulation.poses).all()
+    assert np.isfinite(totals).all()
+    assert np.isfinite(simulation.poses).all()
     return Extremes((max(totals) - start) / unit, (start - min(totals)) / unit, apart / m.radius)
 
 
@@ -53,7 +55,7 @@ def chain(kind: str, load: float, angle: float = 45.0, points: np.ndarray | None
         points = np.arange(LINKS + 1)[:, None] * LENGTH * direction
     b = pliant.Builder(f"chain {kind} {load:g}")
     parent = "world"
-    for i, (p, q) in enumerate(zip(points[:-1], points[1:], strict=True), start=1):
+    for i, (p, q) in enumerate(pairwise(points), start=1):
         along = (q - p) / np.linalg.norm(q - p)
         side = np.array([0.0, 1.0, 0.0])
         up = np.cross(along, side)
@@ -94,7 +96,9 @@ def swinging(kind: str, load: float, h: float, seed: int = 0) -> pliant.Constrai
     return simulation
 
 
-def slack(form: str, load: float, h: float, seed: int = 0, kind: str = "ball") -> pliant.ConstrainedSimulation:
+def slack(
+    form: str, load: float, h: float, seed: int = 0, kind: str = "ball"
+) -> pliant.ConstrainedSimulation:
     """A chain that lies slack, then falls and snaps taut.
 
     Args:
@@ -107,7 +111,9 @@ def slack(form: str, load: float, h: float, seed: int = 0, kind: str = "ball") -
     """
     rng = np.random.default_rng(seed)
     if form == "folded":
-        angles = np.pi / 2 + np.where(np.arange(LINKS) % 2, -1, 1) * np.deg2rad(80.0 + 5 * rng.uniform(size=LINKS))
+        angles = np.pi / 2 + np.where(np.arange(LINKS) % 2, -1, 1) * np.deg2rad(
+            80.0 + 5 * rng.uniform(size=LINKS)
+        )
     elif form == "level":
         angles = np.deg2rad(10 * rng.normal(size=LINKS))
     else:

@@ -59,7 +59,8 @@ def check(parent):
         a, b = inside[left] if left >= 0 else set(), inside[right]
         inside[k] = a | b
         if kind == WELD:
-            assert a & b == {int(tree.top[k])} and tree.top[left] == tree.top[right] == tree.top[k]
+            assert a & b == {int(tree.top[k])}
+            assert tree.top[left] == tree.top[right] == tree.top[k]
             assert tree.handles[left] == tree.handles[right] == 1
         elif kind == MERGE:
             body = tree.body[k]
@@ -71,9 +72,13 @@ def check(parent):
             assert tree.bottom[k] in (tree.bottom[right], tree.top[k])
         elif kind == ROOT:
             closed.append(int(tree.body[k]))
-            assert parent[tree.body[k]] == -1 and tree.top[right] == tree.body[k] and tree.handles[right] == 1
+            assert parent[tree.body[k]] == -1
+            assert tree.top[right] == tree.body[k]
+            assert tree.handles[right] == 1
         else:
-            assert kind == SUM and not a & b and tree.handles[left] == tree.handles[right] == 0
+            assert kind == SUM
+            assert not a & b
+            assert tree.handles[left] == tree.handles[right] == 0
         assert tree.handles[k] == len({int(tree.top[k]), int(tree.bottom[k])} - {-1}) <= 2
     assert sorted(closed) == list(range(len(parent)))
     assert inside[n - 1] == set(range(len(parent)))

@@ -125,12 +125,12 @@ def _schur(t, n, w, u, s, low):
 
 @_jit
 def _basis(screws, n, unit, basis, r, a):
-    """Orthogonal basis whose first n columns span the screws, lengths over `unit`; screws = basis r."""
+    """Orthogonal basis whose first n columns span the screws, lengths times `unit`; screws = basis r."""
     for i in range(6):
         for j in range(6):
             basis[i, j] = 1.0 if i == j else 0.0
         for j in range(n):
-            a[i, j] = screws[j, i] / (unit if i < 3 else 1.0)
+            a[i, j] = screws[j, i] * (unit if i < 3 else 1.0)
     for k in range(n):
         whole = 0.0
         for i in range(6):

@@ -27,6 +27,8 @@ JW, JU, JT, JQ, JR = 0, 36, 72, 78, 84
 JOINT_COLUMNS = 90
 # what `scratch` holds: matrices, rows of the total acceleration, poses
 MATRICES, ROW_SPACE = 16, 34
+# columns of loads: leaf, force and torque (world axes), where that force acts (group's frame), wrench (group's axes)
+LOAD_COLUMNS = 16
 
 
 @_jit
@@ -43,7 +45,9 @@ def leaf(k, nodes, leaves, wrench, data):
 
 
 @_jit
-def merge(k, count, nodes, groups, primitives, data, joints, poses, screws, resist, torque, weights, world, m, rows):
+def merge(
+    k, count, nodes, groups, primitives, data, joints, poses, screws, resist, torque, weights, world, m, rows
+):
     """The cluster of node k from those of its children; False if the screws of its joint are dependent.
 
     Args:
@@ -56,7 +60,9 @@ def merge(k, count, nodes, groups, primitives, data, joints, poses, screws, resi
     start = nodes[k, 6]
     if kind == SUM:
         a, b = nodes[left, 6], nodes[right, 6]
-        data[start] = math.hypot(data[a] if nodes[left, 7] > 0 else 0.0, data[b] if nodes[right, 7] > 0 else 0.0)
+        data[start] = math.hypot(
+            data[a] if nodes[left, 7] > 0 else 0.0, data[b] if nodes[right, 7] > 0 else 0.0
+        )
         return True
     joint = joints[k - count]
     w, u = joint[0:36].reshape((6, 6)), joint[36:72].reshape((6, 6))
@@ -151,20 +157,33 @@ def merge(k, count, nodes, groups, primitives, data, joints, poses, screws, resi
                 for n in range(6):
                     total += y[n, i] * wz[n, j]
                 data[start + 84 + 6 * i + j] = total
-        # pose of the lower handle in the upper one: across A, the joint, across B
-        across, other = data[start + 120 : start + 132], m[6].reshape(36)[12:24]
-        if ha == 2:
-            compose(data[oa + 120 : oa + 132], pose, other)
-        else:
-            for i in range(12):
-                other[i] = pose[i]
-        if hb == 2:
-            compose(other, data[ob + 120 : ob + 132], across)
-        else:
-            for i in range(12):
-                across[i] = other[i]
     _total(k, kind, nodes, data, joint, u, freedoms, weights[dof:], pose, y, z, wy, wz, gamma, rows, m[13])
     return True
+
+
+@_jit
+def across(k, nodes, data, poses, extent, spare):
+    """Pose of the bottom handle of node k in its top one, and how far from the top handle anything in it may be."""
+    kind, left, right, g = nodes[k, 0], nodes[k, 1], nodes[k, 2], nodes[k, 4]
+    if kind == ROOT:
+        extent[k] = extent[right]
+        return
+    if kind in (SUM, WELD):
+        extent[k] = max(extent[left], extent[right])
+        return
+    start, pose = nodes[k, 6], poses[g]
+    if nodes[left, 5] == 2:
+        o = nodes[left, 6]
+        compose(data[o + 120 : o + 132], poses[g], spare)
+        pose = spare
+    extent[k] = max(extent[left], math.sqrt(pose[9] ** 2 + pose[10] ** 2 + pose[11] ** 2) + extent[right])
+    if nodes[k, 5] == 2:
+        if nodes[right, 5] == 2:
+            o = nodes[right, 6]
+            compose(pose, data[o + 120 : o + 132], data[start + 120 : start + 132])
+        else:
+            for i in range(12):
+                data[start + 120 + i] = pose[i]
 
 
 @_jit
@@ -333,10 +352,14 @@ def total(k, nodes, data, force):
 
 @_jit
 def back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare):
-    """Acceleration of the joint of node k, and the forces on the handles of its children (RL05 Eqs. 3-4)."""
+    """Acceleration of the joint of node k, and the forces on the handles of its children (RL05 Eqs. 3-4).
+
+    Returns the size of the terms that an acceleration is the sum of: what round-off is relative to.
+    """
     kind, left, right, g = nodes[k, 0], nodes[k, 1], nodes[k, 2], nodes[k, 4]
+    size = 0.0
     if kind == SUM:
-        return
+        return size
     handles, hb = nodes[k, 5], nodes[right, 5]
     joint, r, f = joints[k - count], spare[0], spare[1]
     for i in range(6):
@@ -364,9 +387,13 @@ def back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare):
         dof = groups[g, 3]
         for i in range(groups[g, 4]):
             total = joint[78 + i]
+            terms = abs(total)
             for j in range(6):
-                total += joint[36 + 6 * i + j] * r[j]
+                x = joint[36 + 6 * i + j] * r[j]
+                total += x
+                terms += abs(x)
             qdd[dof + i] = total
+            size = max(size, terms)
     for i in range(6):
         total = joint[72 + i]
         for j in range(6):
@@ -389,6 +416,7 @@ def back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare):
             out[i] = forces[k, i]
         for i in range(6):
             out[at + i] = (0.0 if at == 6 else out[i]) - f[i]
+    return size
 
 
 @_jit
@@ -410,3 +438,30 @@ def climb(k, nodes, data, poses, out, spare):
                 for i in range(12):
                     out[i] = spare[i]
         k = p
+
+
+@_jit
+def wrench(loads, first, turn, out):
+    """The wrench on a group at world pose `turn`, in its frame: the rows of `loads` from `first` on that name its leaf.
+
+    Returns the row after them.
+    """
+    k = loads[first, 0]
+    for i in range(6):
+        out[i] = 0.0
+    row = first
+    while row < loads.shape[0] and loads[row, 0] == k:
+        x, y, z = loads[row, 7], loads[row, 8], loads[row, 9]
+        f0, f1, f2 = loads[row, 1], loads[row, 2], loads[row, 3]
+        t0, t1, t2 = loads[row, 4], loads[row, 5], loads[row, 6]
+        fx = turn[0] * f0 + turn[3] * f1 + turn[6] * f2
+        fy = turn[1] * f0 + turn[4] * f1 + turn[7] * f2
+        fz = turn[2] * f0 + turn[5] * f1 + turn[8] * f2
+        out[0] += fx + loads[row, 10]
+        out[1] += fy + loads[row, 11]
+        out[2] += fz + loads[row, 12]
+        out[3] += turn[0] * t0 + turn[3] * t1 + turn[6] * t2 + y * fz - z * fy + loads[row, 13]
+        out[4] += turn[1] * t0 + turn[4] * t1 + turn[7] * t2 + z * fx - x * fz + loads[row, 14]
+        out[5] += turn[2] * t0 + turn[5] * t1 + turn[8] * t2 + x * fy - y * fx + loads[row, 15]
+        row += 1
+    return row

@@ -9,13 +9,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
-from pliant.engines.quasistatic._kernels import back, climb, leaf, merge, total
-from pliant.engines.quasistatic.assembly import ROOT, SUM, WELD
+from pliant.engines.quasistatic._kernels import across, back, climb, leaf, merge, total, wrench
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
-
-# columns of loads: leaf, force and torque (world axes), where that force acts (group's frame), wrench (group's axes)
-LOAD_COLUMNS = 16
 
 
 class Arrays(NamedTuple):
@@ -35,7 +31,7 @@ class Arrays(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes: coordinates, motors, joints' poses, screws and torques, clusters, forces, accelerations; scratch."""
+    """What changes: coordinates, motors, joints, clusters, wrenches, forces on handles, accelerations; and scratch."""
 
     q: NDArray
     motor: NDArray
@@ -44,6 +40,7 @@ class State(NamedTuple):
     torque: NDArray
     data: NDArray
     joints: NDArray
+    extent: NDArray
     wrenches: NDArray
     forces: NDArray
     qdd: NDArray
@@ -56,9 +53,13 @@ class State(NamedTuple):
 def place(g, a, s):
     """Pose, screws and torques of a group's joint from its coordinates."""
     joint_kernels.place(g, a.groups, a.primitives, a.offsets, s.q, s.poses, s.screws, s.spare)
-    joint_kernels.springs(
-        g, a.groups, a.primitives, a.stiffness, a.pull, a.rest, s.motor, s.q, s.torque
-    )
+    joint_kernels.springs(g, a.groups, a.primitives, a.stiffness, a.pull, a.rest, s.motor, s.q, s.torque)
+
+
+@_jit
+def span(k, a, s):
+    """How the handles of a node lie to each other; `assemble` needs it not, poses do."""
+    across(k, a.nodes, s.data, s.poses, s.extent, s.spare[0])
 
 
 @_jit
@@ -92,6 +93,7 @@ def up(a, s):
     for k in range(count):
         leaf(k, a.nodes, a.leaves, s.wrenches[k], s.data)
     for k in range(count, a.nodes.shape[0]):
+        span(k, a, s)
         if not assemble(k, a, s):
             return k
     return -1
@@ -132,25 +134,7 @@ def all_poses(a, s, out):
 
 
 @_jit
-def load(loads, a, s):
-    """Wrenches on leaves from `loads`, each turned into the frame of its group; the clusters above are left alone."""
-    turn = s.spare[1]
-    for row in range(loads.shape[0]):
-        for i in range(6):
-            s.wrenches[int(loads[row, 0]), i] = 0.0
-    for row in range(loads.shape[0]):
-        k = int(loads[row, 0])
-        w = s.wrenches[k]
-        pose(k, a, s, turn)
-        x, y, z = loads[row, 7], loads[row, 8], loads[row, 9]
-        f0, f1, f2 = loads[row, 1], loads[row, 2], loads[row, 3]
-        t0, t1, t2 = loads[row, 4], loads[row, 5], loads[row, 6]
-        fx = turn[0] * f0 + turn[3] * f1 + turn[6] * f2
-        fy = turn[1] * f0 + turn[4] * f1 + turn[7] * f2
-        fz = turn[2] * f0 + turn[5] * f1 + turn[8] * f2
-        w[0] += fx + loads[row, 10]
-        w[1] += fy + loads[row, 11]
-        w[2] += fz + loads[row, 12]
-        w[3] += turn[0] * t0 + turn[3] * t1 + turn[6] * t2 + y * fz - z * fy + loads[row, 13]
-        w[4] += turn[1] * t0 + turn[4] * t1 + turn[7] * t2 + z * fx - x * fz + loads[row, 14]
-        w[5] += turn[2] * t0 + turn[5] * t1 + turn[8] * t2 + x * fy - y * fx + loads[row, 15]
+def load(loads, first, a, s, out):
+    """The wrench on a leaf from its rows of `loads`, from `first` on; returns the row after them."""
+    pose(int(loads[first, 0]), a, s, s.spare[1])
+    return wrench(loads, first, s.spare[1], out)

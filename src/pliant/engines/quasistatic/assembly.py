@@ -117,9 +117,7 @@ def assembly(parent: Ints) -> Assembly:
     return _finish(b, n)
 
 
-def _path(
-    b: _Builder, path: list[int], light: list[list[int]], weight: list[int], cluster: list[int]
-) -> int:
+def _path(b: _Builder, path: list[int], light: list[list[int]], weight: list[int], cluster: list[int]) -> int:
     """Merge a heavy path, its light subtrees included; the first body remains as handle."""
     last = len(path) - 1
 

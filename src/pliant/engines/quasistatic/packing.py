@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.constrained import _kernels as motion
-from pliant.engines.constrained.packing import Packed, pack
 from pliant.engines.quasistatic.assembly import LEAF, ROOT, SUM, WELD, Assembly, assembly
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.mechanism.links import LINK_FIXED
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
 
 __all__ = ["Model", "model"]
 
@@ -51,9 +49,9 @@ class Model:
         inertia: spatial inertia of every group in its frame, (g, 6, 6).
         leaves: inverse inertia of every leaf, (l, 36).
         size: length of the record of all clusters.
+        extent: per group, how far from its frame its bodies' origins and centres of mass are at most.
         group: per body, its group, -1 the world.
         local: per body, its pose in the frame of its group, (bodies, 4, 4).
-        packed: the same mechanism for the articulated-body algorithm.
     """
 
     tree: Assembly
@@ -64,16 +62,16 @@ class Model:
     inertia: Floats
     leaves: Floats
     size: int
+    extent: Floats
     group: Ints
     local: Floats
-    packed: Packed
 
 
-def model(m: Mechanism, gravity: Floats) -> Model:
+def model(m: Mechanism) -> Model:
     """Flatten a mechanism; refuse what the engine does not know."""
     _refuse(m)
-    packed = pack(m, gravity)
-    group_of, base, firsts, owners = _group_links(m, packed)
+    frames, local = _frames(m)
+    group_of, base, firsts, owners = _group_links(m, local)
     moving = np.flatnonzero(m.links.kind != LINK_FIXED)
     primitives = np.stack([m.links.kind, m.links.dof, m.links.coordinate], axis=1)[moving]
     slot = np.full(len(m.links), -1)
@@ -85,8 +83,7 @@ def model(m: Mechanism, gravity: Floats) -> Model:
     groups[:, FIRST] = slot[firsts]
     groups[:, COUNT] = owners - firsts + 1
     groups[:, DOF] = m.links.dof[firsts]
-    last = groups[:, FIRST] + groups[:, COUNT] - 1
-    ball = m.links.kind[owners] == 3
+    ball = m.links.kind[owners] == LINK_BALL
     groups[:, DOFS] = m.links.dof[owners] + np.where(ball, 3, 1) - groups[:, DOF]
     if (groups[:, DOFS] > 6).any():
         joint = m.links.joint[owners[np.argmax(groups[:, DOFS])]]
@@ -94,12 +91,6 @@ def model(m: Mechanism, gravity: Floats) -> Model:
             f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
             "QuasistaticSimulation cannot tell them apart"
         )
-    assert (last >= 0).all()
-
-    constants = packed.model.constants
-    local = np.broadcast_to(np.eye(4), (len(m.links), 4, 4)).copy()
-    local[:, :3, :3] = constants[:, motion.TURN : motion.TURN + 9].reshape(-1, 3, 3)
-    local[:, :3, 3] = constants[:, motion.SHIFT : motion.SHIFT + 3]
     above = m.links.parent[moving]
     inner = above >= 0
     offsets = local[moving]
@@ -107,7 +98,13 @@ def model(m: Mechanism, gravity: Floats) -> Model:
     flat = np.concatenate([offsets[:, :3, :3].reshape(-1, 9), offsets[:, :3, 3]], axis=1)
 
     link = m.links.body_link
-    inertia = _inertias(m, group_of, base @ spatial.se3_inverse(packed.frames), len(groups))
+    seen = (base @ spatial.se3_inverse(frames))[link]
+    inertia = _inertias(m, group_of[link], seen, len(groups))
+    centres = np.einsum("nij,nj->ni", seen[:, :3, :3], m.com) + seen[:, :3, 3]
+    far = np.sqrt(np.maximum((seen[:, :3, 3] ** 2).sum(axis=1), (centres**2).sum(axis=1)))
+    extent = np.zeros(len(groups))
+    moves = group_of[link] >= 0
+    np.maximum.at(extent, group_of[link][moves], far[moves])
     tree = assembly(groups[:, PARENT])
     nodes, size = _nodes(tree, groups)
     return Model(
@@ -119,9 +116,9 @@ def model(m: Mechanism, gravity: Floats) -> Model:
         inertia=inertia,
         leaves=_leaves(m, tree, inertia, owners),
         size=size,
+        extent=extent,
         group=group_of[link],
-        local=(base @ spatial.se3_inverse(packed.frames))[link],
-        packed=packed,
+        local=seen,
     )
 
 
@@ -140,23 +137,39 @@ def _refuse(m: Mechanism) -> None:
             )
 
 
-def _group_links(m: Mechanism, packed: Packed) -> tuple[Ints, Floats, Ints, Ints]:
+def _frames(m: Mechanism) -> tuple[Floats, Floats]:
+    """Joint frame of every link in the link's own, and in its parent's joint frame while coordinates are zero."""
+    links = m.links
+    frames = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
+    frames[:, :3, 3] = links.anchor
+    straight = np.flatnonzero((links.kind == LINK_HINGE) | (links.kind == LINK_SLIDE))
+    screw = links.screw[links.dof[straight]]
+    axis = np.where((links.kind[straight] == LINK_HINGE)[:, None], screw[:, 3:], screw[:, :3])
+    side = np.cross(np.eye(3)[np.argmin(np.abs(axis), axis=1)], axis)
+    side /= np.sqrt((side**2).sum(axis=1))[:, None]
+    frames[straight, :3, :3] = np.stack([side, np.cross(axis, side), axis], axis=2)
+    balls = np.flatnonzero(links.kind == LINK_BALL)
+    for d in range(3):
+        frames[balls, :3, d] = links.screw[links.dof[balls] + d, 3:]
+    local = links.offset @ frames
+    inner = links.parent >= 0
+    local[inner] = spatial.se3_inverse(frames)[links.parent[inner]] @ local[inner]
+    return frames, local
+
+
+def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]:
     """Per link its group and its joint frame in that group's; per group its first and its last link."""
     links = m.links
     parent, kind, body = links.parent.tolist(), links.kind.tolist(), links.body.tolist()
     group_of = np.full(len(links), -1, dtype=np.int64)
     base = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
-    constants = packed.model.constants
     firsts: list[int] = []
     owners: list[int] = []
     first = -1
     for k in range(len(links)):
         if kind[k] == LINK_FIXED:
             p = parent[k]
-            local = np.eye(4)
-            local[:3, :3] = constants[k, motion.TURN : motion.TURN + 9].reshape(3, 3)
-            local[:3, 3] = constants[k, motion.SHIFT : motion.SHIFT + 3]
-            base[k] = base[p] @ local if p >= 0 else local
+            base[k] = base[p] @ local[k] if p >= 0 else local[k]
             group_of[k] = group_of[p] if p >= 0 else -1
             continue
         if first < 0:
@@ -169,10 +182,9 @@ def _group_links(m: Mechanism, packed: Packed) -> tuple[Ints, Floats, Ints, Ints
     return group_of, base, np.array(firsts, dtype=np.int64), np.array(owners, dtype=np.int64)
 
 
-def _inertias(m: Mechanism, group_of: Ints, poses: Floats, count: int) -> Floats:
+def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
     """Spatial inertia of groups about their own frames, linear part first."""
     out = np.zeros((count, 6, 6))
-    group, pose = group_of[m.links.body_link], poses[m.links.body_link]
     has = group >= 0
     group, pose, mass = group[has], pose[has], m.mass[has, None, None]
     turn = pose[:, :3, :3]
@@ -222,7 +234,7 @@ def _nodes(tree: Assembly, groups: Ints) -> tuple[Ints, int]:
         tree.parent,
     )
     nodes[:, GROUP], nodes[:, HANDLES] = tree.body, tree.handles
-    freedoms = groups[:, DOFS].tolist()
+    freedoms, stacked = groups[:, DOFS].tolist(), groups[:, COUNT].tolist()
     kind, left, right, body, handles = (
         column.tolist() for column in (tree.kind, tree.left, tree.right, tree.body, tree.handles)
     )
@@ -232,8 +244,9 @@ def _nodes(tree: Assembly, groups: Ints) -> tuple[Ints, int]:
         if kind[k] != LEAF:
             own = freedoms[body[k]] if kind[k] not in (WELD, SUM) else 0
             rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if kind[k] != ROOT else 0))
-            # joints one behind the other, at most: what a chain of bounds has to count
-            upper, lower = levels[left[k]] if kind[k] != ROOT else 0, levels[right[k]] + (body[k] >= 0)
+            # primitives one behind the other, at most: what a chain of bounds has to count
+            upper = levels[left[k]] if kind[k] != ROOT else 0
+            lower = levels[right[k]] + (stacked[body[k]] if body[k] >= 0 else 0)
             side_by_side = kind[k] in (WELD, SUM) or kind[k] == ROOT or handles[left[k]] == 1
             levels[k] = max(upper, lower) if side_by_side else upper + lower
         start[k] = size

@@ -31,7 +31,7 @@ class Tree:
         weights: per dof, its weight in the total acceleration.
         """
         self.m = m
-        self.model: Model = model(m, gravity)
+        self.model: Model = model(m)
         md = self.model
         n, leaves = len(md.tree), md.tree.leaves
         stiffness, pull = spring_arrays(m)
@@ -56,6 +56,7 @@ class Tree:
             np.zeros(m.nv),
             np.zeros(md.size),
             np.zeros((n - leaves, kernels.JOINT_COLUMNS)),
+            np.concatenate([md.extent[md.tree.body[:leaves]], np.zeros(n - leaves)]),
             np.zeros((leaves, 6)),
             np.zeros((n, 12)),
             np.zeros(m.nv),

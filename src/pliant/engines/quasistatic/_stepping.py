@@ -1,0 +1,156 @@
+"""Whole steps: with the assembly tree, or with the articulated-body algorithm."""
+
+import math
+from typing import NamedTuple
+
+from numba import njit
+from numpy.typing import NDArray
+
+from pliant.engines.quasistatic import _joint_kernels as joint_kernels
+from pliant.engines.quasistatic._articulated import accelerations
+from pliant.engines.quasistatic._kernels import leaf, wrench
+from pliant.engines.quasistatic._passes import all_poses, assemble, load, place, span
+from pliant.engines.quasistatic._refinement import (
+    ABSOLUTE_JOINT,
+    COMPUTED,
+    DONE,
+    ERROR,
+    LEFT,
+    RELATIVE_JOINT,
+    SUM_,
+    WORLD,
+    error,
+    move,
+    refine,
+    start,
+    update,
+)
+
+_jit = njit(cache=True, error_model="numpy", nogil=True)
+FINE, INFINITE = -1, -2
+
+
+class Full(NamedTuple):
+    """What the articulated-body algorithm works on: see `_articulated`; leaf of every group, its world pose."""
+
+    inertia: NDArray
+    leaf: NDArray
+    poses: NDArray
+    wrenches: NDArray
+    body: NDArray
+    gain: NDArray
+    spare: NDArray
+
+
+@_jit
+def prepare(a, s):
+    """Joints and the ways across clusters from the coordinates."""
+    for g in range(a.groups.shape[0]):
+        place(g, a, s)
+    for k in range(a.leaves.shape[0], a.nodes.shape[0]):
+        span(k, a, s)
+
+
+@_jit
+def assemble_all(loads, a, s):
+    """All clusters, after `prepare`; the node that fails, or -1."""
+    row = 0
+    while row < loads.shape[0]:
+        row = load(loads, row, a, s, s.wrenches[int(loads[row, 0])])
+    for k in range(a.leaves.shape[0]):
+        leaf(k, a.nodes, a.leaves, s.wrenches[k], s.data)
+    for k in range(a.leaves.shape[0], a.nodes.shape[0]):
+        if not assemble(k, a, s):
+            return k
+    return -1
+
+
+@_jit
+def advance(n, begun, loads, a, s, front, measure, tolerance, unit, scale, most):
+    """At most n adaptive steps; clusters that are not up to date are marked. With `begun` the front is already there.
+
+    Returns the steps done (fewer than n where more than `most` nodes would be computed), the nodes that were brought
+    up to date, and what failed: a node, FINE, or INFINITE.
+    """
+    spent = 0
+    numbers = front.numbers
+    for i in range(n):
+        if i > 0 or not begun:
+            failed, count = update(loads, a, s, front)
+            if failed >= 0:
+                return i, spent, failed
+            spent += count
+            start(a, s, front, measure, unit)
+        refine(a, s, front, measure, tolerance, unit, most)
+        if not math.isfinite(numbers[LEFT] + numbers[SUM_]):
+            return i, spent, INFINITE
+        if numbers[DONE] == 0.0:
+            return i, spent, FINE
+        spent += int(numbers[COMPUTED]) // 4
+        numbers[ERROR] = error(a, front, measure)
+        move(a, s, front, scale)
+    return n, spent, FINE
+
+
+@_jit
+def full(loads, a, s, f):
+    """All accelerations by the articulated-body algorithm, from the coordinates; the group that fails, or -1."""
+    for g in range(a.groups.shape[0]):
+        place(g, a, s)
+    if loads.shape[0] > 0:
+        all_poses(a, s, f.poses)
+        row = 0
+        while row < loads.shape[0]:
+            k = int(loads[row, 0])
+            row = wrench(loads, row, f.poses[a.nodes[k, 4]], s.wrenches[k])
+    for g in range(a.groups.shape[0]):
+        for i in range(6):
+            f.wrenches[g, i] = s.wrenches[f.leaf[g], i]
+    return accelerations(
+        a.groups,
+        a.primitives,
+        f.inertia,
+        s.poses,
+        s.screws,
+        a.resist,
+        s.torque,
+        f.wrenches,
+        a.world,
+        f.body,
+        f.gain,
+        f.spare,
+        s.qdd,
+    )
+
+
+@_jit
+def move_all(a, s, scale):
+    """q += scale * qdd everywhere."""
+    for g in range(a.groups.shape[0]):
+        joint_kernels.move(g, a.groups, a.primitives, s.q, s.qdd, scale)
+
+
+@_jit
+def outstanding(a, s, measure, tolerance, unit):
+    """How many joints at least a refinement would have to compute, from accelerations that are all known."""
+    largest, whole = 0.0, 0.0
+    for d in range(s.qdd.shape[0]):
+        x = (a.weights[d] * s.qdd[d]) ** 2
+        largest = max(largest, x)
+        whole += x
+    n = s.qdd.shape[0]
+    if measure == RELATIVE_JOINT:
+        limit = tolerance * tolerance * largest
+    elif measure == ABSOLUTE_JOINT:
+        limit = tolerance * tolerance
+    elif measure == WORLD:
+        limit = (tolerance / unit) ** 2 / n
+    else:
+        limit = tolerance * tolerance / n
+        if measure == 1:
+            limit *= whole
+    out = 0
+    for d in range(n):
+        if (a.weights[d] * s.qdd[d]) ** 2 > limit:
+            out += 1
+    return out
