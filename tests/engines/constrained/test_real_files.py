@@ -6,7 +6,6 @@ import pytest
 import pliant
 from formats import corpus
 from oracles import motion
-from pliant.errors import ConvergenceError
 from pliant.mechanism.joints import BALL
 
 HUGE = {"molecule": {"links": 500}, "millipede": {"legs": 20, "leg_links": 5, "spine": 40}}
@@ -24,15 +23,7 @@ FILES = [
     (ERD, "robots/panda_description/urdf/panda.urdf"),
     (ERD, "robots/talos_data/robots/talos_full_v2.urdf"),
     (ERD, "robots/ur_description/urdf/ur5_robot.urdf"),
-    pytest.param(
-        SHARED,
-        "agility_cassie/cassie.xml",
-        marks=pytest.mark.xfail(
-            strict=True,
-            raises=ConvergenceError,
-            reason="rows of its loops are redundant; multipliers grow to 1e5 where nothing acts, and stop the motion",
-        ),
-    ),
+    (SHARED, "agility_cassie/cassie.xml"),
     (SHARED, "google_barkour_vb/barkour_vb.xml"),
     (SHARED, "robotiq_2f85/2f85.xml"),
     (SHARED, "shadow_hand/right_hand.xml"),
@@ -91,9 +82,6 @@ def test_real_robots_move(wheel, name):
     fall(load(wheel, name))
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a joint that starts beyond its limit is shot back at its depth over h"
-)
 @pytest.mark.parametrize(
     ("wheel", "name"),
     [
@@ -109,7 +97,6 @@ def test_real_robots_that_start_beyond_their_limits(wheel, name):
     assert found.gain < 0.1
 
 
-@pytest.mark.xfail(strict=True, reason="its loops come apart by 0.002 of the radius")
 def test_a_gripper_that_runs_into_some_limits_keeps_together():
     m = load(SHARED, "robotiq_2f85/2f85.xml")
     x = m.reference[m.dof_coordinate]
@@ -118,7 +105,6 @@ def test_a_gripper_that_runs_into_some_limits_keeps_together():
     assert motion.run(pliant.ConstrainedSimulation(m, 1 / 60), 1.0).apart < 1e-4
 
 
-@pytest.mark.xfail(strict=True, reason="no step settles, and nothing moves at all")
 def test_fetch_moves_from_beyond_a_limit():
     m = load(GYM, "envs/assets/fetch/reach.xml")
     simulation = pliant.ConstrainedSimulation(m, 1 / 60)

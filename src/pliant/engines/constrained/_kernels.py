@@ -32,6 +32,7 @@ F, BF, L, X, H, BT, FACTOR, GAIN, TWIST, RIGHT = 30, 33, 36, 42, 51, 57, 60, 66,
 BLOCK, TORQUE, DV, DW, T = 75, 81, 84, 87, 90
 WORK_COLUMNS = 93
 HIT = 1e-4  # rad or radii a step: a joint that is faster runs into its stop, a slower one leans on it
+NEAR = 1e-3  # rad or radii
 CHUNK = 32  # links that go through all stages together, while they are in the processor's nearest memory
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
@@ -359,17 +360,29 @@ def coefficients(dofs, h, damped):
 
 
 @_jit
+def hold(dofs, h, out):
+    """Let rotors hold joints at their velocities where springs and dampers are too stiff for steps of length h."""
+    for d in range(dofs.shape[0]):
+        rigid = 2.0 * dofs[d, BEHIND] / h
+        if dofs[d, DAMPING] > 0.0:
+            rigid = max(rigid, (2.0 * dofs[d, DRAG] / (h * dofs[d, DAMPING]) - 1.0) ** 4)
+        out[d, ARMATURE] = out[d, GIVEN] = dofs[d, ARMATURE] + 1e6 * rigid * dofs[d, FELT]
+
+
+@_jit
 def springs(first, last, links, dofs, rest, q, u, v, h, work):
     """Residual and stiffness of everything that acts in joints: springs, dampers, rotors, motors, stops.
 
-    As half impulses, like the residual of bodies. For balls in world axes. Returns how many joints run into a stop.
+    As half impulses, like the residual of bodies. For balls in world axes. Returns how many joints run into a stop,
+    and how many are at one or near it.
     """
-    hits = 0
+    hits, held = 0, 0
     for k in range(first, last):
         kind, d, c = links[k, 1], links[k, 2], links[k, 3]
         if kind == LINK_BALL:
             if links[k, 4]:
-                hits += _ball_springs(dofs, rest, q, u, v, h, d, c, k, work)
+                hit, at = _ball_springs(dofs, rest, q, u, v, h, d, c, k, work)
+                hits, held = hits + hit, held + at
         elif kind != LINK_FIXED:
             x = q[c] + dofs[d, AHEAD] * u[d] - dofs[d, BEHIND] * v[d]
             force = (
@@ -383,8 +396,10 @@ def springs(first, last, links, dofs, rest, q, u, v, h, work):
                 force += dofs[d, STOP] * beyond
                 given += dofs[d, STOP] * dofs[d, REACH]
                 hits += v[d] * beyond > 0.0 and abs(v[d]) * h * dofs[d, UNIT] > HIT
+            near = NEAR / dofs[d, UNIT]
+            held += x > dofs[d, UPPER] - near or x < dofs[d, LOWER] + near
             work[k, 81], work[k, 75] = force, given
-    return hits
+    return hits, held
 
 
 @_jit
@@ -420,7 +435,7 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     ty -= 0.5 * h * dofs[d + 1, PULL]
     tz -= 0.5 * h * dofs[d + 2, PULL]
     gx, gy, gz = dofs[d, GIVEN], dofs[d + 1, GIVEN], dofs[d + 2, GIVEN]
-    stop, hit, nx, ny, nz = 0.0, 0, 0.0, 0.0, 0.0
+    stop, hit, held, nx, ny, nz = 0.0, 0, 0, 0.0, 0.0, 0.0
     if dofs[d, UPPER] < math.pi:
         # the limit of a ball is on the angle of its rotation
         reach, lag = dofs[d, REACH], dofs[d, LAG]
@@ -432,6 +447,7 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
         w, x, y, z = _turned(q[c], q[c + 1], q[c + 2], q[c + 3], ax, ay, az)
         nx, ny, nz = _log(w, x, y, z)
         angle = math.sqrt(nx * nx + ny * ny + nz * nz)
+        held = int(angle > dofs[d, UPPER] - NEAR)
         if angle > dofs[d, UPPER]:
             nx, ny, nz = nx / angle, ny / angle, nz / angle
             push = dofs[d, STOP] * (angle - dofs[d, UPPER])
@@ -451,7 +467,7 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     work[k, 78] = gx * r10 * r10 + gy * r11 * r11 + gz * r12 * r12 + stop * ny * ny
     work[k, 79] = gx * r10 * r20 + gy * r11 * r21 + gz * r12 * r22 + stop * ny * nz
     work[k, 80] = gx * r20 * r20 + gy * r21 * r21 + gz * r22 * r22 + stop * nz * nz
-    return hit
+    return hit, held
 
 
 @_jit

@@ -20,13 +20,19 @@ DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8
 DEPTH = 4  # of memory of iterations
 # entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing,
-# joints that run into a stop, length of the last part of a step
-LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, LAST = 0, 1, 2, 3, 4, 5, 6, 7, 8
-INFO = 9
+# joints that run into a stop and that are at one, length of the last part of a step
+LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+INFO = 10
+CLEANED = 8  # steps after which momenta are looked at, and cleared of what joints do not allow
+GHOST, LOOKS = 0.5, 6  # if that was more than this share of kinetic energy so often in a row
 
 
 class Model(NamedTuple):
-    """A mechanism and what acts on it; `where` is the coordinate of a dof, `offsets` those of couplings and tendons."""
+    """A mechanism and what acts on it.
+
+    `where` is the coordinate of a dof, `offsets` those of couplings and tendons, `bare` is for `_clean`: dofs
+    with rotors, and without springs.
+    """
 
     links: NDArray[np.int64]
     constants: NDArray[np.float64]
@@ -38,13 +44,15 @@ class Model(NamedTuple):
     offsets: NDArray[np.float64]
     tendons: NDArray[np.float64]
     where: NDArray[np.int64]
+    bare: NDArray[np.float64]
 
 
 class State(NamedTuple):
     """Coordinates, midpoint velocity of the last step, velocity, momenta of links' bodies, multipliers of rows.
 
-    `earlier` is the midpoint velocity of the step before the last, `smooth` whether a straight line through both
-    would have told the last one better than the one before did.
+    `earlier` is the midpoint velocity of the step before the last. `past` holds whether a straight line through both
+    would have told the last one better than the one before did, the number of steps since momenta
+    were looked at, and how often they were bad.
     """
 
     q: NDArray[np.float64]
@@ -53,7 +61,7 @@ class State(NamedTuple):
     momentum: NDArray[np.float64]
     multipliers: NDArray[np.float64]
     earlier: NDArray[np.float64]
-    smooth: NDArray[np.float64]
+    past: NDArray[np.float64]
 
 
 class Scratch(NamedTuple):
@@ -93,17 +101,17 @@ def _middle(model, state, h, scratch, equations):
         kernels.momenta(first, last, constants, work, at_middle)
         kernels.impulses(first, last, constants, model.gravity, model.loads, t, work, impulse)
         if equations:
-            if first == 0:
-                scratch.info[HITS] = 0.0
-            scratch.info[HITS] += kernels.springs(
+            hits, held = kernels.springs(
                 first, last, links, model.dofs, model.rest, state.q, state.u, state.v, h, work
             )
+            scratch.info[HITS] = hits if first == 0 else scratch.info[HITS] + hits
+            scratch.info[HELD] = held if first == 0 else scratch.info[HELD] + held
             solver.residual(first, last, links, constants, state.momentum, impulse, at_middle, t, work)
 
 
 @_jit
-def _rows(model, state, h, scratch):
-    """Refresh rows of loops and what all rows are to do; returns the largest gap at the end of the step."""
+def _rows(model, state, length, scratch):
+    """Refresh rows of loops and what all rows are to do; returns the largest gap after `length`."""
     links, constants, loops, offsets, tendons, where = (
         model.links,
         model.constants,
@@ -127,10 +135,10 @@ def _rows(model, state, h, scratch):
     largest = 0.0
     if first:
         border.loop_rows(links, loops, work, unit, rows)
-        kernels.forward(links, constants, q, u, h, ahead)
+        kernels.forward(links, constants, q, u, length, ahead)
         largest = border.loop_gaps(loops, ahead, unit, small[:3], small[3], wanted)
         for r in range(first):
-            wanted[r] = -wanted[r] / h
+            wanted[r] = -wanted[r] / length
     for r in range(first, m):
         value, rate, before = -offsets[r - first], 0.0, 0.0
         for d in range(rows.shape[1]):
@@ -140,8 +148,8 @@ def _rows(model, state, h, scratch):
                 before += rows[r, d] * v[d]
         n = r - m + tendons.shape[0]
         if n < 0:
-            largest = max(largest, abs(value + h * rate))
-            wanted[r] = -value / h - rate
+            largest = max(largest, abs(value + length * rate))
+            wanted[r] = -value / length - rate
         else:
             # a tendon has the columns of a dof that `coefficients` fills
             at = value + tendons[n, kernels.AHEAD] * rate - tendons[n, kernels.BEHIND] * before
@@ -153,7 +161,7 @@ def _rows(model, state, h, scratch):
 
 
 @_jit
-def _improve(model, state, h, scratch):
+def _improve(model, state, h, length, scratch):
     """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step."""
     links, loops = model.links, model.loops
     multipliers, work, du, rows = state.multipliers, scratch.work, scratch.du, scratch.rows
@@ -167,7 +175,7 @@ def _improve(model, state, h, scratch):
     solver.solve(links, work, du)
     if not bordered:
         return 0.0
-    gap = _rows(model, state, h, scratch)
+    gap = _rows(model, state, length, scratch)
     border.correct(
         links, rows, scratch.give, scratch.wanted, work, scratch.columns, scratch.schur, multipliers, du
     )
@@ -175,12 +183,12 @@ def _improve(model, state, h, scratch):
 
 
 @_jit
-def _settle(model, state, h, scratch):
+def _settle(model, state, h, length, scratch):
     """Find the midpoint velocity u; False if iterations do not contract."""
     dofs, u, du, info = model.dofs, state.u, scratch.du, scratch.info
     before, best = math.inf, math.inf
     for iteration in range(ITERATIONS):
-        gap = _improve(model, state, h, scratch)
+        gap = _improve(model, state, h, length, scratch)
         change = 0.0
         for d in range(u.shape[0]):
             step = h * abs(du[d]) * dofs[d, kernels.UNIT]
@@ -189,7 +197,10 @@ def _settle(model, state, h, scratch):
             change = max(change, step)
         info[SOLVES] += 1
         best = min(best, change)
-        rate = min(change / before, 0.95) if iteration > 0 else 0.5
+        # Of the rate nothing is known at first. Where stops act there may be none at all.
+        rate = 1.0 if info[HELD] > 0.0 else 0.5 if state.past[0] != 0.0 else 0.75
+        if iteration > 0:
+            rate = min(change / before, 0.95)
         settled = change * rate < info[TOLERANCE] * (1.0 - rate) and change < 10.0 * info[TOLERANCE]
         if settled and gap < info[CLOSE]:
             for d in range(u.shape[0]):
@@ -283,7 +294,7 @@ def _damped(model, state, h, scratch):
     kernels.coefficients(model.tendons, 2.0 * h, True)
     scratch.info[LENGTH] = 0.0
     scratch.info[UNSETTLED] += 1
-    return _settle(model, state, 2.0 * h, scratch)
+    return _settle(model, state, 2.0 * h, h, scratch)
 
 
 @_jit
@@ -337,7 +348,57 @@ def _rotors(dofs, v):
 
 
 @_jit
-def _remember(dofs, u, last, earlier, smooth, whole):
+def _clean(model, state, scratch):
+    """Clear momenta of what joints and loops do not allow, and make velocities agree with them.
+
+    Reflection turns such a part round and round: nothing moves with it, and nothing damps it. Springs and dampers too
+    stiff for the step do not allow anything either.
+    """
+    links, constants = model.links, model.constants
+    v, momentum, du, work = state.v, state.momentum, scratch.du, scratch.work
+    at_middle, impulse, wanted = scratch.at_middle, scratch.impulse, scratch.wanted
+    n = links.shape[0]
+    kernels.hold(model.dofs, scratch.info[LENGTH], model.bare)
+    for d in range(v.shape[0]):
+        du[d] = 0.0
+    for k in range(n):
+        for i in range(6):
+            impulse[k, i] = 0.0
+    kernels.forward(links, constants, state.q, du, 0.0, work)
+    kernels.momenta(0, n, constants, work, at_middle)
+    kernels.springs(0, n, links, model.bare, model.rest, state.q, du, v, 0.0, work)
+    solver.residual(0, n, links, constants, momentum, impulse, at_middle, 0.0, work)
+    if solver.factor(links, 0.0, work) >= 0:
+        return
+    solver.solve(links, work, du)
+    if wanted.shape[0]:
+        border.loop_rows(links, model.loops, work, scratch.info[UNIT], scratch.rows)
+        hard = wanted.shape[0] - model.tendons.shape[0]
+        for r in range(wanted.shape[0]):
+            wanted[r] = 0.0
+            scratch.give[r] = 0.0 if r < hard else 1e300  # tendons forbid nothing
+        border.correct(
+            links, scratch.rows, scratch.give, wanted, work, scratch.columns, scratch.schur, wanted, du
+        )
+    kernels.forward(links, constants, state.q, du, 0.0, work)
+    kernels.momenta(0, n, constants, work, at_middle)
+    # Where bodies turn far in a step, such a part comes and goes by itself, and would be missed as energy.
+    has, allowed = kernels.kinetic(constants, momentum), 0.0
+    for k in range(n):
+        for i in range(3):
+            allowed += 0.5 * at_middle[k, 3 + i] * work[k, 24 + i]
+            if constants[k, kernels.MASS] > 0.0:
+                allowed += 0.5 * at_middle[k, i] ** 2 / constants[k, kernels.MASS]
+    state.past[2] = state.past[2] + 1.0 if has - allowed > GHOST * has else 0.0
+    if state.past[2] >= LOOKS:
+        state.past[2] = 0.0
+        for d in range(v.shape[0]):
+            v[d] = du[d]
+        kernels.settle(work, at_middle, momentum)
+
+
+@_jit
+def _remember(dofs, u, last, earlier, past, whole):
     """Keep the last midpoint velocity, and whether a straight line is a good guess at the next."""
     same, straight = 0.0, 0.0
     for d in range(u.shape[0]):
@@ -345,14 +406,14 @@ def _remember(dofs, u, last, earlier, smooth, whole):
         same = max(same, abs(u[d] - last[d]) * unit)
         straight = max(straight, abs(u[d] - 2.0 * last[d] + earlier[d]) * unit)
         earlier[d] = last[d]
-    smooth[0] = 1.0 if whole and straight < 0.5 * same else 0.0
+    past[0] = 1.0 if whole and straight < 0.5 * same else 0.0
 
 
 @_jit
 def advance(n, timestep, model, state, scratch):
     """`n` steps. Returns how many were done: fewer if the motion left the finite numbers."""
     links, dofs, tendons = model.links, model.dofs, model.tendons
-    q, u, earlier, smooth = state.q, state.u, state.earlier, state.smooth
+    q, u, earlier, past = state.q, state.u, state.earlier, state.past
     backup, info = scratch.backup, scratch.info
     nv = u.shape[0]
     for done in range(n):
@@ -363,17 +424,21 @@ def advance(n, timestep, model, state, scratch):
                 kernels.coefficients(dofs, h, False)
                 kernels.coefficients(tendons, h, False)
                 info[LENGTH] = h
+            past[1] += 1.0
+            if past[1] >= CLEANED:
+                _clean(model, state, scratch)
+                past[1] = 0.0
             for d in range(nv):
                 backup[d] = u[d]
-            if smooth[0] != 0.0:
+            if past[0] != 0.0:
                 for d in range(nv):
                     u[d] += u[d] - earlier[d]
             solves = info[SOLVES]
-            settled = _settle(model, state, h, scratch) and info[HITS] == 0.0
+            settled = _settle(model, state, h, h, scratch) and info[HITS] == 0.0
             if settled:
                 _reflect(state, scratch)
                 # Where it is hard to settle, tension may make much of a small error.
-                hard = level > 0 or info[SOLVES] - solves > 4
+                hard = level > 0 or info[SOLVES] - solves > 6
                 if hard and not _kept(model, state, h, scratch):
                     _reflect(state, scratch)  # twice is not at all
                     settled = False
@@ -384,21 +449,21 @@ def advance(n, timestep, model, state, scratch):
                 if not found and level < DEEPEST:
                     for d in range(nv):
                         u[d] = backup[d]
-                    smooth[0] = 0.0
+                    past[0] = 0.0
                     level += 1
                     continue
                 if not found:
                     # A single improvement of rest: linear in all forces, with plenty of damping.
                     for d in range(nv):
                         u[d] = 0.0
-                    _improve(model, state, 2.0 * h, scratch)
+                    _improve(model, state, 2.0 * h, h, scratch)
                     for d in range(nv):
                         u[d] += scratch.du[d]
                 if not _allowed(model, state, h, scratch):
                     for d in range(nv):
                         u[d] = backup[d]
                     return done
-            _remember(dofs, u, backup, earlier, smooth, settled and level == 0)
+            _remember(dofs, u, backup, earlier, past, settled and level == 0)
             kernels.move(links, q, u, h)
             info[SUBSTEPS] += 1
             info[LAST] = h

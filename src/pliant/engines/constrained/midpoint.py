@@ -27,6 +27,7 @@ from pliant.engines.constrained import _solver_kernels as solver
 from pliant.engines.constrained import _step_kernels as stepping
 from pliant.engines.constrained.packing import pack
 from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL
 
 __all__ = ["Midpoint"]
@@ -56,12 +57,35 @@ class Midpoint:
         self._info[stepping.TOLERANCE], self._info[stepping.CLOSE] = tolerance, _CLOSE
         self._moved = False
         self._model = packed.model
+        self._set_stops(anew=True)
         self._asked = np.zeros((len(self._links), 30)), np.zeros((len(self._links), 6))
 
     def advance(self, n: int) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         self._moved = True
+        if self._beyond:
+            self._set_stops()
         return stepping.advance(n, self.timestep, self._model, self._state, self._packed.scratch)
+
+    def _set_stops(self, anew: bool = False) -> None:
+        """Stops where limits are; or, of joints beyond theirs, where these are, to follow them on their way back.
+
+        Files have such joints at their reference pose. To push them back at once would be a blow.
+        """
+        m, table, plain = self.m, self._dofs, self._plain[0]
+        q = self._state.q[m.dof_coordinate]
+        for p in m.ball_primitives.tolist():
+            c, d = m.primitive_coordinate[p], m.primitive_dof[p]
+            q[d : d + 3] = np.linalg.norm(spatial.quat_log(self._state.q[c : c + 4]))
+        ball = m.dof_kind == BALL
+        for column, sign in ((kernels.UPPER, 1.0), (kernels.LOWER, -1.0)):
+            limit = sign * plain[:, column]
+            now = np.inf if anew else sign * table[:, column]
+            wide = np.minimum(now, np.maximum(limit, sign * q))
+            table[:, column] = sign * np.where(ball & (sign < 0), limit, wide)
+        self._beyond = bool(
+            (table[:, [kernels.LOWER, kernels.UPPER]] != plain[:, [kernels.LOWER, kernels.UPPER]]).any()
+        )
 
     @property
     def state(self) -> Floats:
@@ -72,6 +96,7 @@ class Midpoint:
     def state(self, value: Floats) -> None:
         self._flat[:] = value
         self._moved = False
+        self._set_stops(anew=True)
 
     @property
     def q(self) -> Floats:
@@ -83,6 +108,7 @@ class Midpoint:
         self._flat[:] = 0.0
         self._state.q[:] = value
         self._moved = False
+        self._set_stops(anew=True)
 
     @property
     def poses(self) -> Floats:
@@ -156,6 +182,7 @@ class Midpoint:
     def clear_motors(self) -> None:
         """Take all motors away."""
         self._dofs[:], self._links[:] = self._plain
+        self._set_stops(anew=True)
         self._info[stepping.LENGTH] = 0.0
 
     # --- what can be asked

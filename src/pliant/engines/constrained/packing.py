@@ -72,6 +72,10 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
     info[stepping.UNIT] = m.radius
     work = np.zeros((n, kernels.WORK_COLUMNS))
     q = m.reference.copy()
+    bare = np.zeros_like(dofs)
+    bare[:, kernels.ARMATURE] = bare[:, kernels.GIVEN] = m.armature
+    bare[:, kernels.UNIT] = 1.0
+    bare[:, kernels.LOWER], bare[:, kernels.UPPER] = -np.inf, np.inf
     model = stepping.Model(
         links,
         constants,
@@ -83,9 +87,10 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         offsets,
         tendons,
         m.dof_coordinate.copy(),
+        bare,
     )
     state = stepping.State(
-        q, np.zeros(nv), np.zeros(nv), np.zeros((n, 6)), np.zeros(count), np.zeros(nv), np.zeros(1)
+        q, np.zeros(nv), np.zeros(nv), np.zeros((n, 6)), np.zeros(count), np.zeros(nv), np.zeros(3)
     )
     scratch = stepping.Scratch(
         work,
@@ -198,10 +203,9 @@ def _feel(m: Mechanism, packed: Packed) -> None:
         model.tendons,
         scratch.work,
     )
-    dofs[:, kernels.GIVEN] = m.armature  # no length of step yet: springs and dampers count for nothing
     kernels.forward(links, constants, state.q, state.u, 0.0, work)
     kernels.momenta(0, len(links), constants, work, scratch.at_middle)
-    kernels.springs(0, len(links), links, dofs, model.rest, state.q, state.u, state.v, 1.0, work)
+    kernels.springs(0, len(links), links, model.bare, model.rest, state.q, state.u, state.v, 1.0, work)
     solver.residual(
         0, len(links), links, constants, state.momentum, scratch.impulse, scratch.at_middle, 0.0, work
     )

@@ -59,7 +59,7 @@ class ConstrainedSimulation:
         solver: str | None = None,
         *,
         start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
-        tolerance: float = 3e-5,
+        tolerance: float = 1e-5,
     ):
         """Start at rest.
 
