@@ -14,6 +14,7 @@ from pliant.mechanism import Builder, Mechanism
 if TYPE_CHECKING:
     from pliant import gallery
     from pliant.engines.constrained import ConstrainedSimulation
+    from pliant.engines.quasistatic import QuasistaticSimulation
     from pliant.engines.reduced import (
         BlendedModel,
         ReducedBatch,
@@ -35,6 +36,7 @@ __all__ = [
     "Configuration",
     "ConstrainedSimulation",
     "Mechanism",
+    "QuasistaticSimulation",
     "ReducedBatch",
     "ReducedModel",
     "ReducedSimulation",
@@ -58,6 +60,7 @@ _LAZY = {
     "BlendedModel": "pliant.engines.reduced",
     "Configuration": "pliant.statics",
     "ConstrainedSimulation": "pliant.engines.constrained",
+    "QuasistaticSimulation": "pliant.engines.quasistatic",
     "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
     "ReducedSimulation": "pliant.engines.reduced",

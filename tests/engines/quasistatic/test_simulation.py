@@ -174,6 +174,48 @@ def test_levers_bound_the_world_with_fewer_joints():
     assert 0 < len(s.active) < 160
 
 
+def test_masses_far_apart():
+    """A gram between a ton and a ton: inverse inertias differ by nine orders of magnitude."""
+    b = pliant.Builder("uneven")
+    parent = "world"
+    for i in range(12):
+        mass = (1e3, 1e-3, 1.0)[i % 3]
+        b.body(f"b{i}", mass=mass, inertia=0.02 * mass * np.ones(3), position=(0.5 * i, 0, 0))
+        b.ball(f"j{i}", parent, f"b{i}", anchor=(0.5 * i - 0.25, 0, 0))
+        parent = f"b{i}"
+    m = b.build()
+    s = QuasistaticSimulation(m, 1e-3, tolerance=1e-15)
+    s.apply_wrench("b11", force=(0, 1, 0))
+    s.step()
+    from pliant.statics.inertia import Inertia
+
+    poses = kinematics.link_poses(m, m.reference)
+    right = kinematics.link_jacobian(m, poses, int(m.links.body_link[11]))[1]
+    for body, link in enumerate(m.links.body_link):
+        right = right - 9.81 * m.mass[body] * kinematics.link_jacobian(m, poses, int(link))[2]
+    exact = np.linalg.solve(Inertia(m, m.reference).dense(), right)
+    np.testing.assert_allclose(s.accelerations, exact, atol=1e-7 * np.abs(exact).max())
+
+
+def test_many_wrenches_are_handed_over_together():
+    m = pliant.gallery.molecule(300)
+    s = QuasistaticSimulation(m, 1e-3, (0, 0, 0), tolerance=1e-12)
+    for body in m.body_names:
+        s.apply_wrench(body, force=(0, 0, 1e-3))
+    s.step()
+    assert len(s.active) == 300
+    s.clear_wrenches()
+    for body in m.body_names[:3]:
+        s.apply_wrench(body, force=(0, 0, 1e-3))
+    s.q = m.reference
+    s.step()
+    other = QuasistaticSimulation(m, 1e-3, (0, 0, 0), tolerance=1e-12)
+    for body in m.body_names[:3]:
+        other.apply_wrench(body, force=(0, 0, 1e-3))
+    other.step()
+    np.testing.assert_allclose(s.q, other.q, atol=1e-15)
+
+
 def test_refuses_loops_couplings_and_tendons():
     with pytest.raises(InputError, match="loops"):
         QuasistaticSimulation(pliant.gallery.ladder(3), 0.01)

@@ -78,15 +78,30 @@ def actual_error(s, measure, exact, found):
     return (off.max() if measure == "absolute-joint" else np.sqrt((off**2).sum())), 1.0
 
 
-@settings(max_examples=150)
-@given(
+CASES = (
     st.integers(0, 100_000),
     st.integers(2, 60),
     st.integers(1, 20),
     st.sampled_from([name for name in MEASURES if name != "world"]),
     st.sampled_from([("hinge",), ("ball", "slide"), KINDS]),
 )
+
+
+@settings(max_examples=40)
+@given(*CASES)
 def test_the_bound_holds(seed, bodies, power, measure, kinds):
+    check_bound(seed, bodies, power, measure, kinds)
+
+
+@pytest.mark.slow
+@settings(max_examples=1000)
+@given(*CASES)
+def test_the_bound_holds_widely(seed, bodies, power, measure, kinds):
+    check_bound(seed, bodies, power, measure, kinds)
+
+
+def check_bound(seed, bodies, power, measure, kinds):
+    """Refine to 2^-power, then compare with all accelerations."""
     m = movable(seed, bodies, kinds)
     rng = np.random.default_rng(seed)
     tolerance, weights = 2.0**-power, rng.uniform(0.1, 10, m.nv)
@@ -159,7 +174,7 @@ def test_world_displacements_are_bounded(seed, bodies, power, kinds):
     assert apart <= bound * (1 + 1e-6) + 1e-6 * np.abs(full).max()
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.integers(0, 100_000), st.integers(2, 40), st.sampled_from(sorted(MEASURES)), st.integers(1, 8))
 def test_lazy_updates_leave_nothing_behind(seed, bodies, measure, power):
     """After adaptive steps and changes of wrenches, everything is as if assembled afresh."""
@@ -180,20 +195,20 @@ def test_lazy_updates_leave_nothing_behind(seed, bodies, measure, power):
 
 
 def test_falls_back_and_comes_back():
-    m = pliant.gallery.molecule(3000)
-    s = solver(m, tolerance=2.0**-13, gravity=np.zeros(3), resist=1e-4 * m.stiffness)
-    s.set_loads(rows(s, [(m.body_count - 1, np.array([0, 0, 1e-3, 0, 0, 0]))]))
-    s.step(5, 1e-4)
+    m = pliant.gallery.molecule(3000).with_stiffness("*", 0.0, 0.0)
+    s = solver(m, tolerance=2.0**-13, gravity=np.zeros(3))
+    one = [(m.body_count - 1, np.array([0, 0, 1e-3, 0, 0, 0]))]
+    s.set_loads(rows(s, one))
+    assert s.step(5, 1e-6) == 5
     assert s.fallbacks == 0
     assert len(s.active) < 100
     rng = np.random.default_rng(0)
     s.set_loads(rows(s, [(b, rng.normal(size=6)) for b in range(0, m.body_count, 3)]))
-    s.step(10, 1e-4)
+    assert s.step(10, 1e-12) == 10
     assert s.fallbacks == 10
     assert len(s.active) == 3000
-    s.q[:] = m.reference
-    s.moved()
-    s.set_loads(rows(s, [(m.body_count - 1, np.array([0, 0, 1e-3, 0, 0, 0]))]))
-    s.step(1000, 1e-4)
+    s.set_loads(rows(s, one))
+    assert s.step(1000, 1e-9) == 1000
     assert s.current
     assert s.fallbacks < 900
+    assert len(s.active) < 100

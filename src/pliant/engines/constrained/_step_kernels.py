@@ -1,18 +1,18 @@
 """The step: implicit midpoint in joint coordinates, by a few linear-time solves; shorter steps where those fail.
 
-Arrays travel in three named tuples.
+Arrays travel in three named tuples, see `_arrays`.
 """
 
 import math
-from typing import NamedTuple
 
-import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from pliant.engines.constrained import _border_kernels as border
+from pliant.engines.constrained import _energy_kernels as energies
+from pliant.engines.constrained import _joint_kernels as joints
 from pliant.engines.constrained import _kernels as kernels
 from pliant.engines.constrained import _solver_kernels as solver
+from pliant.engines.constrained._mixing_kernels import mix
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 
@@ -25,63 +25,6 @@ LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST = 
 INFO = 10
 CLEANED = 8  # steps after which momenta are looked at, and cleared of what joints do not allow
 GHOST, LOOKS = 0.5, 6  # if that was more than this share of kinetic energy so often in a row
-
-
-class Model(NamedTuple):
-    """A mechanism and what acts on it.
-
-    `where` is the coordinate of a dof, `offsets` those of couplings and tendons, `bare` is for `_clean`: dofs
-    with rotors, and without springs.
-    """
-
-    links: NDArray[np.int64]
-    constants: NDArray[np.float64]
-    dofs: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    gravity: NDArray[np.float64]
-    loads: NDArray[np.float64]
-    loops: NDArray[np.float64]
-    offsets: NDArray[np.float64]
-    tendons: NDArray[np.float64]
-    where: NDArray[np.int64]
-    bare: NDArray[np.float64]
-
-
-class State(NamedTuple):
-    """Coordinates, midpoint velocity of the last step, velocity, momenta of links' bodies, multipliers of rows.
-
-    `earlier` is the midpoint velocity of the step before the last. `past` holds whether a straight line through both
-    would have told the last one better than the one before did, the number of steps since momenta
-    were looked at, and how often they were bad.
-    """
-
-    q: NDArray[np.float64]
-    u: NDArray[np.float64]
-    v: NDArray[np.float64]
-    momentum: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
-    earlier: NDArray[np.float64]
-    past: NDArray[np.float64]
-
-
-class Scratch(NamedTuple):
-    """What a step works in; `info` is numbers by the names above."""
-
-    work: NDArray[np.float64]
-    ahead: NDArray[np.float64]
-    at_middle: NDArray[np.float64]
-    impulse: NDArray[np.float64]
-    du: NDArray[np.float64]
-    backup: NDArray[np.float64]
-    rows: NDArray[np.float64]
-    columns: NDArray[np.float64]
-    schur: NDArray[np.float64]
-    wanted: NDArray[np.float64]
-    give: NDArray[np.float64]
-    small: NDArray[np.float64]
-    history: NDArray[np.float64]
-    gram: NDArray[np.float64]
-    info: NDArray[np.float64]
 
 
 @_jit
@@ -101,7 +44,7 @@ def _middle(model, state, h, scratch, equations):
         kernels.momenta(first, last, constants, work, at_middle)
         kernels.impulses(first, last, constants, model.gravity, model.loads, t, work, impulse)
         if equations:
-            hits, held = kernels.springs(
+            hits, held = joints.springs(
                 first, last, links, model.dofs, model.rest, state.q, state.u, state.v, h, work
             )
             scratch.info[HITS] = hits if first == 0 else scratch.info[HITS] + hits
@@ -209,48 +152,9 @@ def _settle(model, state, h, length, scratch):
             return True
         if iteration > 3 and change > 10.0 * best:
             return False
-        _mix(iteration, dofs, u, du, scratch.history, scratch.gram)
+        mix(iteration, dofs, u, du, scratch.history, scratch.gram)
         before = change
     return False
-
-
-@_jit
-def _mix(iteration, dofs, u, du, history, gram):
-    """u += du, after the third time with Anderson's combination of the last few.
-
-    What the symmetric matrix leaves out, gyroscopic terms and torques across hinges, makes iterations contract slowly
-    or turn round; a few of them together show how.
-    """
-    nv, depth = u.shape[0], gram.shape[1]
-    # history: changes of u, changes of du, then the last u and the last du
-    now = (iteration - 1) % depth
-    if iteration > 0:
-        for d in range(nv):
-            history[now, d] = u[d] - history[2 * depth, d]
-            history[depth + now, d] = du[d] - history[2 * depth + 1, d]
-    for d in range(nv):
-        history[2 * depth, d] = u[d]
-        history[2 * depth + 1, d] = du[d]
-    count = min(iteration, depth) if iteration > 1 else 0
-    for i in range(count):
-        for j in range(i + 1):
-            total = 0.0
-            for d in range(nv):
-                total += dofs[d, kernels.UNIT] ** 2 * history[depth + i, d] * history[depth + j, d]
-            gram[i, j] = total
-        total = 0.0
-        for d in range(nv):
-            total += dofs[d, kernels.UNIT] ** 2 * history[depth + i, d] * du[d]
-        gram[depth, i] = total
-    for i in range(count):
-        gram[i, i] *= 1.0 + 1e-10
-    if count:
-        border.cholesky(gram[:count, :count], gram[depth, :count])
-    for d in range(nv):
-        total = du[d]
-        for i in range(count):
-            total -= gram[depth, i] * (history[i, d] + history[depth + i, d])
-        u[d] += total
 
 
 @_jit
@@ -265,18 +169,18 @@ def _reflect(state, scratch):
 def _potential(model, state, t, scratch):
     """Energy of gravity and springs after a time t."""
     kernels.forward(model.links, model.constants, state.q, state.u, t, scratch.ahead)
-    total = kernels.potential(model.constants, model.gravity, scratch.ahead)
-    return total + kernels.stored(model.links, model.dofs, model.rest, state.q, state.u, t)
+    total = energies.potential(model.constants, model.gravity, scratch.ahead)
+    return total + joints.stored(model.links, model.dofs, model.rest, state.q, state.u, t)
 
 
 @_jit
 def _kept(model, state, h, scratch):
     """Whether the step, momenta reflected already, brings no energy from nothing."""
     constants = model.constants
-    has = kernels.kinetic(constants, state.momentum)
+    has = energies.kinetic(constants, state.momentum)
     # Before the step momenta were the midpoint's twice less these.
-    had = has - 2.0 * kernels.gained(constants, state.momentum, scratch.at_middle, scratch.work)
-    brought = 2.0 * kernels.work_done(
+    had = has - 2.0 * energies.gained(constants, state.momentum, scratch.at_middle, scratch.work)
+    brought = 2.0 * energies.work_done(
         constants, model.gravity, scratch.impulse, scratch.at_middle, 0.5 * h, scratch.work
     )
     brought += _potential(model, state, 0.0, scratch) - _potential(model, state, h, scratch)
@@ -290,8 +194,8 @@ def _damped(model, state, h, scratch):
     It damps what shook the links so much that the midpoint was not found, and takes the blow when a joint runs into
     its stop.
     """
-    kernels.coefficients(model.dofs, 2.0 * h, True)
-    kernels.coefficients(model.tendons, 2.0 * h, True)
+    joints.coefficients(model.dofs, 2.0 * h, True)
+    joints.coefficients(model.tendons, 2.0 * h, True)
     scratch.info[LENGTH] = 0.0
     scratch.info[UNSETTLED] += 1
     return _settle(model, state, 2.0 * h, h, scratch)
@@ -306,7 +210,7 @@ def _allowed(model, state, h, scratch):
     for d in range(u.shape[0]):
         if not abs(u[d]) < 1e100:
             return False
-    had = kernels.kinetic(constants, momentum) + _rotors(dofs, v) + _potential(model, state, 0.0, scratch)
+    had = energies.kinetic(constants, momentum) + _rotors(dofs, v) + _potential(model, state, 0.0, scratch)
     left = -1.0
     for attempt in range(4):
         # Where all energy would not bring it, it goes half as far, and in the end stays.
@@ -314,7 +218,7 @@ def _allowed(model, state, h, scratch):
             for d in range(u.shape[0]):
                 u[d] *= 0.5 if attempt < 3 else 0.0
         _middle(model, state, 2.0 * h, scratch, False)
-        left = had + kernels.work_done(constants, gravity, impulse, at_middle, h, work)
+        left = had + energies.work_done(constants, gravity, impulse, at_middle, h, work)
         left -= _potential(model, state, h, scratch)
         if left >= 0.0:
             break
@@ -326,7 +230,7 @@ def _allowed(model, state, h, scratch):
             impulse[k, i] = 0.5 * (impulse[k, i] + momentum[k, i] - at_middle[k, i])
             impulse[k, 3 + i] = 0.5 * (impulse[k, 3 + i] + turned - at_middle[k, 3 + i])
     kernels.settle(work, at_middle, momentum)
-    has = kernels.kinetic(constants, momentum) + _rotors(dofs, u)
+    has = energies.kinetic(constants, momentum) + _rotors(dofs, u)
     scale = 1.0 if has <= left else math.sqrt(max(left, 0.0) / has)
     for k in range(momentum.shape[0]):
         for i in range(6):
@@ -358,7 +262,7 @@ def _clean(model, state, scratch):
     v, momentum, du, work = state.v, state.momentum, scratch.du, scratch.work
     at_middle, impulse, wanted = scratch.at_middle, scratch.impulse, scratch.wanted
     n = links.shape[0]
-    kernels.hold(model.dofs, scratch.info[LENGTH], model.bare)
+    joints.hold(model.dofs, scratch.info[LENGTH], model.bare)
     for d in range(v.shape[0]):
         du[d] = 0.0
     for k in range(n):
@@ -366,7 +270,7 @@ def _clean(model, state, scratch):
             impulse[k, i] = 0.0
     kernels.forward(links, constants, state.q, du, 0.0, work)
     kernels.momenta(0, n, constants, work, at_middle)
-    kernels.springs(0, n, links, model.bare, model.rest, state.q, du, v, 0.0, work)
+    joints.springs(0, n, links, model.bare, model.rest, state.q, du, v, 0.0, work)
     solver.residual(0, n, links, constants, momentum, impulse, at_middle, 0.0, work)
     if solver.factor(links, 0.0, work) >= 0:
         return
@@ -383,7 +287,7 @@ def _clean(model, state, scratch):
     kernels.forward(links, constants, state.q, du, 0.0, work)
     kernels.momenta(0, n, constants, work, at_middle)
     # Where bodies turn far in a step, such a part comes and goes by itself, and would be missed as energy.
-    has, allowed = kernels.kinetic(constants, momentum), 0.0
+    has, allowed = energies.kinetic(constants, momentum), 0.0
     for k in range(n):
         for i in range(3):
             allowed += 0.5 * at_middle[k, 3 + i] * work[k, 24 + i]
@@ -421,8 +325,8 @@ def advance(n, timestep, model, state, scratch):
         while at < 1 << DEEPEST:
             h = timestep / (1 << level)
             if info[LENGTH] != h:
-                kernels.coefficients(dofs, h, False)
-                kernels.coefficients(tendons, h, False)
+                joints.coefficients(dofs, h, False)
+                joints.coefficients(tendons, h, False)
                 info[LENGTH] = h
             past[1] += 1.0
             if past[1] >= CLEANED:

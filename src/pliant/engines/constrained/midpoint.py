@@ -22,9 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
+from pliant.engines.constrained import _energy_kernels as energies
 from pliant.engines.constrained import _kernels as kernels
-from pliant.engines.constrained import _solver_kernels as solver
+from pliant.engines.constrained import _reaction_kernels as reactions
 from pliant.engines.constrained import _step_kernels as stepping
+from pliant.engines.constrained._arrays import State
 from pliant.engines.constrained.packing import pack
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL
@@ -44,7 +46,7 @@ class Midpoint:
         self._packed = packed = pack(m, gravity)
         sizes = np.cumsum([0] + [part.size for part in packed.state])
         self._flat = np.zeros(sizes[-1])
-        self._state = stepping.State(
+        self._state = State(
             *(
                 self._flat[a:b].reshape(part.shape)
                 for a, b, part in zip(sizes[:-1], sizes[1:], packed.state, strict=True)
@@ -190,7 +192,7 @@ class Midpoint:
     @property
     def kinetic(self) -> float:
         """Kinetic energy, rotors included, J."""
-        return kernels.kinetic(self._model.constants, self._state.momentum) + 0.5 * float(
+        return energies.kinetic(self._model.constants, self._state.momentum) + 0.5 * float(
             self.m.armature @ self._state.v**2
         )
 
@@ -222,7 +224,7 @@ class Midpoint:
         h = float(self._info[stepping.LAST])
         scratch = self._packed.scratch
         work = scratch.work
-        through = solver.through(
+        through = reactions.through(
             self._model.links,
             self._model.loops,
             work,

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
+from pliant.engines.constrained import _joint_kernels as joints
 from pliant.engines.constrained import _kernels as kernels
 from pliant.engines.constrained import _solver_kernels as solver
 from pliant.engines.constrained import _step_kernels as stepping
+from pliant.engines.constrained._arrays import Model, Scratch, State
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL, SLIDE
@@ -35,15 +37,15 @@ class Packed:
     """Arrays of a mechanism for the midpoint step.
 
     Attributes:
-        model, state, scratch: what a step takes; see `_step_kernels`.
+        model, state, scratch: what a step takes; see `_arrays`.
         frames: joint frame in the frame of its link, (links, 4, 4).
         share: of its body's mass, per link.
         bodies: the body of a link, or of the copy it is, -1 for none.
     """
 
-    model: stepping.Model
-    state: stepping.State
-    scratch: stepping.Scratch
+    model: Model
+    state: State
+    scratch: Scratch
     frames: Floats
     share: Floats
     bodies: Ints
@@ -76,7 +78,7 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
     bare[:, kernels.ARMATURE] = bare[:, kernels.GIVEN] = m.armature
     bare[:, kernels.UNIT] = 1.0
     bare[:, kernels.LOWER], bare[:, kernels.UPPER] = -np.inf, np.inf
-    model = stepping.Model(
+    model = Model(
         links,
         constants,
         dofs,
@@ -89,10 +91,8 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         m.dof_coordinate.copy(),
         bare,
     )
-    state = stepping.State(
-        q, np.zeros(nv), np.zeros(nv), np.zeros((n, 6)), np.zeros(count), np.zeros(nv), np.zeros(3)
-    )
-    scratch = stepping.Scratch(
+    state = State(q, np.zeros(nv), np.zeros(nv), np.zeros((n, 6)), np.zeros(count), np.zeros(nv), np.zeros(3))
+    scratch = Scratch(
         work,
         np.zeros((n, 30)),
         np.zeros((n, 6)),
@@ -205,7 +205,7 @@ def _feel(m: Mechanism, packed: Packed) -> None:
     )
     kernels.forward(links, constants, state.q, state.u, 0.0, work)
     kernels.momenta(0, len(links), constants, work, scratch.at_middle)
-    kernels.springs(0, len(links), links, model.bare, model.rest, state.q, state.u, state.v, 1.0, work)
+    joints.springs(0, len(links), links, model.bare, model.rest, state.q, state.u, state.v, 1.0, work)
     solver.residual(
         0, len(links), links, constants, state.momentum, scratch.impulse, scratch.at_middle, 0.0, work
     )

@@ -35,6 +35,20 @@ def to_child(x, v, out):
 
 
 @_jit
+def seen(x, v0, v1, v2, w0, w1, w2):
+    """E times a motion; see `to_child`."""
+    v0, v1, v2 = v0 + w1 * x[11] - w2 * x[10], v1 + w2 * x[9] - w0 * x[11], v2 + w0 * x[10] - w1 * x[9]
+    return (
+        x[0] * v0 + x[3] * v1 + x[6] * v2,
+        x[1] * v0 + x[4] * v1 + x[7] * v2,
+        x[2] * v0 + x[5] * v1 + x[8] * v2,
+        x[0] * w0 + x[3] * w1 + x[6] * w2,
+        x[1] * w0 + x[4] * w1 + x[7] * w2,
+        x[2] * w0 + x[5] * w1 + x[8] * w2,
+    )
+
+
+@_jit
 def to_parent(x, f, out):
     """A wrench in the frame of the child at pose x, seen from its parent. `out` may be `f`."""
     fx = x[0] * f[0] + x[1] * f[1] + x[2] * f[2]
@@ -50,28 +64,34 @@ def to_parent(x, f, out):
 
 
 @_jit
-def primitive(kind, offset, q, c, out):
-    """offset E(q): a turn about z, a shift along z, or a quaternion."""
-    for i in range(12):
-        out[i] = offset[i]
+def primitive(k, primitives, offsets, q, out, row):
+    """out[row] = offset E(q) of primitive k: a turn about z, a shift along z, or a quaternion."""
+    kind, c = primitives[k, 0], primitives[k, 2]
     if kind == LINK_HINGE:
         cosine, sine = math.cos(q[c]), math.sin(q[c])
         for i in range(0, 9, 3):
-            a, b = offset[i], offset[i + 1]
-            out[i], out[i + 1] = a * cosine + b * sine, b * cosine - a * sine
+            x, y = offsets[k, i], offsets[k, i + 1]
+            out[row, i], out[row, i + 1] = x * cosine + y * sine, y * cosine - x * sine
+            out[row, i + 2] = offsets[k, i + 2]
+        for i in range(9, 12):
+            out[row, i] = offsets[k, i]
     elif kind == LINK_BALL:
         w, x, y, z = q[c], q[c + 1], q[c + 2], q[c + 3]
         b00, b01, b02 = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
         b10, b11, b12 = 2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)
         b20, b21, b22 = 2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)
         for i in range(0, 9, 3):
-            r0, r1, r2 = offset[i], offset[i + 1], offset[i + 2]
-            out[i] = r0 * b00 + r1 * b10 + r2 * b20
-            out[i + 1] = r0 * b01 + r1 * b11 + r2 * b21
-            out[i + 2] = r0 * b02 + r1 * b12 + r2 * b22
+            r0, r1, r2 = offsets[k, i], offsets[k, i + 1], offsets[k, i + 2]
+            out[row, i] = r0 * b00 + r1 * b10 + r2 * b20
+            out[row, i + 1] = r0 * b01 + r1 * b11 + r2 * b21
+            out[row, i + 2] = r0 * b02 + r1 * b12 + r2 * b22
+        for i in range(9, 12):
+            out[row, i] = offsets[k, i]
     else:
+        for i in range(12):
+            out[row, i] = offsets[k, i]
         for i in range(3):
-            out[9 + i] += offset[3 * i + 2] * q[c]
+            out[row, 9 + i] += offsets[k, 3 * i + 2] * q[c]
 
 
 @_jit
@@ -82,17 +102,17 @@ def place(g, groups, primitives, offsets, q, poses, screws, spare):
     """
     first, count = groups[g, 1], groups[g, 2]
     last = first + count - 1
-    pose, one, two = poses[g], spare[0], spare[1]
-    primitive(primitives[last, 0], offsets[last], q, primitives[last, 2], pose)
+    primitive(last, primitives, offsets, q, poses, g)
     if count == 1:
         return
+    pose = poses[g]
     _screws(primitives, last, pose, True, screws, spare[2])
     for k in range(last - 1, first - 1, -1):
         _screws(primitives, k, pose, False, screws, spare[2])
-        primitive(primitives[k, 0], offsets[k], q, primitives[k, 2], one)
-        compose(one, pose, two)
+        primitive(k, primitives, offsets, q, spare, 0)
+        compose(spare[0], pose, spare[1])
         for i in range(12):
-            pose[i] = two[i]
+            pose[i] = spare[1, i]
 
 
 @_jit

@@ -1,15 +1,15 @@
 """Kernels of the assembly tree: clusters from their children, and forces and accelerations back down.
 
 `nodes`, `groups`: see `packing.py`. `data` holds the records of all clusters one after the other: inverse inertia and
-bias at their handles (RL05 Eq. 1) and the rows L of their total acceleration, `sum of (weight qdd)^2 = |L [f; 1]|^2`
-over the joints inside, f the forces on the handles. RL05 Eqs. 8-9 keep the square instead; it loses half the digits,
-and near an equilibrium all of them. `joints` holds what back-substitution needs, one row per node above the leaves.
+bias at their handles (RL05 Eq. 1), and the rows of their total acceleration (see `_metric.py`). `joints` holds what
+back-substitution needs, one row per node above the leaves.
 
 Handles have the frames of their groups. With E the change of motions from the parent's frame to the child's, f the
 force through the joint on the child, g1 and g2 those on the handles of the merged cluster:
 
-    Y = E Phi21 of A,  Z = Phi12 of B,  r = b1 of B - E b2 of A - Y g1 + Z g2
-    qdd = s Q + U r,  f = U^T Q - W r
+    r = b1 of B - E b2 of A - E Phi21 of A g1 + Phi12 of B g2,   qdd = s Q + U r,   f = U^T Q - W r
+
+r and f are kept as matrices that act on [g1, g2, 1].
 """
 
 import math
@@ -17,18 +17,17 @@ import math
 from numba import njit
 
 from pliant.engines.quasistatic._elimination import eliminate
-from pliant.engines.quasistatic._joint_kernels import compose, to_child, to_parent
+from pliant.engines.quasistatic._joint_kernels import seen, to_child, to_parent
+from pliant.engines.quasistatic._metric import ROW_SPACE, F, R, total_rows
+from pliant.engines.quasistatic._vectors import WIDTH, combine
 from pliant.engines.quasistatic.assembly import LEAF, ROOT, SUM, WELD
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 
 # columns of joints: W, U, U^T Q, s Q, r without forces on handles
-JW, JU, JT, JQ, JR = 0, 36, 72, 78, 84
 JOINT_COLUMNS = 90
-# what `scratch` holds: matrices, rows of the total acceleration, poses
-MATRICES, ROW_SPACE = 16, 34
-# columns of loads: leaf, force and torque (world axes), where that force acts (group's frame), wrench (group's axes)
-LOAD_COLUMNS = 16
+# scratch for matrices: D, s, W, U, a vector, five for `eliminate`
+MATRICES = 10
 
 
 @_jit
@@ -46,7 +45,22 @@ def leaf(k, nodes, leaves, wrench, data):
 
 @_jit
 def merge(
-    k, count, nodes, groups, primitives, data, joints, poses, screws, resist, torque, weights, world, m, rows
+    k,
+    count,
+    nodes,
+    groups,
+    primitives,
+    data,
+    joints,
+    poses,
+    screws,
+    resist,
+    torque,
+    weights,
+    world,
+    m,
+    rows,
+    spare,
 ):
     """The cluster of node k from those of its children; False if the screws of its joint are dependent.
 
@@ -54,7 +68,7 @@ def merge(
         count: number of leaves.
         poses, screws, resist, torque, weights: per group its pose in the parent; per dof the rest.
         world: acceleration of the world, minus gravity.
-        m, rows: scratch, (MATRICES, 6, 6) and (ROW_SPACE, 13).
+        m, rows, spare: scratch, (MATRICES, 6, 6), (ROW_SPACE, WIDTH), (ROW_SPACE,).
     """
     kind, left, right, g = nodes[k, 0], nodes[k, 1], nodes[k, 2], nodes[k, 4]
     start = nodes[k, 6]
@@ -65,13 +79,9 @@ def merge(
         )
         return True
     joint = joints[k - count]
-    w, u = joint[0:36].reshape((6, 6)), joint[36:72].reshape((6, 6))
-    y, z, wy, wz, d, s, pose = m[0], m[1], m[2], m[3], m[4], m[5], m[6].reshape(36)[0:12]
-    gamma, short = m[7, 0], m[7, 1]
-    handles, ha, hb = nodes[k, 5], 0, nodes[right, 5]
-    ob = nodes[right, 6]
-    phi_b = data[ob : ob + 36].reshape((6, 6))
-    oa = 0
+    d, s, w, u, pose = m[0], m[1], m[2], m[3], rows[ROW_SPACE - 1]
+    handles, hb, ob = nodes[k, 5], nodes[right, 5], nodes[right, 6]
+    last = 6 * handles
     if kind == WELD:
         for i in range(12):
             pose[i] = 0.0
@@ -80,274 +90,134 @@ def merge(
         for i in range(12):
             pose[i] = poses[g, i]
 
-    # what meets at the joint, in the frame of the child
+    # what meets at the joint, in the frame of the child; r as a function of [g1, g2, 1]
     for i in range(6):
+        for j in range(WIDTH):
+            rows[R + i, j] = 0.0
         for j in range(6):
-            d[i, j] = phi_b[i, j]
+            d[i, j] = data[ob + 6 * i + j]
+    oa = 0
     if kind == ROOT:
-        to_child(pose, world, short)
+        to_child(pose, world, m[4, 0])
     else:
         ha = nodes[left, 5]
         oa = nodes[left, 6]
         at = oa if ha == 1 else oa + 42
-        _times(pose, data[at : at + 36].reshape((6, 6)), y, wy)
-        for i in range(6):
-            to_child(pose, y[i], z[i])
+        _meet(pose, data, at, d, rows)
+        if ha == 2:
+            _across(pose, data, oa + 84, rows)
+        to_child(pose, data[at + 36 : at + 42], m[4, 0])
+    second = ob
+    if handles == 2:
+        phi = ob
+        if hb == 2:
+            second, phi = ob + 42, ob + 84
         for i in range(6):
             for j in range(6):
-                d[i, j] += 0.5 * (z[i, j] + z[j, i])
-        if ha == 2:
-            _times(pose, data[oa + 84 : oa + 120].reshape((6, 6)), y, wy)
-        to_child(pose, data[at + 36 : at + 42], short)
+                rows[R + i, 6 + j] = data[phi + 6 * i + j]
+    elif handles == 0:
+        for i in range(6):
+            for j in range(6):
+                rows[R + i, j] = 0.0
     for i in range(6):
-        joint[84 + i] = data[ob + 36 + i] - short[i]
+        x = data[ob + 36 + i] - m[4, 0, i]
+        joint[84 + i] = x
+        rows[R + i, last] = x
 
     freedoms, dof, single = 0, 0, 0
     if kind != WELD:
         freedoms, dof = groups[g, 4], groups[g, 3]
         single = primitives[groups[g, 1], 0] if groups[g, 2] == 1 else -1
-    if not eliminate(d, freedoms, single, screws[dof:], resist[dof:], w, u, s, m[8:13]):
+    if not eliminate(d, freedoms, single, screws[dof:], resist[dof:], w, u, s, m[5:10]):
         return False
     for i in range(6):
         total = 0.0
         for j in range(freedoms):
             total += u[j, i] * torque[dof + j]
+            joint[36 + 6 * j + i] = u[j, i]
         joint[72 + i] = total
         for j in range(6):
-            total -= w[i, j] * joint[84 + j]
-        gamma[i] = total
+            joint[6 * i + j] = w[i, j]
     for i in range(freedoms):
         total = 0.0
         for j in range(freedoms):
             total += s[i, j] * torque[dof + j]
         joint[78 + i] = total
-
-    # RL05 Eqs. 2, 6, 7
+    # f as a function of [g1, g2, 1]
+    for i in range(6):
+        combine(rows, F + i, m, 72 + 6 * i, R, -1.0)
+        rows[F + i, last] += joint[72 + i]
     if handles > 0:
-        _product(w, y, wy)
-        _reduced(data[oa : oa + 36].reshape((6, 6)), y, wy, data[start : start + 36].reshape((6, 6)))
-        for i in range(6):
-            total = data[oa + 36 + i]
-            for j in range(6):
-                total -= y[j, i] * gamma[j]
-            data[start + 36 + i] = total
-    if handles == 2:
-        second = ob
-        if hb == 2:
-            second = ob + 42
-            phi = data[ob + 84 : ob + 120].reshape((6, 6))
-            for i in range(6):
-                for j in range(6):
-                    z[i, j] = phi[i, j]
-        else:
-            for i in range(6):
-                for j in range(6):
-                    z[i, j] = phi_b[i, j]
-        _product(w, z, wz)
-        _reduced(
-            data[second : second + 36].reshape((6, 6)), z, wz, data[start + 42 : start + 78].reshape((6, 6))
-        )
-        for i in range(6):
-            total = data[second + 36 + i]
-            for j in range(6):
-                total += z[j, i] * gamma[j]
-            data[start + 78 + i] = total
-            for j in range(6):
-                total = 0.0
-                for n in range(6):
-                    total += y[n, i] * wz[n, j]
-                data[start + 84 + 6 * i + j] = total
-    _total(k, kind, nodes, data, joint, u, freedoms, weights[dof:], pose, y, z, wy, wz, gamma, rows, m[13])
+        _handles(data, start, oa, second, handles, rows, m)
+    total_rows(k, kind, nodes, data, joint, freedoms, weights, dof, pose, rows, m, spare)
     return True
 
 
 @_jit
-def across(k, nodes, data, poses, extent, spare):
-    """Pose of the bottom handle of node k in its top one, and how far from the top handle anything in it may be."""
-    kind, left, right, g = nodes[k, 0], nodes[k, 1], nodes[k, 2], nodes[k, 4]
-    if kind == ROOT:
-        extent[k] = extent[right]
-        return
-    if kind in (SUM, WELD):
-        extent[k] = max(extent[left], extent[right])
-        return
-    start, pose = nodes[k, 6], poses[g]
-    if nodes[left, 5] == 2:
-        o = nodes[left, 6]
-        compose(data[o + 120 : o + 132], poses[g], spare)
-        pose = spare
-    extent[k] = max(extent[left], math.sqrt(pose[9] ** 2 + pose[10] ** 2 + pose[11] ** 2) + extent[right])
-    if nodes[k, 5] == 2:
-        if nodes[right, 5] == 2:
-            o = nodes[right, 6]
-            compose(pose, data[o + 120 : o + 132], data[start + 120 : start + 132])
-        else:
-            for i in range(12):
-                data[start + 120 + i] = pose[i]
+def _meet(x, data, o, d, rows):
+    """Add E Phi E^T to d, and put -E Phi into the first columns of r; Phi the symmetric matrix at o."""
+    for i in range(6):
+        e0, e1, e2, e3, e4, e5 = seen(
+            x, data[o], data[o + 1], data[o + 2], data[o + 3], data[o + 4], data[o + 5]
+        )
+        rows[R, i], rows[R + 1, i], rows[R + 2, i] = -e0, -e1, -e2
+        rows[R + 3, i], rows[R + 4, i], rows[R + 5, i] = -e3, -e4, -e5
+        o += 6
+    for i in range(6):
+        r = rows[R + i]
+        e0, e1, e2, e3, e4, e5 = seen(x, r[0], r[1], r[2], r[3], r[4], r[5])
+        d[i, 0] -= 0.5 * e0
+        d[i, 1] -= 0.5 * e1
+        d[i, 2] -= 0.5 * e2
+        d[i, 3] -= 0.5 * e3
+        d[i, 4] -= 0.5 * e4
+        d[i, 5] -= 0.5 * e5
+        d[0, i] -= 0.5 * e0
+        d[1, i] -= 0.5 * e1
+        d[2, i] -= 0.5 * e2
+        d[3, i] -= 0.5 * e3
+        d[4, i] -= 0.5 * e4
+        d[5, i] -= 0.5 * e5
 
 
 @_jit
-def _times(pose, a, out, spare):
-    """out = E a^T."""
+def _across(x, data, o, rows):
+    """Put -E Phi21 into the first columns of r; Phi12 the matrix at o."""
     for i in range(6):
-        to_child(pose, a[i], spare[i])
-    for i in range(6):
-        for j in range(6):
-            out[i, j] = spare[j, i]
+        e0, e1, e2, e3, e4, e5 = seen(
+            x, data[o], data[o + 1], data[o + 2], data[o + 3], data[o + 4], data[o + 5]
+        )
+        rows[R, i], rows[R + 1, i], rows[R + 2, i] = -e0, -e1, -e2
+        rows[R + 3, i], rows[R + 4, i], rows[R + 5, i] = -e3, -e4, -e5
+        o += 6
 
 
 @_jit
-def _product(a, b, out):
+def _handles(data, start, first, second, handles, rows, m):
+    """Inverse inertia and bias at the handles (RL05 Eqs. 2, 6, 7): those of the children, and r^T f."""
+    last = 6 * handles
     for i in range(6):
-        for j in range(6):
-            total = 0.0
-            for k in range(6):
-                total += a[i, k] * b[k, j]
-            out[i, j] = total
-
-
-@_jit
-def _reduced(a, y, wy, out):
-    """a - y^T W y, symmetric."""
-    for i in range(6):
+        for n in range(6):
+            m[4, 0, n] = rows[R + n, i]
+        combine(rows, 0, m, 144, F, 1.0)
+        data[start + 36 + i] = data[first + 36 + i] + rows[0, last]
         for j in range(i, 6):
-            total = 0.0
-            for k in range(6):
-                total += y[k, i] * wy[k, j]
-            out[i, j] = out[j, i] = a[i, j] - total
-
-
-@_jit
-def _total(k, kind, nodes, data, joint, u, freedoms, weights, pose, y, z, wy, wz, gamma, rows, spare):
-    """Rows of the total acceleration of node k, in terms of the forces on its own handles.
-
-    RL05 Eqs. 8-9 as a square root: rows of both children with their forces replaced, rows of the joint; where there
-    are more rows than columns, an orthogonal transformation leaves as many as there are columns.
-    """
-    handles = nodes[k, 5]
-    columns = 6 * handles + 1
-    n = 0
-    turned = spare[0]
-    if kind != ROOT:
-        child = nodes[k, 1]
-        ha, count = nodes[child, 5], nodes[child, 7]
-        at = nodes[child, 6] + (42 if ha == 1 else 132)
-        for r in range(count):
-            # forces on A: g1, and minus f at the joint; l E^T f = (E l) f
-            o = at + r * (6 * ha + 1)
-            to_child(pose, data[o + 6 * ha - 6 : o + 6 * ha], turned)
-            _through(rows[n], handles, turned, -1.0, wy, wz, gamma)
-            if handles > 0:
-                for i in range(6):
-                    rows[n, i] += data[o + i]
-            rows[n, columns - 1] += data[o + 6 * ha]
-            n += 1
-    child = nodes[k, 2]
-    hb, count = nodes[child, 5], nodes[child, 7]
-    at = nodes[child, 6] + (42 if hb == 1 else 132)
-    for r in range(count):
-        # forces on B: f at the joint, and g2
-        o = at + r * (6 * hb + 1)
-        _through(rows[n], handles, data[o : o + 6], 1.0, wy, wz, gamma)
+            x = data[first + 6 * i + j] + rows[0, j]
+            data[start + 6 * i + j] = x
+            data[start + 6 * j + i] = x
         if handles == 2:
-            for i in range(6):
-                rows[n, 6 + i] += data[o + 6 * hb - 6 + i]
-        rows[n, columns - 1] += data[o + 6 * hb]
-        n += 1
-    for r in range(freedoms):
-        # qdd = s Q + U (r - Y g1 + Z g2)
-        total = joint[78 + r]
-        for i in range(6):
-            total += u[r, i] * joint[84 + i]
-        rows[n, columns - 1] = weights[r] * total
-        for i in range(6):
-            if handles > 0:
-                total = 0.0
-                for j in range(6):
-                    total -= u[r, j] * y[j, i]
-                rows[n, i] = weights[r] * total
-            if handles == 2:
-                total = 0.0
-                for j in range(6):
-                    total += u[r, j] * z[j, i]
-                rows[n, 6 + i] = weights[r] * total
-        n += 1
-    if n > columns:
-        _triangle(rows, n, columns, spare.reshape(36))
-        n = columns
-    o = nodes[k, 6] + (0 if handles == 0 else (42 if handles == 1 else 132))
-    for r in range(n):
-        for i in range(columns):
-            data[o + r * columns + i] = rows[r, i]
-
-
-@_jit
-def _through(row, handles, a, sign, wy, wz, gamma):
-    """row = sign a f, with f = gamma + W Y g1 - W Z g2."""
-    constant = 0.0
-    for j in range(6):
-        constant += a[j] * gamma[j]
-    row[6 * handles] = sign * constant
-    if handles > 0:
-        for i in range(6):
-            row[i] = 0.0
-        for j in range(6):
-            x = sign * a[j]
-            for i in range(6):
-                row[i] += x * wy[j, i]
+            for j in range(6):
+                data[start + 84 + 6 * i + j] = rows[0, 6 + j]
     if handles == 2:
-        for i in range(6, 12):
-            row[i] = 0.0
-        for j in range(6):
-            x = sign * a[j]
-            for i in range(6):
-                row[6 + i] -= x * wz[j, i]
-
-
-@_jit
-def _triangle(a, n, columns, dots):
-    """Householder: `a` (n, columns) upper triangular, the same up to an orthogonal factor from the left."""
-    for k in range(columns):
-        size = 0.0
-        for i in range(k, n):
-            size += a[i, k] * a[i, k]
-        if size == 0.0:
-            continue
-        size = math.sqrt(size)
-        alpha = -size if a[k, k] > 0.0 else size
-        head = a[k, k] - alpha
-        beta = 1.0 / (alpha * head)
-        for j in range(k + 1, columns):
-            dots[j] = head * a[k, j]
-        for i in range(k + 1, n):
-            x = a[i, k]
-            for j in range(k + 1, columns):
-                dots[j] += x * a[i, j]
-        for j in range(k + 1, columns):
-            dots[j] *= beta
-            a[k, j] += head * dots[j]
-        a[k, k] = alpha
-        for i in range(k + 1, n):
-            x = a[i, k]
-            for j in range(k + 1, columns):
-                a[i, j] += x * dots[j]
-            a[i, k] = 0.0
-
-
-@_jit
-def total(k, nodes, data, force):
-    """Total acceleration of a cluster under forces on its handles (RL05 Eq. 8), never negative."""
-    handles = nodes[k, 5]
-    columns = 6 * handles + 1
-    o = nodes[k, 6] + (0 if handles == 0 else (42 if handles == 1 else 132))
-    out = 0.0
-    for _ in range(nodes[k, 7]):
-        x = data[o + columns - 1]
-        for i in range(columns - 1):
-            x += data[o + i] * force[i]
-        out += x * x
-        o += columns
-    return out
+        for i in range(6):
+            for n in range(6):
+                m[4, 0, n] = rows[R + n, 6 + i]
+            combine(rows, 0, m, 144, F, 1.0)
+            data[start + 78 + i] = data[second + 36 + i] + rows[0, 12]
+            for j in range(i, 6):
+                x = data[second + 6 * i + j] + rows[0, 6 + j]
+                data[start + 42 + 6 * i + j] = x
+                data[start + 42 + 6 * j + i] = x
 
 
 @_jit
@@ -417,51 +287,3 @@ def back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare):
         for i in range(6):
             out[at + i] = (0.0 if at == 6 else out[i]) - f[i]
     return size
-
-
-@_jit
-def climb(k, nodes, data, poses, out, spare):
-    """World pose of the top handle of node k: one product per level (RL05 section 5.1)."""
-    for i in range(12):
-        out[i] = 0.0
-    out[0], out[4], out[8] = 1.0, 1.0, 1.0
-    while nodes[k, 3] >= 0:
-        p = nodes[k, 3]
-        kind = nodes[p, 0]
-        if kind == ROOT or (kind != WELD and kind != SUM and nodes[p, 2] == k):
-            compose(poses[nodes[p, 4]], out, spare)
-            left = nodes[p, 1]
-            if kind != ROOT and nodes[left, 5] == 2:
-                o = nodes[left, 6]
-                compose(data[o + 120 : o + 132], spare, out)
-            else:
-                for i in range(12):
-                    out[i] = spare[i]
-        k = p
-
-
-@_jit
-def wrench(loads, first, turn, out):
-    """The wrench on a group at world pose `turn`, in its frame: the rows of `loads` from `first` on that name its leaf.
-
-    Returns the row after them.
-    """
-    k = loads[first, 0]
-    for i in range(6):
-        out[i] = 0.0
-    row = first
-    while row < loads.shape[0] and loads[row, 0] == k:
-        x, y, z = loads[row, 7], loads[row, 8], loads[row, 9]
-        f0, f1, f2 = loads[row, 1], loads[row, 2], loads[row, 3]
-        t0, t1, t2 = loads[row, 4], loads[row, 5], loads[row, 6]
-        fx = turn[0] * f0 + turn[3] * f1 + turn[6] * f2
-        fy = turn[1] * f0 + turn[4] * f1 + turn[7] * f2
-        fz = turn[2] * f0 + turn[5] * f1 + turn[8] * f2
-        out[0] += fx + loads[row, 10]
-        out[1] += fy + loads[row, 11]
-        out[2] += fz + loads[row, 12]
-        out[3] += turn[0] * t0 + turn[3] * t1 + turn[6] * t2 + y * fz - z * fy + loads[row, 13]
-        out[4] += turn[1] * t0 + turn[4] * t1 + turn[7] * t2 + z * fx - x * fz + loads[row, 14]
-        out[5] += turn[2] * t0 + turn[5] * t1 + turn[8] * t2 + x * fy - y * fx + loads[row, 15]
-        row += 1
-    return row

@@ -9,7 +9,9 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
-from pliant.engines.quasistatic._kernels import across, back, climb, leaf, merge, total, wrench
+from pliant.engines.quasistatic._handles import across, climb, wrench
+from pliant.engines.quasistatic._kernels import back, leaf, merge
+from pliant.engines.quasistatic._metric import total
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -46,6 +48,7 @@ class State(NamedTuple):
     qdd: NDArray
     matrices: NDArray
     rows: NDArray
+    reflector: NDArray
     spare: NDArray
 
 
@@ -57,54 +60,109 @@ def place(g, a, s):
 
 
 @_jit
-def span(k, a, s):
-    """How the handles of a node lie to each other; `assemble` needs it not, poses do."""
-    across(k, a.nodes, s.data, s.poses, s.extent, s.spare[0])
+def assemble(order, size, a, s):
+    """Clusters of the nodes in `order`, from its end to its start, from those of their children.
 
-
-@_jit
-def assemble(k, a, s):
-    """The cluster of a node above the leaves, from those of its children."""
-    return merge(
-        k,
-        a.leaves.shape[0],
+    Returns the last node that fails, or -1. All arrays are taken out of their tuples first: to hand a tuple on takes
+    as long as half a node.
+    """
+    count = a.leaves.shape[0]
+    nodes, groups, primitives, resist, weights, world = (
         a.nodes,
         a.groups,
         a.primitives,
-        s.data,
-        s.joints,
-        s.poses,
-        s.screws,
         a.resist,
-        s.torque,
         a.weights,
         a.world,
-        s.matrices,
-        s.rows,
     )
+    data, joints, poses, screws, torque = s.data, s.joints, s.poses, s.screws, s.torque
+    matrices, rows, reflector = s.matrices, s.rows, s.reflector
+    failed = -1
+    for i in range(size - 1, -1, -1):
+        k = order[i]
+        if not merge(
+            k,
+            count,
+            nodes,
+            groups,
+            primitives,
+            data,
+            joints,
+            poses,
+            screws,
+            resist,
+            torque,
+            weights,
+            world,
+            matrices,
+            rows,
+            reflector,
+        ):
+            failed = k
+    return failed
 
 
 @_jit
-def up(a, s):
+def spans(a, s):
+    """How the handles of all clusters lie to each other, and how large they are."""
+    nodes, data, poses, extent, spare = a.nodes, s.data, s.poses, s.extent, s.spare[0]
+    for k in range(a.leaves.shape[0], nodes.shape[0]):
+        across(k, nodes, data, poses, extent, spare)
+
+
+@_jit
+def up(a, s, order):
     """All clusters, children first (the main pass of RL05 section 3.1.1); the node that fails, or -1."""
     count = a.leaves.shape[0]
-    for g in range(a.groups.shape[0]):
-        place(g, a, s)
-    for k in range(count):
-        leaf(k, a.nodes, a.leaves, s.wrenches[k], s.data)
-    for k in range(count, a.nodes.shape[0]):
-        span(k, a, s)
-        if not assemble(k, a, s):
-            return k
-    return -1
+    places(a, s)
+    spans(a, s)
+    leaves(a, s)
+    n = a.nodes.shape[0] - count
+    for i in range(n):
+        order[i] = a.nodes.shape[0] - 1 - i
+    return assemble(order, n, a, s)
+
+
+@_jit
+def places(a, s):
+    """Poses, screws and torques of all joints from the coordinates."""
+    groups, primitives, offsets, q, poses, screws = (
+        a.groups,
+        a.primitives,
+        a.offsets,
+        s.q,
+        s.poses,
+        s.screws,
+    )
+    stiffness, pull, rest, motor, torque, spare = (
+        a.stiffness,
+        a.pull,
+        a.rest,
+        s.motor,
+        s.torque,
+        s.spare,
+    )
+    for g in range(groups.shape[0]):
+        joint_kernels.place(g, groups, primitives, offsets, q, poses, screws, spare)
+        joint_kernels.springs(g, groups, primitives, stiffness, pull, rest, motor, q, torque)
+
+
+@_jit
+def leaves(a, s):
+    """Rigid bodies under their wrenches."""
+    nodes, table, wrenches, data = a.nodes, a.leaves, s.wrenches, s.data
+    for k in range(table.shape[0]):
+        leaf(k, nodes, table, wrenches[k], data)
 
 
 @_jit
 def down(a, s):
     """All accelerations (the back-substitution pass of RL05 section 3.1.2)."""
     count = a.leaves.shape[0]
-    for k in range(a.nodes.shape[0] - 1, count - 1, -1):
-        back(k, count, a.nodes, a.groups, s.data, s.joints, s.poses, s.forces, s.qdd, s.spare)
+    nodes, groups, data, joints, poses = a.nodes, a.groups, s.data, s.joints, s.poses
+    forces, qdd, spare = s.forces, s.qdd, s.spare
+    for k in range(nodes.shape[0] - 1, count - 1, -1):
+        back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare)
 
 
 @_jit
@@ -124,13 +182,14 @@ def pose(k, a, s, out):
 @_jit
 def all_poses(a, s, out):
     """World poses of all groups, (groups, 12)."""
-    for g in range(a.groups.shape[0]):
-        p = a.groups[g, 0]
+    groups, poses = a.groups, s.poses
+    for g in range(groups.shape[0]):
+        p = groups[g, 0]
         if p < 0:
             for i in range(12):
-                out[g, i] = s.poses[g, i]
+                out[g, i] = poses[g, i]
         else:
-            joint_kernels.compose(out[p], s.poses[g], out[g])
+            joint_kernels.compose(out[p], poses[g], out[g])
 
 
 @_jit

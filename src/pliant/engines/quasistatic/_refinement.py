@@ -17,8 +17,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
-from pliant.engines.quasistatic._kernels import back, leaf, total
-from pliant.engines.quasistatic._passes import assemble, load, place, span
+from pliant.engines.quasistatic._handles import across
+from pliant.engines.quasistatic._kernels import back, leaf
+from pliant.engines.quasistatic._metric import total
+from pliant.engines.quasistatic._passes import assemble, load
 from pliant.engines.quasistatic.assembly import MERGE, ROOT
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
@@ -60,7 +62,22 @@ def start(a, s, front, measure, unit):
         n[i] = 0.0
     root = a.nodes.shape[0] - 1
     front.beyond[root] = 0.0
-    _push(root, a, s, front, measure, unit)
+    _push(
+        root,
+        total(root, a.nodes, s.data, s.forces[root]),
+        a.nodes,
+        s.data,
+        s.extent,
+        front.keys,
+        front.items,
+        front.totals,
+        front.beyond,
+        front.through,
+        front.inside,
+        n,
+        measure,
+        unit,
+    )
 
 
 @_jit
@@ -70,52 +87,78 @@ def refine(a, s, front, measure, tolerance, unit, most):
     Args:
         unit: metres that a weight of one stands for where WORLD is measured: shifts weigh 1/unit, turns 1.
     """
-    n = front.numbers
-    count, root = a.leaves.shape[0], a.nodes.shape[0] - 1
+    # out of their tuples: see `_passes.assemble`
+    n, computed, totals, keys, items = front.numbers, front.computed, front.totals, front.keys, front.items
+    beyond, through, inside = front.beyond, front.through, front.inside
+    nodes, groups, weights = a.nodes, a.groups, a.weights
+    data, joints, poses, forces, qdd, spare, extent = (
+        s.data,
+        s.joints,
+        s.poses,
+        s.forces,
+        s.qdd,
+        s.spare,
+        s.extent,
+    )
+    count, root = a.leaves.shape[0], nodes.shape[0] - 1
     n[DONE] = 0.0
     while True:
-        if _reached(a, front, measure, tolerance):
+        if _reached(inside[root], keys, n, measure, tolerance):
             n[DONE] = 1.0
             return
         if n[COMPUTED] >= most:
             return
-        k = _pop(front)
-        n[LEFT] -= front.totals[k]
-        terms = back(k, count, a.nodes, a.groups, s.data, s.joints, s.poses, s.forces, s.qdd, s.spare)
+        k = _pop(keys, items, n)
+        n[LEFT] -= totals[k]
+        terms = back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare)
         n[TERMS] = max(n[TERMS], terms)
-        front.computed[int(n[COMPUTED])] = k
+        computed[int(n[COMPUTED])] = k
         n[COMPUTED] += 1.0
-        g = a.nodes[k, 4]
-        if g >= 0 and a.nodes[k, 0] != 0:
+        g = nodes[k, 4]
+        if g >= 0:
             square = 0.0
-            for d in range(a.groups[g, 3], a.groups[g, 3] + a.groups[g, 4]):
-                square += (a.weights[d] * s.qdd[d]) ** 2
+            for d in range(groups[g, 3], groups[g, 3] + groups[g, 4]):
+                square += (weights[d] * qdd[d]) ** 2
             n[SUM_] += square
             n[LARGEST] = max(n[LARGEST], square)
-        left, right = a.nodes[k, 1], a.nodes[k, 2]
         if measure == WORLD:
-            _beyond(k, a, s, front)
-        if left >= count:
-            _push(left, a, s, front, measure, unit)
-        if right >= count:
-            _push(right, a, s, front, measure, unit)
+            _beyond(k, nodes, data, poses, extent, beyond)
+        for side in range(1, 3):
+            child = nodes[k, side]
+            if child >= count:
+                value = total(child, nodes, data, forces[child])
+                _push(
+                    child,
+                    value,
+                    nodes,
+                    data,
+                    extent,
+                    keys,
+                    items,
+                    totals,
+                    beyond,
+                    through,
+                    inside,
+                    n,
+                    measure,
+                    unit,
+                )
         if measure == WORLD:
-            _errors(k, root, a, front)
+            _errors(k, nodes, through, inside)
 
 
 @_jit
-def _reached(a, front, measure, tolerance):
-    n = front.numbers
+def _reached(displacement, keys, n, measure, tolerance):
     if n[SIZE] == 0.0:
         return True
     square = tolerance * tolerance
     noise = (ROUND_OFF * n[TERMS]) ** 2
     if measure == WORLD:
-        return front.inside[a.nodes.shape[0] - 1] <= tolerance
+        return displacement <= tolerance
     if measure == RELATIVE_JOINT:
-        return front.keys[0] <= max(square * n[LARGEST], noise)
+        return keys[0] <= max(square * n[LARGEST], noise)
     if measure == ABSOLUTE_JOINT:
-        return front.keys[0] <= max(square, noise)
+        return keys[0] <= max(square, noise)
     # Sums by differences lose digits: add up afresh before believing that it is enough.
     for again in range(2):
         limit = square * (n[LEFT] + n[SUM_]) if measure == RELATIVE_LINKAGE else square
@@ -124,7 +167,7 @@ def _reached(a, front, measure, tolerance):
         if again == 0:
             left = 0.0
             for i in range(int(n[SIZE])):
-                left += front.keys[i]
+                left += keys[i]
             n[LEFT] = left
     return True
 
@@ -150,118 +193,118 @@ def error(a, front, measure):
 
 
 @_jit
-def _push(k, a, s, front, measure, unit):
-    if a.nodes[k, 7] == 0:
-        front.through[k] = front.inside[k] = 0.0
+def _push(k, value, nodes, data, extent, keys, items, totals, beyond, through, inside, n, measure, unit):
+    if nodes[k, 7] == 0:
+        through[k] = inside[k] = 0.0
         return
-    value = total(k, a.nodes, s.data, s.forces[k])
-    front.totals[k] = value
+    totals[k] = value
     key = value
     if measure == WORLD:
-        length = s.extent[k]
-        if a.nodes[k, 5] == 2:
-            length = max(length, _length(k, a, s) + front.beyond[k])
-        key = math.sqrt(a.nodes[k, 8] * value) * max(s.extent[k] + length, unit)
-        front.inside[k] = key
-        front.through[k] = key if a.nodes[k, 5] == 2 else 0.0
-    n = front.numbers
+        length = extent[k]
+        if nodes[k, 5] == 2:
+            length = max(length, _length(k, nodes, data) + beyond[k])
+        key = math.sqrt(nodes[k, 8] * value) * max(extent[k] + length, unit)
+        inside[k] = key
+        through[k] = key if nodes[k, 5] == 2 else 0.0
     n[LEFT] += value
     i = int(n[SIZE])
     n[SIZE] += 1.0
     while i > 0:
         up = (i - 1) // 2
-        if front.keys[up] >= key:
+        if keys[up] >= key:
             break
-        front.keys[i], front.items[i] = front.keys[up], front.items[up]
+        keys[i], items[i] = keys[up], items[up]
         i = up
-    front.keys[i], front.items[i] = key, k
+    keys[i], items[i] = key, k
 
 
 @_jit
-def _pop(front):
-    n = front.numbers
-    out = front.items[0]
+def _pop(keys, items, n):
+    out = items[0]
     n[SIZE] -= 1.0
     size = int(n[SIZE])
-    key, item = front.keys[size], front.items[size]
+    key, item = keys[size], items[size]
     i = 0
     while True:
         down = 2 * i + 1
         if down >= size:
             break
-        if down + 1 < size and front.keys[down + 1] > front.keys[down]:
+        if down + 1 < size and keys[down + 1] > keys[down]:
             down += 1
-        if front.keys[down] <= key:
+        if keys[down] <= key:
             break
-        front.keys[i], front.items[i] = front.keys[down], front.items[down]
+        keys[i], items[i] = keys[down], items[down]
         i = down
-    front.keys[i], front.items[i] = key, item
+    keys[i], items[i] = key, item
     return out
 
 
 @_jit
-def _length(k, a, s):
+def _length(k, nodes, data):
     """Distance between the handles of a cluster."""
-    if a.nodes[k, 5] < 2:
+    if nodes[k, 5] < 2:
         return 0.0
-    o = a.nodes[k, 6] + 129
-    return math.sqrt(s.data[o] ** 2 + s.data[o + 1] ** 2 + s.data[o + 2] ** 2)
+    o = nodes[k, 6] + 129
+    return math.sqrt(data[o] ** 2 + data[o + 1] ** 2 + data[o + 2] ** 2)
 
 
 @_jit
-def _beyond(k, a, s, front):
+def _beyond(k, nodes, data, poses, extent, beyond):
     """How far from the bottom handles of k's children things go on: what the children's joints carry besides."""
-    left, right, g = a.nodes[k, 1], a.nodes[k, 2], a.nodes[k, 4]
-    front.beyond[right] = front.beyond[k]
+    left, right, g = nodes[k, 1], nodes[k, 2], nodes[k, 4]
+    beyond[right] = beyond[k]
     if left >= 0:
-        front.beyond[left] = front.beyond[k]
-    if a.nodes[k, 0] == MERGE and a.nodes[left, 5] == 2:
-        farther = s.extent[right]
-        if a.nodes[k, 5] == 2:
-            farther = max(farther, _length(right, a, s) + front.beyond[k])
-        x, y, z = s.poses[g, 9], s.poses[g, 10], s.poses[g, 11]
-        front.beyond[left] = math.sqrt(x * x + y * y + z * z) + farther
+        beyond[left] = beyond[k]
+    if nodes[k, 0] == MERGE and nodes[left, 5] == 2:
+        farther = extent[right]
+        if nodes[k, 5] == 2:
+            farther = max(farther, _length(right, nodes, data) + beyond[k])
+        x, y, z = poses[g, 9], poses[g, 10], poses[g, 11]
+        beyond[left] = math.sqrt(x * x + y * y + z * z) + farther
 
 
 @_jit
-def _errors(k, root, a, front):
+def _errors(k, nodes, through, inside):
     """Errors of k and of all clusters that contain it, after its children's have changed."""
     while k >= 0:
-        left, right = a.nodes[k, 1], a.nodes[k, 2]
-        kind = a.nodes[k, 0]
+        left, right = nodes[k, 1], nodes[k, 2]
+        kind = nodes[k, 0]
         if kind == ROOT:
-            front.inside[k] = front.inside[right]
+            inside[k] = inside[right]
         elif kind == MERGE:
-            front.inside[k] = max(front.inside[left], front.through[left] + front.inside[right])
-            front.through[k] = front.through[left] + front.through[right] if a.nodes[k, 5] == 2 else 0.0
+            inside[k] = max(inside[left], through[left] + inside[right])
+            through[k] = through[left] + through[right] if nodes[k, 5] == 2 else 0.0
         else:
-            front.inside[k] = max(front.inside[left], front.inside[right])
-        if k == root:
-            return
-        k = a.nodes[k, 3]
+            inside[k] = max(inside[left], inside[right])
+        k = nodes[k, 3]
 
 
 @_jit
 def move(a, s, front, scale):
     """q += scale * qdd for the computed joints; their nodes are marked, the ways across them brought up to date."""
+    nodes, groups, primitives, offsets = a.nodes, a.groups, a.primitives, a.offsets
+    stiffness, pull, rest = a.stiffness, a.pull, a.rest
+    q, qdd, motor, torque, screws, poses = s.q, s.qdd, s.motor, s.torque, s.screws, s.poses
+    data, extent, spare, computed, marks = s.data, s.extent, s.spare, front.computed, front.marks
     for i in range(int(front.numbers[COMPUTED]) - 1, -1, -1):
-        k = front.computed[i]
-        front.marks[k] = 1
-        g = a.nodes[k, 4]
+        k = computed[i]
+        marks[k] = 1
+        g = nodes[k, 4]
         if g >= 0:
-            joint_kernels.move(g, a.groups, a.primitives, s.q, s.qdd, scale)
-            place(g, a, s)
-        span(k, a, s)
+            joint_kernels.move(g, groups, primitives, q, qdd, scale)
+            joint_kernels.place(g, groups, primitives, offsets, q, poses, screws, spare)
+            joint_kernels.springs(g, groups, primitives, stiffness, pull, rest, motor, q, torque)
+        across(k, nodes, data, poses, extent, spare[0])
 
 
 @_jit
 def update(loads, a, s, front):
-    """Bring up to date all marked clusters and those above leaves whose wrench has changed; the node that fails, or -1.
+    """Bring up to date all marked clusters and those above leaves whose wrench has changed.
 
-    Returns also how many there were.
+    Returns the node that fails, or -1, and how many there were.
     """
-    count, root = a.leaves.shape[0], a.nodes.shape[0] - 1
-    wrench = s.spare[2]
+    nodes, marks, stack, wrench = a.nodes, front.marks, front.stack, s.spare[2]
+    count, root = a.leaves.shape[0], nodes.shape[0] - 1
     row = 0
     while row < loads.shape[0]:
         k = int(loads[row, 0])
@@ -272,28 +315,23 @@ def update(loads, a, s, front):
                 same = False
                 s.wrenches[k, i] = wrench[i]
         if not same:
-            leaf(k, a.nodes, a.leaves, s.wrenches[k], s.data)
-            k = a.nodes[k, 3]
-            while k >= 0 and front.marks[k] == 0:
-                front.marks[k] = 1
-                k = a.nodes[k, 3]
-    if front.marks[root] == 0:
+            leaf(k, nodes, a.leaves, s.wrenches[k], s.data)
+            k = nodes[k, 3]
+            while k >= 0 and marks[k] == 0:
+                marks[k] = 1
+                k = nodes[k, 3]
+    if marks[root] == 0:
         return -1, 0
-    # parents before children; then from the end
+    # parents before children: `assemble` goes from the end
     size, done = 1, 0
-    front.stack[0] = root
+    stack[0] = root
     while done < size:
-        k = front.stack[done]
+        k = stack[done]
+        marks[k] = 0
         done += 1
         for side in range(1, 3):
-            child = a.nodes[k, side]
-            if child >= count and front.marks[child] == 1:
-                front.stack[size] = child
+            child = nodes[k, side]
+            if child >= count and marks[child] == 1:
+                stack[size] = child
                 size += 1
-    failed = -1
-    for i in range(size - 1, -1, -1):
-        k = front.stack[i]
-        front.marks[k] = 0
-        if not assemble(k, a, s):
-            failed = k
-    return failed, size
+    return assemble(stack, size, a, s), size

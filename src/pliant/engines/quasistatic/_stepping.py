@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
 from pliant.engines.quasistatic._articulated import accelerations
-from pliant.engines.quasistatic._kernels import leaf, wrench
-from pliant.engines.quasistatic._passes import all_poses, assemble, load, place, span
+from pliant.engines.quasistatic._handles import wrench
+from pliant.engines.quasistatic._passes import all_poses, assemble, leaves, load, places, spans
 from pliant.engines.quasistatic._refinement import (
     ABSOLUTE_JOINT,
     COMPUTED,
@@ -38,6 +38,7 @@ class Full(NamedTuple):
     poses: NDArray
     wrenches: NDArray
     body: NDArray
+    slot: NDArray
     gain: NDArray
     spare: NDArray
 
@@ -45,24 +46,22 @@ class Full(NamedTuple):
 @_jit
 def prepare(a, s):
     """Joints and the ways across clusters from the coordinates."""
-    for g in range(a.groups.shape[0]):
-        place(g, a, s)
-    for k in range(a.leaves.shape[0], a.nodes.shape[0]):
-        span(k, a, s)
+    places(a, s)
+    spans(a, s)
 
 
 @_jit
-def assemble_all(loads, a, s):
-    """All clusters, after `prepare`; the node that fails, or -1."""
+def assemble_all(loads, a, s, order):
+    """All clusters; the node that fails, or -1."""
+    prepare(a, s)
     row = 0
     while row < loads.shape[0]:
         row = load(loads, row, a, s, s.wrenches[int(loads[row, 0])])
-    for k in range(a.leaves.shape[0]):
-        leaf(k, a.nodes, a.leaves, s.wrenches[k], s.data)
-    for k in range(a.leaves.shape[0], a.nodes.shape[0]):
-        if not assemble(k, a, s):
-            return k
-    return -1
+    leaves(a, s)
+    n = a.nodes.shape[0] - a.leaves.shape[0]
+    for i in range(n):
+        order[i] = a.nodes.shape[0] - 1 - i
+    return assemble(order, n, a, s)
 
 
 @_jit
@@ -95,17 +94,17 @@ def advance(n, begun, loads, a, s, front, measure, tolerance, unit, scale, most)
 @_jit
 def full(loads, a, s, f):
     """All accelerations by the articulated-body algorithm, from the coordinates; the group that fails, or -1."""
-    for g in range(a.groups.shape[0]):
-        place(g, a, s)
+    places(a, s)
     if loads.shape[0] > 0:
         all_poses(a, s, f.poses)
         row = 0
         while row < loads.shape[0]:
             k = int(loads[row, 0])
             row = wrench(loads, row, f.poses[a.nodes[k, 4]], s.wrenches[k])
+    first, given, wrenches = f.leaf, s.wrenches, f.wrenches
     for g in range(a.groups.shape[0]):
         for i in range(6):
-            f.wrenches[g, i] = s.wrenches[f.leaf[g], i]
+            wrenches[g, i] = given[first[g], i]
     return accelerations(
         a.groups,
         a.primitives,
@@ -117,6 +116,7 @@ def full(loads, a, s, f):
         f.wrenches,
         a.world,
         f.body,
+        f.slot,
         f.gain,
         f.spare,
         s.qdd,
@@ -126,8 +126,9 @@ def full(loads, a, s, f):
 @_jit
 def move_all(a, s, scale):
     """q += scale * qdd everywhere."""
-    for g in range(a.groups.shape[0]):
-        joint_kernels.move(g, a.groups, a.primitives, s.q, s.qdd, scale)
+    groups, primitives, q, qdd = a.groups, a.primitives, s.q, s.qdd
+    for g in range(groups.shape[0]):
+        joint_kernels.move(g, groups, primitives, q, qdd, scale)
 
 
 @_jit

@@ -41,11 +41,12 @@ class QuasistaticSimulation:
 
     Example:
         >>> import pliant
-        >>> simulation = pliant.engines.quasistatic.QuasistaticSimulation(  # doctest: +SKIP
-        ...     pliant.gallery.millipede(), 0.01, tolerance=0.01, gravity=(0, 0, 0)
-        ... )
-        >>> simulation.apply_wrench("leg501_10", force=(0, 0, 0.1))  # doctest: +SKIP
-        >>> simulation.step()  # doctest: +SKIP
+        >>> from pliant.engines.quasistatic import QuasistaticSimulation
+        >>> simulation = QuasistaticSimulation(pliant.gallery.millipede(20, 5, 60), 0.001, (0, 0, 0))
+        >>> simulation.apply_wrench("leg7_5", force=(0, 0, 0.05))
+        >>> simulation.step()
+        >>> len(simulation.active) < simulation.mechanism.joint_count
+        True
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class QuasistaticSimulation:
         )
         self._time, self._poses = 0.0, None
         self._wrenches: dict[int, Floats] = {}
+        self._loaded = True
         if start is not None:
             self._solver.q[:] = self._coordinates(start)
         self._start = self._solver.q.copy()
@@ -139,6 +141,7 @@ class QuasistaticSimulation:
         n = whole(n, "step: n", 0)
         if n == 0:
             return
+        self._load()
         done = self._solver.step(n, self._scale)
         self._time += done * self._timestep
         self._poses = None
@@ -196,12 +199,18 @@ class QuasistaticSimulation:
         self._wrenches[index] = given
         if not given.any():
             del self._wrenches[index]
-        self._solver.set_wrenches(self._wrenches)
+        self._loaded = False
 
     def clear_wrenches(self) -> None:
         """Take all wrenches away."""
         self._wrenches = {}
-        self._solver.set_wrenches(self._wrenches)
+        self._loaded = False
+
+    def _load(self) -> None:
+        """Hand over the wrenches, if they have changed: once per step, however many there are."""
+        if not self._loaded:
+            self._solver.set_wrenches(self._wrenches)
+            self._loaded = True
 
     def reset(self) -> None:
         """Back to the start: time zero, no wrenches. Motors stay."""
@@ -271,7 +280,14 @@ class QuasistaticSimulation:
             budget: seconds: as far as that leads, beyond the tolerance too. None: as far as the tolerance asks.
         """
         if budget is not None:
-            budget = seconds(budget)
+            if (
+                isinstance(budget, bool)
+                or not isinstance(budget, int | float | np.number)
+                or not 0 < budget < np.inf
+            ):
+                raise InputError(f"budget: a number of seconds above 0 expected, not {budget!r}")
+            budget = float(budget)
+        self._load()
         return self._unit * self._solver.refine(budget)
 
     @property

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.quasistatic import _articulated as articulated
-from pliant.engines.quasistatic import _kernels as kernels
 from pliant.engines.quasistatic import _passes as passes
 from pliant.engines.quasistatic import _refinement as refinement
 from pliant.engines.quasistatic import _stepping as stepping
+from pliant.engines.quasistatic._handles import LOAD_COLUMNS
 from pliant.engines.quasistatic.tree import Tree
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
@@ -35,8 +35,8 @@ MEASURES = {
     "absolute-linkage": refinement.ABSOLUTE_LINKAGE,
     "world": refinement.WORLD,
 }
-_MOST = 0.04  # of all nodes: where a refinement is given up for the articulated-body algorithm
-_NODE = 12.0  # what a node of the tree costs, as a number of joints of the articulated-body algorithm
+_MOST = 0.08  # of all nodes: where a refinement is given up for the articulated-body algorithm
+_NODE = 8.0  # what a node of the tree costs, as a number of joints of the articulated-body algorithm
 _SAVED = 0.1  # of the cost of steps with the articulated-body algorithm may go into assembling the tree
 _CHUNK = 16  # nodes computed between two looks at the clock
 
@@ -67,26 +67,28 @@ class Solver:
             np.zeros(n),
             np.zeros(n, dtype=np.int64),
             np.zeros(n, dtype=np.int8),
-            np.zeros(n, dtype=np.int64),
+            t.order,
             np.zeros(n),
             np.zeros(n),
             np.zeros(n),
             np.zeros(refinement.NUMBERS),
         )
+        several = t.model.groups[:, 4] > 1
         self.full = stepping.Full(
             np.ascontiguousarray(t.model.inertia.reshape(-1, 36)),
             np.ascontiguousarray(t.model.tree.first_leaf),
             np.zeros((groups, 12)),
             np.zeros((groups, 6)),
             np.zeros((groups, articulated.BODY_COLUMNS)),
-            np.zeros((groups, articulated.GAIN_COLUMNS)),
-            np.zeros((3, 6, 6)),
+            np.where(several, np.cumsum(several) - 1, -1),
+            np.zeros((int(several.sum()), articulated.GAIN_COLUMNS)),
+            np.zeros((6, 6)),
         )
         self._closing = np.zeros(groups, dtype=np.int64)
         inner = np.arange(t.leaves, n)
         closes = inner[t.arrays.nodes[inner, 4] >= 0]
         self._closing[t.arrays.nodes[closes, 4]] = closes
-        self.loads = np.zeros((0, kernels.LOAD_COLUMNS))
+        self.loads = np.zeros((0, LOAD_COLUMNS))
         self._loaded = np.zeros(0, dtype=np.int64)
         self.most = max(64, int(_MOST * (n - t.leaves)))
         self.error, self.current, self.whole = 0.0, False, False
@@ -99,11 +101,11 @@ class Solver:
     # --- what acts
 
     def set_loads(self, rows: Floats) -> None:
-        """Wrenches as rows of `_kernels.LOAD_COLUMNS`; leaves that had one before and have none now are cleared."""
+        """Wrenches as rows of `_handles.LOAD_COLUMNS`; leaves that had one before and have none now are cleared."""
         before = self._loaded
         self._loaded = np.unique(rows[:, 0]).astype(np.int64)
         gone = np.setdiff1d(before, self._loaded)
-        idle = np.zeros((len(gone), kernels.LOAD_COLUMNS))
+        idle = np.zeros((len(gone), LOAD_COLUMNS))
         idle[:, 0] = gone
         both = np.concatenate([rows, idle])
         self.loads = np.ascontiguousarray(both[np.argsort(both[:, 0], kind="stable")])
@@ -129,14 +131,14 @@ class Solver:
             local = model.local[body]
             turn, at = local[:3, :3], local[:3, 3]
             force = turn @ given[9:12]
-            row = np.zeros(kernels.LOAD_COLUMNS)
+            row = np.zeros(LOAD_COLUMNS)
             row[0] = model.tree.first_leaf[group]
             row[1:7] = given[:6]
             row[7:10] = turn @ given[6:9] + at
             row[10:13] = force
             row[13:16] = turn @ given[12:15] + np.cross(at, force)
             out.append(row)
-        self.set_loads(np.array(out).reshape(-1, kernels.LOAD_COLUMNS))
+        self.set_loads(np.array(out).reshape(-1, LOAD_COLUMNS))
 
     def set_motor(self, dofs: Ints, torque: Floats) -> None:
         """Torques of dofs."""
@@ -167,8 +169,8 @@ class Solver:
     # --- accelerations
 
     def _assemble(self) -> None:
-        stepping.prepare(self.tree.arrays, self.tree.state)
-        self.tree.check(stepping.assemble_all(self.loads, self.tree.arrays, self.tree.state))
+        t = self.tree
+        t.check(stepping.assemble_all(self.loads, t.arrays, t.state, t.order))
         self.front.marks[:] = 0
         self.current = True
         self.rebuilt += 1
@@ -278,7 +280,7 @@ class Solver:
         worth = stepping.outstanding(
             self.tree.arrays, self.tree.state, self.measure, self.tolerance, self.unit
         )
-        if 8 * worth > self.most:
+        if 2 * worth > self.most:
             return False
         self._saved -= 2 * _NODE
         return True

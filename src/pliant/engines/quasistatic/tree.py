@@ -6,7 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.quasistatic import _kernels as kernels
+from pliant.engines.quasistatic import _metric as metric
 from pliant.engines.quasistatic import _passes as passes
+from pliant.engines.quasistatic._vectors import WIDTH
 from pliant.engines.quasistatic.packing import Model, model, spring_arrays
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
@@ -22,6 +24,7 @@ class Tree:
     Attributes:
         model: what stays.
         arrays, state: what the kernels take.
+        order: room for a list of nodes.
     """
 
     def __init__(self, m: Mechanism, gravity: Floats, resist: Floats, weights: Floats):
@@ -61,14 +64,16 @@ class Tree:
             np.zeros((n, 12)),
             np.zeros(m.nv),
             np.zeros((kernels.MATRICES, 6, 6)),
-            np.zeros((kernels.ROW_SPACE, 13)),
+            np.zeros((metric.ROW_SPACE, WIDTH)),
+            np.zeros(metric.ROW_SPACE),
             np.zeros((3, 12)),
         )
         self.leaves = leaves
+        self.order = np.zeros(n, dtype=np.int64)
 
     def up(self) -> None:
         """All clusters from the coordinates, the motors and the wrenches on leaves."""
-        self.check(passes.up(self.arrays, self.state))
+        self.check(passes.up(self.arrays, self.state, self.order))
 
     def down(self) -> Floats:
         """All accelerations, (nv,)."""
