@@ -16,6 +16,7 @@ Where the print is wrong the corrected formula stands here, and the docstring sa
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,29 +72,29 @@ def _perpendicular(n: Array) -> tuple[Array, Array]:
     return u, _cross(n, u)
 
 
-class Constraint:
+class Constraint(ABC):
     """Rows between two bodies. `size` rows; every method takes the poses of body i and of body j."""
 
     @property
+    @abstractmethod
     def size(self) -> int:
         """Number of rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def residual(self, xi: Array, Ri: Array, xj: Array, Rj: Array) -> Array:
         """φ, (size,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def jacobian(self, xi: Array, Ri: Array, xj: Array, Rj: Array) -> Array:
         """J, (size, 12)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def geometric_stiffness(self, xi: Array, Ri: Array, xj: Array, Rj: Array, lam: ArrayLike) -> Array:
         """K̃, (12, 12), for multipliers `lam` (size,)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def low_rank(self, xi: Array, Ri: Array, xj: Array, Rj: Array, lam: ArrayLike) -> list[Factor]:
         """K̃ as a list of (coefficient, a, b): the sum of `coefficient a bᵀ` is K̃. For real poses."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,9 +265,9 @@ class Stack(Constraint):
     """Several constraints between the same two bodies, one above the other."""
 
     @property
+    @abstractmethod
     def parts(self) -> Sequence[Constraint]:
         """The elementary constraints, in the order of the rows."""
-        raise NotImplementedError
 
     @property
     def size(self) -> int:
