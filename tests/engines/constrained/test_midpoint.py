@@ -749,7 +749,7 @@ def spinner(spin, h, **options):
     return s
 
 
-@pytest.mark.parametrize("spin", [(1.0, 2.0, 3.0), (0.01, 5.0, 0.01), (4.0, 0.1, 0.0)])
+@pytest.mark.parametrize("spin", [(1.0, 2.0, 3.0), (0.01, 5.0, 0.01), (4.0, 0.1, 0.0), (8.0, 9.0, 16.0)])
 def test_a_free_spinning_body_keeps_energy_and_momentum(spin):
     s = spinner(spin, 0.01, tolerance=1e-12)
     energy, angular = s.energy.kinetic, momenta(s)[1]
@@ -759,12 +759,12 @@ def test_a_free_spinning_body_keeps_energy_and_momentum(spin):
         np.testing.assert_allclose(s.energy.kinetic, energy, rtol=1e-9)
         np.testing.assert_allclose(np.linalg.norm(now), np.linalg.norm(angular), rtol=1e-9)
         world = s.pose("body")[:3, :3] @ now
-        assert np.linalg.norm(world - angular) < 0.01 * np.linalg.norm(angular)
+        assert np.linalg.norm(world - angular) < 1e-6 * np.linalg.norm(angular)
         found = momenta(s)[1]
-        assert np.linalg.norm(found - angular) < 0.01 * np.linalg.norm(angular)
+        assert np.linalg.norm(found - angular) < 1e-6 * np.linalg.norm(angular)
 
 
-@pytest.mark.parametrize("spin", [(1.0, 2.0, 3.0), (4.0, 0.1, 0.0)])
+@pytest.mark.parametrize("spin", [(1.0, 2.0, 3.0), (4.0, 0.1, 0.0), (3.0, 12.0, 16.0), (12.0, 11.0, 11.0)])
 def test_a_free_spinning_body_at_the_default_tolerance(spin):
     s = spinner(spin, 0.01)
     energy, angular = s.energy.kinetic, momenta(s)[1]
@@ -784,7 +784,7 @@ def test_a_free_spinning_body_for_a_minute(spin):
         s.step(10)
         turned += before * s.velocity[4] < 0
         np.testing.assert_allclose(s.energy.kinetic, energy, rtol=1e-9)
-        assert np.linalg.norm(momenta(s)[1] - angular) < 0.01 * np.linalg.norm(angular)
+        assert np.linalg.norm(momenta(s)[1] - angular) < 1e-6 * np.linalg.norm(angular)
     if spin[1] == 5.0:
         assert turned >= 5  # about the intermediate axis it tumbles
 

@@ -14,6 +14,8 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 _inline = njit(inline="always", error_model="numpy", fastmath={"contract"})
 
+HALF_TURN = 1.5  # rad^2: from here on the gyroscopic torque of a fast turn grows no more than in proportion
+
 
 @_inline
 def add_tension(work, k, x, y, z, fx, fy, fz, t):
@@ -38,8 +40,10 @@ def add_tension(work, k, x, y, z, fx, fy, fz, t):
 def residual(first, last, links, constants, momentum, impulse, at_middle, t, work):
     """Start of the elimination: residual of every body's equations of motion, inertia, tension in its own arm.
 
-    Half-step form, `t` half the step: `M N u - p - t f`, with Euler's gyroscopic torque at the midpoint.
+    Half-step form, `t` half the step: `M N u - p - t f`, with Euler's gyroscopic torque at the midpoint. Returns the
+    square of the largest half turn.
     """
+    largest = 0.0
     for k in range(first, last):
         m = constants[k, 12]
         cx, cy, cz = work[k, 15], work[k, 16], work[k, 17]
@@ -49,6 +53,11 @@ def residual(first, last, links, constants, momentum, impulse, at_middle, t, wor
         px, py, pz = momentum[k, 3], momentum[k, 4], momentum[k, 5]
         jx, jy, jz = at_middle[k, 3], at_middle[k, 4], at_middle[k, 5]
         wx, wy, wz = t * work[k, 24], t * work[k, 25], t * work[k, 26]
+        # tan(x) / x of half the turn: then a free body that turns by the whole keeps its angular momentum exactly
+        x = min(wx * wx + wy * wy + wz * wz, HALF_TURN)
+        largest = max(largest, x)
+        s = (15.0 - x) / (15.0 - 6.0 * x)
+        wx, wy, wz = s * wx, s * wy, s * wz
         tx = jx - impulse[k, 3] - (work[k, 0] * px + work[k, 1] * py + work[k, 2] * pz) + wy * jz - wz * jy
         ty = jy - impulse[k, 4] - (work[k, 3] * px + work[k, 4] * py + work[k, 5] * pz) + wz * jx - wx * jz
         tz = jz - impulse[k, 5] - (work[k, 6] * px + work[k, 7] * py + work[k, 8] * pz) + wx * jy - wy * jx
@@ -71,6 +80,7 @@ def residual(first, last, links, constants, momentum, impulse, at_middle, t, wor
         if g >= 0 and m > 0.0:
             x, y, z = work[k, 9] - work[g, 9], work[k, 10] - work[g, 10], work[k, 11] - work[g, 11]
             add_tension(work, g, cx + x, cy + y, cz + z, fx, fy, fz, t)
+    return largest
 
 
 @_jit

@@ -20,9 +20,10 @@ DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8
 DEPTH = 4  # of memory of iterations
 # entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing,
-# joints that run into a stop and that are at one, length of the last part of a step
-LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-INFO = 10
+# joints that run into a stop and that are at one, length of the last part of a step, largest half turn squared
+LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST, TURN = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
+INFO = 11
+SLOW, FINEST = 0.001, 1 / 64  # half turn squared (0.06 rad a step) from which steps are settled better, up to this
 CLEANED = 8  # steps after which momenta are looked at, and cleared of what joints do not allow
 GHOST, LOOKS = 0.5, 6  # if that was more than this share of kinetic energy so often in a row
 
@@ -49,7 +50,8 @@ def _middle(model, state, h, scratch, equations):
             )
             scratch.info[HITS] = hits if first == 0 else scratch.info[HITS] + hits
             scratch.info[HELD] = held if first == 0 else scratch.info[HELD] + held
-            solver.residual(first, last, links, constants, state.momentum, impulse, at_middle, t, work)
+            turn = solver.residual(first, last, links, constants, state.momentum, impulse, at_middle, t, work)
+            scratch.info[TURN] = turn if first == 0 else max(turn, scratch.info[TURN])
 
 
 @_jit
@@ -145,6 +147,10 @@ def _settle(model, state, h, length, scratch):
         if iteration > 0:
             rate = min(change / before, 0.95)
         settled = change * rate < info[TOLERANCE] * (1.0 - rate) and change < 10.0 * info[TOLERANCE]
+        if settled and info[TURN] > SLOW and iteration < ITERATIONS - 1:
+            # Errors in the momentum of what spins fast do not average out.
+            fine = info[TOLERANCE] * max((SLOW / info[TURN]) ** 2, FINEST)
+            settled = change * rate < fine * (1.0 - rate)
         if settled and gap < info[CLOSE]:
             for d in range(u.shape[0]):
                 u[d] += du[d]
