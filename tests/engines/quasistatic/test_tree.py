@@ -8,59 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pliant
+from oracles.assembly_tree import GRAVITY, solved, spring_torques, sums, torques
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
 from pliant.engines.quasistatic import _passes as passes
-from pliant.engines.quasistatic.tree import Tree
 from pliant.mechanism import kinematics
 from pliant.statics.inertia import Inertia
-
-GRAVITY = np.array([0.3, -0.4, -9.81])
-
-
-def spring_torques(m, q):
-    """Minus the derivative of the springs' energy, by complex-free central differences of the dense oracle's energy."""
-    from oracles.dense import gradient, spring_energy
-
-    return -gradient(lambda x: spring_energy(m, x, m.rest, m.tendon_rest), m, q)
-
-
-def torques(m, q, forces, gravity, springs=True):
-    """Generalised forces of gravity, wrenches in world axes at body origins, and springs."""
-    poses = kinematics.link_poses(m, q)
-    out = np.zeros(m.nv)
-    for body, link in enumerate(m.links.body_link):
-        jacobian = kinematics.link_jacobian(m, poses, int(link))
-        arm = poses[link, :3, :3] @ m.com[body]
-        weight = m.mass[body] * gravity
-        wrench = np.concatenate([weight, np.cross(arm, weight)]) + forces.get(body, np.zeros(6))
-        out += jacobian.T @ wrench
-    return out + (spring_torques(m, q) if springs else 0.0)
-
-
-def put_wrenches(tree, q, forces):
-    """Wrenches of bodies on the leaves, by the dense oracle's poses."""
-    md = tree.model
-    poses = kinematics.link_poses(tree.m, q)[tree.m.links.body_link]
-    for body, wrench in forces.items():
-        g = md.group[body]
-        if g < 0:
-            continue
-        frame = poses[body] @ np.linalg.inv(md.local[body])
-        turn, arm = frame[:3, :3].T, poses[body, :3, 3] - frame[:3, 3]
-        leaf = tree.state.wrenches[md.tree.first_leaf[g]]
-        leaf[:3] += turn @ wrench[:3]
-        leaf[3:] += turn @ (wrench[3:] + np.cross(arm, wrench[:3]))
-
-
-def solved(m, q, forces, gravity=GRAVITY, resist=None, weights=None):
-    tree = Tree(
-        m, gravity, m.armature if resist is None else resist, np.ones(m.nv) if weights is None else weights
-    )
-    tree.state.q[:] = q
-    put_wrenches(tree, q, forces)
-    tree.up()
-    tree.down()
-    return tree
 
 
 def movable(seed, bodies, kinds=KINDS, **options):
@@ -115,18 +67,6 @@ def test_totals_equal_the_sum_over_joints(seed, bodies, kinds):
     tree = solved(m, random_q(m, seed, 0.5), {0: rng.normal(size=6)}, weights=weights)
     found, expected = tree.totals(), sums(tree, weights)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-10 * expected[-1] * 1e-10)
-
-
-def sums(tree, weights):
-    """Total accelerations of all clusters by adding up their joints."""
-    t, groups = tree.model.tree, tree.model.groups
-    out = np.zeros(len(t))
-    for k in range(t.leaves, len(t)):
-        out[k] = out[t.right[k]] + (out[t.left[k]] if t.left[k] >= 0 else 0.0)
-        if t.body[k] >= 0:
-            d, n = groups[t.body[k], 3], groups[t.body[k], 4]
-            out[k] += ((weights[d : d + n] * tree.state.qdd[d : d + n]) ** 2).sum()
-    return out[t.leaves :]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,7 +5,7 @@ import math
 from numba import njit
 
 from pliant.engines.quasistatic._joint_kernels import compose
-from pliant.engines.quasistatic.assembly import ROOT, SUM, WELD
+from pliant.engines.quasistatic.assembly import LOOP, MERGE, ROOT, SUM, WELD
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -19,6 +19,12 @@ def across(k, nodes, data, poses, extent, spare):
     kind, left, right, g = nodes[k, 0], nodes[k, 1], nodes[k, 2], nodes[k, 4]
     if kind == ROOT:
         extent[k] = extent[right]
+        return
+    if kind == LOOP:
+        extent[k] = extent[right]
+        if nodes[k, 5] == 2:
+            for i in range(12):
+                data[nodes[k, 6] + 120 + i] = data[nodes[right, 6] + 120 + i]
         return
     if kind in (SUM, WELD):
         extent[k] = max(extent[left], extent[right])
@@ -39,15 +45,18 @@ def across(k, nodes, data, poses, extent, spare):
 
 
 @_jit
-def climb(k, nodes, data, poses, out, spare):
-    """World pose of the top handle of node k: one product per level (RL05 section 5.1)."""
+def climb(k, stop, nodes, data, poses, out, spare):
+    """Pose of the top handle of node k in that of the node `stop` above it (at the top, or above a ROOT: the world).
+
+    One product per level (RL05 section 5.1).
+    """
     for i in range(12):
         out[i] = 0.0
     out[0], out[4], out[8] = 1.0, 1.0, 1.0
-    while nodes[k, 3] >= 0:
+    while k != stop:
         p = nodes[k, 3]
         kind = nodes[p, 0]
-        if kind == ROOT or (kind != WELD and kind != SUM and nodes[p, 2] == k):
+        if kind == ROOT or (kind == MERGE and nodes[p, 2] == k):
             compose(poses[nodes[p, 4]], out, spare)
             left = nodes[p, 1]
             if kind != ROOT and nodes[left, 5] == 2:

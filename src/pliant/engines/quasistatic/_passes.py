@@ -12,8 +12,11 @@ from pliant.engines.quasistatic import _joint_kernels as joint_kernels
 from pliant.engines.quasistatic._handles import across, climb, wrench
 from pliant.engines.quasistatic._kernels import back, leaf, merge
 from pliant.engines.quasistatic._metric import total
+from pliant.engines.quasistatic._port_kernels import back_wide, merge_wide, total_wide
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
+# Put into its callers before they are compiled: else LLVM would work on the same code once more for each of them.
+inlined = njit(inline="always", error_model="numpy")
 
 
 class Arrays(NamedTuple):
@@ -52,6 +55,35 @@ class State(NamedTuple):
     spare: NDArray
 
 
+class Wide(NamedTuple):
+    """Clusters with further handles: see `ports.py`; their records and forces; of loops the leaves of both ends and
+    where these meet in their frames, and one over what accelerations are multiplied with in a step; and scratch.
+
+    For mechanisms without loops None takes its place, and nothing of it is compiled.
+    """
+
+    table: NDArray
+    source: NDArray
+    data: NDArray
+    forces: NDArray
+    leaves: NDArray
+    ends: NDArray
+    rate: NDArray
+    phi: NDArray
+    bias: NDArray
+    seen: NDArray
+    force: NDArray
+    result: NDArray
+    rows: NDArray
+    place: NDArray
+    sight: NDArray
+    frames: NDArray
+    turn: NDArray
+    vector: NDArray
+    given: NDArray
+    order: NDArray
+
+
 @_jit
 def place(g, a, s):
     """Pose, screws and torques of a group's joint from its coordinates."""
@@ -59,8 +91,8 @@ def place(g, a, s):
     joint_kernels.springs(g, a.groups, a.primitives, a.stiffness, a.pull, a.rest, s.motor, s.q, s.torque)
 
 
-@_jit
-def assemble(order, size, a, s):
+@inlined
+def assemble(order, size, a, s, wide):
     """Clusters of the nodes in `order`, from its end to its start, from those of their children.
 
     Returns the last node that fails, or -1. All arrays are taken out of their tuples first: to hand a tuple on takes
@@ -80,6 +112,27 @@ def assemble(order, size, a, s):
     failed = -1
     for i in range(size - 1, -1, -1):
         k = order[i]
+        if wide is not None:
+            if nodes[k, 9] >= 0:
+                if not merge_wide(
+                    k,
+                    count,
+                    nodes,
+                    groups,
+                    primitives,
+                    data,
+                    joints,
+                    poses,
+                    screws,
+                    resist,
+                    torque,
+                    weights,
+                    world,
+                    matrices,
+                    wide,
+                ):
+                    failed = k
+                continue
         if not merge(
             k,
             count,
@@ -111,7 +164,7 @@ def spans(a, s):
 
 
 @_jit
-def up(a, s, order):
+def up(a, s, wide, order):
     """All clusters, children first (the main pass of RL05 section 3.1.1); the node that fails, or -1."""
     count = a.leaves.shape[0]
     places(a, s)
@@ -120,7 +173,7 @@ def up(a, s, order):
     n = a.nodes.shape[0] - count
     for i in range(n):
         order[i] = a.nodes.shape[0] - 1 - i
-    return assemble(order, n, a, s)
+    return assemble(order, n, a, s, wide)
 
 
 @_jit
@@ -156,27 +209,41 @@ def leaves(a, s):
 
 
 @_jit
-def down(a, s):
+def down(a, s, wide):
     """All accelerations (the back-substitution pass of RL05 section 3.1.2)."""
     count = a.leaves.shape[0]
     nodes, groups, data, joints, poses = a.nodes, a.groups, s.data, s.joints, s.poses
     forces, qdd, spare = s.forces, s.qdd, s.spare
     for k in range(nodes.shape[0] - 1, count - 1, -1):
+        if wide is not None:
+            if nodes[k, 9] >= 0:
+                back_wide(k, count, nodes, groups, joints, forces, qdd, wide)
+                continue
         back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare)
 
 
 @_jit
-def totals(a, s, out):
+def totals(a, s, wide, out):
     """Total acceleration of every cluster above the leaves, after `down`."""
     count = a.leaves.shape[0]
     for k in range(count, a.nodes.shape[0]):
-        out[k - count] = total(k, a.nodes, s.data, s.forces[k])
+        out[k - count] = within(k, a.nodes, s.data, s.forces, wide)
+
+
+@_jit
+def within(k, nodes, data, forces, wide):
+    """Total acceleration of a cluster, after the forces on its handles are known."""
+    if wide is not None:
+        w = nodes[k, 9]
+        if w >= 0 and wide.table[w, 1] == 1:
+            return total_wide(k, nodes, wide)
+    return total(k, nodes, data, forces[k])
 
 
 @_jit
 def pose(k, a, s, out):
     """World pose of the top handle of a cluster, in time proportional to its depth in the assembly tree."""
-    climb(k, a.nodes, s.data, s.poses, out, s.spare[0])
+    climb(k, a.nodes.shape[0] - 1, a.nodes, s.data, s.poses, out, s.spare[0])
 
 
 @_jit

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
 from pliant.engines.quasistatic._handles import across
 from pliant.engines.quasistatic._kernels import back, leaf
-from pliant.engines.quasistatic._metric import total
-from pliant.engines.quasistatic._passes import assemble, load
-from pliant.engines.quasistatic.assembly import MERGE, ROOT
+from pliant.engines.quasistatic._passes import assemble, inlined, load, within
+from pliant.engines.quasistatic._port_kernels import back_wide
+from pliant.engines.quasistatic.assembly import LOOP, MERGE, ROOT
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -49,8 +49,8 @@ class Front(NamedTuple):
     numbers: NDArray
 
 
-@_jit
-def start(a, s, front, measure, unit):
+@inlined
+def start(a, s, wide, front, measure, unit):
     """Forget what was computed; the whole mechanism is in the front."""
     n = front.numbers
     for i in range(int(n[COMPUTED])):
@@ -64,7 +64,7 @@ def start(a, s, front, measure, unit):
     front.beyond[root] = 0.0
     _push(
         root,
-        total(root, a.nodes, s.data, s.forces[root]),
+        within(root, a.nodes, s.data, s.forces, wide),
         a.nodes,
         s.data,
         s.extent,
@@ -80,8 +80,8 @@ def start(a, s, front, measure, unit):
     )
 
 
-@_jit
-def refine(a, s, front, measure, tolerance, unit, most):
+@inlined
+def refine(a, s, wide, front, measure, tolerance, unit, most):
     """Compute joints until the error is at most `tolerance`, or `most` nodes are computed.
 
     Args:
@@ -110,7 +110,14 @@ def refine(a, s, front, measure, tolerance, unit, most):
             return
         k = _pop(keys, items, n)
         n[LEFT] -= totals[k]
-        terms = back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare)
+        terms = 0.0
+        general = False
+        if wide is not None:
+            if nodes[k, 9] >= 0:
+                general = True
+                terms = back_wide(k, count, nodes, groups, joints, forces, qdd, wide)
+        if not general:
+            terms = back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare)
         n[TERMS] = max(n[TERMS], terms)
         computed[int(n[COMPUTED])] = k
         n[COMPUTED] += 1.0
@@ -126,10 +133,9 @@ def refine(a, s, front, measure, tolerance, unit, most):
         for side in range(1, 3):
             child = nodes[k, side]
             if child >= count:
-                value = total(child, nodes, data, forces[child])
                 _push(
                     child,
-                    value,
+                    within(child, nodes, data, forces, wide),
                     nodes,
                     data,
                     extent,
@@ -269,8 +275,9 @@ def _errors(k, nodes, through, inside):
     while k >= 0:
         left, right = nodes[k, 1], nodes[k, 2]
         kind = nodes[k, 0]
-        if kind == ROOT:
+        if kind in (ROOT, LOOP):
             inside[k] = inside[right]
+            through[k] = through[right]
         elif kind == MERGE:
             inside[k] = max(inside[left], through[left] + inside[right])
             through[k] = through[left] + through[right] if nodes[k, 5] == 2 else 0.0
@@ -279,7 +286,7 @@ def _errors(k, nodes, through, inside):
         k = nodes[k, 3]
 
 
-@_jit
+@inlined
 def move(a, s, front, scale):
     """q += scale * qdd for the computed joints; their nodes are marked, the ways across them brought up to date."""
     nodes, groups, primitives, offsets = a.nodes, a.groups, a.primitives, a.offsets
@@ -297,8 +304,8 @@ def move(a, s, front, scale):
         across(k, nodes, data, poses, extent, spare[0])
 
 
-@_jit
-def update(loads, a, s, front):
+@inlined
+def update(loads, a, s, wide, front):
     """Bring up to date all marked clusters and those above leaves whose wrench has changed.
 
     Returns the node that fails, or -1, and how many there were.
@@ -334,4 +341,4 @@ def update(loads, a, s, front):
             if child >= count and marks[child] == 1:
                 stack[size] = child
                 size += 1
-    return assemble(stack, size, a, s), size
+    return assemble(stack, size, a, s, wide), size

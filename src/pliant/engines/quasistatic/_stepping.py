@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
 from pliant.engines.quasistatic._articulated import accelerations
 from pliant.engines.quasistatic._handles import wrench
-from pliant.engines.quasistatic._passes import all_poses, assemble, leaves, load, places, spans
+from pliant.engines.quasistatic._passes import all_poses, leaves, load, places, spans
 from pliant.engines.quasistatic._refinement import (
     ABSOLUTE_JOINT,
     COMPUTED,
@@ -51,22 +51,23 @@ def prepare(a, s):
 
 
 @_jit
-def assemble_all(loads, a, s, order):
-    """All clusters; the node that fails, or -1."""
+def prepare_all(loads, a, s, marks):
+    """Everything that clusters are made of, and all of them marked."""
     prepare(a, s)
     row = 0
     while row < loads.shape[0]:
         row = load(loads, row, a, s, s.wrenches[int(loads[row, 0])])
     leaves(a, s)
-    n = a.nodes.shape[0] - a.leaves.shape[0]
-    for i in range(n):
-        order[i] = a.nodes.shape[0] - 1 - i
-    return assemble(order, n, a, s)
+    for k in range(a.leaves.shape[0], a.nodes.shape[0]):
+        marks[k] = 1
 
 
 @_jit
-def advance(n, begun, loads, a, s, front, measure, tolerance, unit, scale, most):
-    """At most n adaptive steps; clusters that are not up to date are marked. With `begun` the front is already there.
+def advance(n, begun, move_on, loads, a, s, wide, front, measure, tolerance, unit, scale, most):
+    """Bring marked clusters up to date, start a front there (if none is `begun`), refine it, and step: n times.
+
+    With `move_on` False it stops before the step, after the first refinement; with `most` 0 before that. One function
+    for all of it, so that it is compiled once.
 
     Returns the steps done (fewer than n where more than `most` nodes would be computed), the nodes that were brought
     up to date, and what failed: a node, FINE, or INFINITE.
@@ -75,18 +76,20 @@ def advance(n, begun, loads, a, s, front, measure, tolerance, unit, scale, most)
     numbers = front.numbers
     for i in range(n):
         if i > 0 or not begun:
-            failed, count = update(loads, a, s, front)
+            failed, count = update(loads, a, s, wide, front)
             if failed >= 0:
                 return i, spent, failed
             spent += count
-            start(a, s, front, measure, unit)
-        refine(a, s, front, measure, tolerance, unit, most)
+            start(a, s, wide, front, measure, unit)
+            if most == 0:
+                return i, spent, FINE
+        refine(a, s, wide, front, measure, tolerance, unit, most)
         if not math.isfinite(numbers[LEFT] + numbers[SUM_]):
             return i, spent, INFINITE
-        if numbers[DONE] == 0.0:
+        numbers[ERROR] = error(a, front, measure)
+        if numbers[DONE] == 0.0 or not move_on:
             return i, spent, FINE
         spent += int(numbers[COMPUTED]) // 4
-        numbers[ERROR] = error(a, front, measure)
         move(a, s, front, scale)
     return n, spent, FINE
 

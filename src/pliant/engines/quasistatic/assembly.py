@@ -19,11 +19,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LEAF", "MERGE", "ROOT", "SUM", "WELD", "Assembly", "assembly"]
+__all__ = ["LEAF", "LOOP", "MERGE", "ROOT", "SUM", "WELD", "Assembly", "assembly"]
 
 Ints = NDArray[np.int64]
-# What a node does with its two children: nothing, close a joint, weld shares, hang on the world, add up.
-LEAF, MERGE, WELD, ROOT, SUM = 0, 1, 2, 3, 4
+# What a node does with its two children: nothing, close a joint, weld shares, hang on the world, add up, close a loop.
+LEAF, MERGE, WELD, ROOT, SUM, LOOP = 0, 1, 2, 3, 4, 5
 _RAKED = 2  # light subtrees that a share takes one after the other
 
 
@@ -32,8 +32,9 @@ class Assembly:
     """A binary tree over shares of bodies: leaves first, then nodes, every node after its children; the root last.
 
     Attributes:
-        kind: LEAF, MERGE, WELD, ROOT or SUM.
-        left, right: children, -1 for none. In a merge the left one is nearer to the world. A ROOT has only a right one.
+        kind: LEAF, MERGE, WELD, ROOT, SUM or LOOP.
+        left, right: children, -1 for none. In a merge the left one is nearer to the world. A ROOT and a LOOP have only
+            a right one.
         parent: -1 for the root.
         body: of a leaf, the body it is a share of; of MERGE and ROOT, the body whose inbound joint is closed; else -1.
         handles: 0, 1 or 2.

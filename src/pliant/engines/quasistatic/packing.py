@@ -3,6 +3,9 @@
 Bodies that fixed joints hold together are one *group*; what is fixed to the world is part of the world. A group's frame
 lies at its inbound joint, with z along a hinge or slide, or the axes of a ball: there the joint's motion is a choice of
 coordinates. A joint made of several primitives is one joint with up to six freedoms.
+
+A loop is cut at a body, into the body and a copy (see `mechanism.links`); they share its inertia. The copy is a group
+like any other.
 """
 
 from __future__ import annotations
@@ -13,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.quasistatic.assembly import LEAF, ROOT, SUM, WELD, Assembly, assembly
+from pliant.engines.quasistatic.assembly import LEAF, LOOP, ROOT, SUM, WELD, Assembly, assembly
+from pliant.engines.quasistatic.ports import Ports, close, handles, ports
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
@@ -30,8 +34,8 @@ PRIMITIVE_COLUMNS = 3
 PARENT, FIRST, COUNT, DOF, DOFS = 0, 1, 2, 3, 4
 GROUP_COLUMNS = 5
 # columns of `nodes`
-KIND, LEFT, RIGHT, ABOVE, GROUP, HANDLES, START, ROWS, LEVELS = 0, 1, 2, 3, 4, 5, 6, 7, 8
-NODE_COLUMNS = 9
+KIND, LEFT, RIGHT, ABOVE, GROUP, HANDLES, START, ROWS, LEVELS, PORTS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+NODE_COLUMNS = 10
 # a cluster's record by its handles: inverse inertia and bias of the top handle, then of the bottom one, both coupled,
 # pose of the bottom handle in the top one; last the rows of the total acceleration
 PHI, BIAS, PHI2, BIAS2, PHI12, ACROSS = 0, 36, 42, 78, 84, 120
@@ -52,6 +56,9 @@ class Model:
         extent: per group, how far from its frame its bodies' origins and centres of mass are at most.
         group: per body, its group, -1 the world.
         local: per body, its pose in the frame of its group, (bodies, 4, 4).
+        ports: of clusters with ends of loops, None without loops.
+        loops: per loop, the leaves of the copy and of the body (-1 the world), (loops, 2).
+        ends: where the two coincide in their groups' frames, (2 loops, 12).
     """
 
     tree: Assembly
@@ -65,6 +72,9 @@ class Model:
     extent: Floats
     group: Ints
     local: Floats
+    ports: Ports | None
+    loops: Ints
+    ends: Floats
 
 
 def model(m: Mechanism) -> Model:
@@ -95,30 +105,44 @@ def model(m: Mechanism) -> Model:
     inner = above >= 0
     offsets = local[moving]
     offsets[inner] = base[above[inner]] @ offsets[inner]
-    flat = np.concatenate([offsets[:, :3, :3].reshape(-1, 9), offsets[:, :3, 3]], axis=1)
 
     link = m.links.body_link
-    seen = (base @ spatial.se3_inverse(frames))[link]
+    placed = base @ spatial.se3_inverse(frames)
+    seen = placed[link]
+    loops, ends = _loops(m, group_of, placed)
     inertia = _inertias(m, group_of[link], seen, len(groups))
+    _share(m, inertia, loops, ends)
     centres = np.einsum("nij,nj->ni", seen[:, :3, :3], m.com) + seen[:, :3, 3]
     far = np.sqrt(np.maximum((seen[:, :3, 3] ** 2).sum(axis=1), (centres**2).sum(axis=1)))
     extent = np.zeros(len(groups))
     moves = group_of[link] >= 0
     np.maximum.at(extent, group_of[link][moves], far[moves])
-    tree = assembly(groups[:, PARENT])
-    nodes, size = _nodes(tree, groups)
+    tree, found = assembly(groups[:, PARENT]), None
+    if len(loops):
+        np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
+        pairs = [(int(a), int(b)) for a, b in loops]
+        tree, loop = close(tree, pairs)
+        each = handles(tree, loop, pairs)
+        nodes, size = _nodes(tree, groups, [len(own) for own in each])
+        found = ports(tree, loop, pairs, groups[:, PARENT], each, nodes[:, ROWS].tolist())
+        nodes[:, PORTS] = found.index
+    else:
+        nodes, size = _nodes(tree, groups, tree.handles.tolist())
     return Model(
         tree=tree,
         groups=groups,
         primitives=np.ascontiguousarray(primitives),
         nodes=nodes,
-        offsets=np.ascontiguousarray(flat),
+        offsets=_flat(offsets),
         inertia=inertia,
         leaves=_leaves(m, tree, inertia, owners),
         size=size,
         extent=extent,
         group=group_of[link],
         local=seen,
+        ports=found,
+        loops=np.where(loops >= 0, tree.first_leaf[loops], -1),
+        ends=_flat(ends.reshape(-1, 4, 4)),
     )
 
 
@@ -126,14 +150,13 @@ def _refuse(m: Mechanism) -> None:
     if m.nv == 0:
         raise InputError(f"nothing in '{m.name}' can move: all its joints are fixed")
     for count, what, names in (
-        (m.topology.loops, "loops", [m.joint_names[j] for j in m.topology.chords[:1]]),
         (len(m.coupling_names), "couplings", m.coupling_names[:1]),
         (len(m.tendon_names), "tendons", m.tendon_names[:1]),
     ):
         if count:
             raise InputError(
-                f"QuasistaticSimulation takes trees of bodies only, '{m.name}' has {what} (the first is "
-                f"'{names[0]}'): use ConstrainedSimulation"
+                f"QuasistaticSimulation knows no {what}, '{m.name}' has some (the first is '{names[0]}'): "
+                "use ConstrainedSimulation"
             )
 
 
@@ -160,7 +183,8 @@ def _frames(m: Mechanism) -> tuple[Floats, Floats]:
 def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]:
     """Per link its group and its joint frame in that group's; per group its first and its last link."""
     links = m.links
-    parent, kind, body = links.parent.tolist(), links.kind.tolist(), links.body.tolist()
+    parent, kind, ends = links.parent.tolist(), links.kind.tolist(), links.body >= 0
+    ends[links.loop_copy] = True
     group_of = np.full(len(links), -1, dtype=np.int64)
     base = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
     firsts: list[int] = []
@@ -174,12 +198,43 @@ def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]
             continue
         if first < 0:
             first = k
-        if body[k] >= 0:
+        if ends[k]:
             group_of[k] = len(firsts)
             firsts.append(first)
             owners.append(k)
             first = -1
     return group_of, base, np.array(firsts, dtype=np.int64), np.array(owners, dtype=np.int64)
+
+
+def _loops(m: Mechanism, group: Ints, placed: Floats) -> tuple[Ints, Floats]:
+    """Groups of the copy and the body of every loop, and where both meet in their frames; the world comes second."""
+    links = m.links
+    pairs = np.stack([links.loop_copy, links.loop_body], axis=1)
+    loops, ends = group[pairs], placed[pairs]
+    turned = loops[:, 0] < 0
+    loops[turned], ends[turned] = loops[turned, ::-1], ends[turned, ::-1]
+    keep = loops[:, 0] != loops[:, 1]  # else fixed joints close it
+    return loops[keep], ends[keep]
+
+
+def _share(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> None:
+    """Give copies their share of the inertia of their bodies; how much does not matter, both move as one."""
+    pairs = [(n, int(a), int(b)) for n, (a, b) in enumerate(loops) if not inertia[a].any()]
+    for b in {b for _, _, b in pairs if b >= 0}:
+        inertia[b] /= 1 + sum(b == other for _, _, other in pairs)
+    for n, a, b in pairs:
+        if b >= 0:
+            sight = spatial.adjoint(ends[n, 1] @ spatial.se3_inverse(ends[n, 0]))
+            inertia[a] = sight.T @ inertia[b] @ sight
+        else:
+            # a copy of the ground, which is held anyway
+            mass, size = m.mass.mean(), m.radius
+            inertia[a] = np.diag([mass] * 3 + [mass * size * size] * 3)
+
+
+def _flat(poses: Floats) -> Floats:
+    """Poses as rows of 12 numbers: rotation, shift."""
+    return np.concatenate([poses[:, :3, :3].reshape(-1, 9), poses[:, :3, 3]], axis=1)
 
 
 def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
@@ -223,8 +278,12 @@ def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floa
     return np.ascontiguousarray((inverse[body] * tree.shares[body, None, None]).reshape(-1, 36))
 
 
-def _nodes(tree: Assembly, groups: Ints) -> tuple[Ints, int]:
-    """Where every cluster's record starts, and how many rows its total acceleration has."""
+def _nodes(tree: Assembly, groups: Ints, counts: list[int]) -> tuple[Ints, int]:
+    """Where every cluster's record starts, and how many rows its total acceleration has.
+
+    Args:
+        counts: handles of every cluster, ends of loops included.
+    """
     n = len(tree)
     nodes = np.zeros((n, NODE_COLUMNS), dtype=np.int64)
     nodes[:, KIND], nodes[:, LEFT], nodes[:, RIGHT], nodes[:, ABOVE] = (
@@ -240,18 +299,18 @@ def _nodes(tree: Assembly, groups: Ints) -> tuple[Ints, int]:
     )
     start, rows, levels, size = [0] * n, [0] * n, [0] * n, 0
     for k in range(n):
-        columns = 6 * handles[k] + 1
+        columns = 6 * counts[k] + 1
         if kind[k] != LEAF:
-            own = freedoms[body[k]] if kind[k] not in (WELD, SUM) else 0
-            rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if kind[k] != ROOT else 0))
+            own = freedoms[body[k]] if body[k] >= 0 else 0
+            rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if left[k] >= 0 else 0))
             # primitives one behind the other, at most: what a chain of bounds has to count
-            upper = levels[left[k]] if kind[k] != ROOT else 0
+            upper = levels[left[k]] if left[k] >= 0 else 0
             lower = levels[right[k]] + (stacked[body[k]] if body[k] >= 0 else 0)
-            side_by_side = kind[k] in (WELD, SUM) or kind[k] == ROOT or handles[left[k]] == 1
+            side_by_side = kind[k] in (WELD, SUM, ROOT, LOOP) or handles[left[k]] == 1
             levels[k] = max(upper, lower) if side_by_side else upper + lower
         start[k] = size
-        size += int(METRIC[handles[k]]) + rows[k] * columns
-    nodes[:, START], nodes[:, ROWS], nodes[:, LEVELS] = start, rows, levels
+        size += int(METRIC[handles[k]]) + (rows[k] * columns if counts[k] == handles[k] else 0)
+    nodes[:, START], nodes[:, ROWS], nodes[:, LEVELS], nodes[:, PORTS] = start, rows, levels, -1
     return nodes, size
 
 

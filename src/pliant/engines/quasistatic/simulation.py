@@ -100,6 +100,7 @@ class QuasistaticSimulation:
             dof_weights(m, weights),
             MEASURES[measure],
             self._tolerance / self._unit,
+            self._scale,
         )
         self._time, self._poses = 0.0, None
         self._wrenches: dict[int, Floats] = {}

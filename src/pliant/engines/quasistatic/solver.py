@@ -52,13 +52,20 @@ class Solver:
     """
 
     def __init__(
-        self, m: Mechanism, gravity: Floats, resist: Floats, weights: Floats, measure: int, tolerance: float
+        self,
+        m: Mechanism,
+        gravity: Floats,
+        resist: Floats,
+        weights: Floats,
+        measure: int,
+        tolerance: float,
+        scale: float = 1.0,
     ):
         self.m, self.measure, self.tolerance = m, measure, tolerance
         self.unit = m.radius
         if measure == refinement.WORLD:
             weights = np.where(m.dof_kind == SLIDE, 1 / self.unit, 1.0)
-        self.tree = Tree(m, gravity, resist, weights)
+        self.tree = Tree(m, gravity, resist, weights, scale)
         t = self.tree
         n, groups = len(t.model.tree), len(t.model.groups)
         self.front = refinement.Front(
@@ -90,7 +97,8 @@ class Solver:
         self._closing[t.arrays.nodes[closes, 4]] = closes
         self.loads = np.zeros((0, LOAD_COLUMNS))
         self._loaded = np.zeros(0, dtype=np.int64)
-        self.most = max(64, int(_MOST * (n - t.leaves)))
+        # The articulated-body algorithm knows no loops.
+        self.most = max(64, int(_MOST * (n - t.leaves))) if t.model.ports is None else n
         self.error, self.current, self.whole = 0.0, False, False
         self._refined = False
         self._saved = (
@@ -168,48 +176,57 @@ class Solver:
 
     # --- accelerations
 
-    def _assemble(self) -> None:
-        t = self.tree
-        t.check(stepping.assemble_all(self.loads, t.arrays, t.state, t.order))
-        self.front.marks[:] = 0
-        self.current = True
-        self.rebuilt += 1
-
     def _begin(self) -> None:
         """A fresh front on clusters that are up to date."""
         t = self.tree
         if not self.current:
-            self._assemble()
-        else:
-            failed, _ = refinement.update(self.loads, t.arrays, t.state, self.front)
-            self.tree.check(failed)
+            stepping.prepare_all(self.loads, t.arrays, t.state, self.front.marks)
+            self.current = True
+            self.rebuilt += 1
         if self.whole:
             t.state.qdd[:] = 0.0
             self.whole = False
-        refinement.start(t.arrays, t.state, self.front, self.measure, self.unit)
+        failed = self._advance(1, begun=False, most=0)[2]
+        t.check(failed)
         self._refined = True
 
     def refine(self, budget: float | None = None, most: int | None = None) -> float:
         """Compute accelerations here, without moving: for `budget` seconds, or to the tolerance; the bound reached."""
         until = time.perf_counter() + (budget or 0.0)
-        t = self.tree
         if not self._refined:
             self._begin()
         numbers = self.front.numbers
-        total = len(t.model.tree)
         if budget is None:
-            self._advance(self.tolerance, total if most is None else most)
+            self._advance(1, begun=True, most=len(self.tree.model.tree) if most is None else most)
         else:
             while True:
-                self._advance(0.0, int(numbers[refinement.COMPUTED]) + _CHUNK)
+                more = int(numbers[refinement.COMPUTED]) + _CHUNK
+                self._advance(1, begun=True, most=more, tolerance=0.0)
                 if numbers[refinement.DONE] or time.perf_counter() >= until:
                     break
-        self.error = refinement.error(t.arrays, self.front, self.measure)
+        self.error = float(numbers[refinement.ERROR])
         return self.error
 
-    def _advance(self, tolerance: float, most: int) -> None:
+    def _advance(
+        self, n: int, *, begun: bool, most: int, tolerance: float | None = None, scale: float | None = None
+    ) -> tuple[int, int, int]:
+        """See `_stepping.advance`; without a scale nothing moves."""
         t = self.tree
-        refinement.refine(t.arrays, t.state, self.front, self.measure, tolerance, self.unit, most)
+        return stepping.advance(
+            n,
+            begun,
+            scale is not None,
+            self.loads,
+            t.arrays,
+            t.state,
+            t.wide,
+            self.front,
+            self.measure,
+            self.tolerance if tolerance is None else tolerance,
+            self.unit,
+            scale or 0.0,
+            most,
+        )
 
     def articulated(self) -> None:
         """All accelerations by the articulated-body algorithm."""
@@ -237,18 +254,8 @@ class Solver:
                 elif self.whole:
                     t.state.qdd[:] = 0.0
                 self.whole = False
-                count, spent, failed = stepping.advance(
-                    n - done,
-                    self._refined,
-                    self.loads,
-                    t.arrays,
-                    t.state,
-                    self.front,
-                    self.measure,
-                    self.tolerance,
-                    self.unit,
-                    scale,
-                    self.most,
+                count, spent, failed = self._advance(
+                    n - done, begun=self._refined, most=self.most, scale=scale
                 )
                 done += count
                 self._refined = False

@@ -23,15 +23,16 @@ class Tree:
 
     Attributes:
         model: what stays.
-        arrays, state: what the kernels take.
+        arrays, state, wide: what the kernels take; `wide` is None without loops.
         order: room for a list of nodes.
     """
 
-    def __init__(self, m: Mechanism, gravity: Floats, resist: Floats, weights: Floats):
+    def __init__(self, m: Mechanism, gravity: Floats, resist: Floats, weights: Floats, scale: float = 1.0):
         """Args:
         gravity: m/s^2.
         resist: per dof, what resists its acceleration: armature, and springs and dampers that act implicitly.
         weights: per dof, its weight in the total acceleration.
+        scale: of accelerations, to displacements; loops close the gaps they have in one such step.
         """
         self.m = m
         self.model: Model = model(m)
@@ -68,16 +69,17 @@ class Tree:
             np.zeros(metric.ROW_SPACE),
             np.zeros((3, 12)),
         )
+        self.wide = _wide(md, scale)
         self.leaves = leaves
         self.order = np.zeros(n, dtype=np.int64)
 
     def up(self) -> None:
         """All clusters from the coordinates, the motors and the wrenches on leaves."""
-        self.check(passes.up(self.arrays, self.state, self.order))
+        self.check(passes.up(self.arrays, self.state, self.wide, self.order))
 
     def down(self) -> Floats:
         """All accelerations, (nv,)."""
-        passes.down(self.arrays, self.state)
+        passes.down(self.arrays, self.state, self.wide)
         return self.state.qdd
 
     def check(self, k: int) -> None:
@@ -93,7 +95,7 @@ class Tree:
     def totals(self) -> Floats:
         """Total acceleration of every cluster above the leaves, after `down`."""
         out = np.zeros(len(self.model.tree) - self.leaves)
-        passes.totals(self.arrays, self.state, out)
+        passes.totals(self.arrays, self.state, self.wide, out)
         return out
 
     def group_poses(self) -> Floats:
@@ -118,6 +120,35 @@ class Tree:
         flat = np.zeros(12)
         passes.pose(int(self.model.tree.first_leaf[group]), self.arrays, self.state, flat)
         return square(flat[None])[0] @ self.model.local[body]
+
+
+def _wide(md: Model, scale: float) -> passes.Wide | None:
+    p = md.ports
+    if p is None:
+        return None
+    n = 6 * p.largest
+    return passes.Wide(
+        p.table,
+        p.source,
+        np.zeros(p.record),
+        np.zeros(p.forces),
+        np.ascontiguousarray(md.loops).reshape(-1),
+        np.ascontiguousarray(md.ends),
+        np.array([1 / scale]),
+        np.zeros((n, n)),
+        np.zeros(n),
+        np.zeros((6, n)),
+        np.zeros((6, n + 1)),
+        np.zeros((n, n + 1)),
+        np.zeros((n + 8, n + 1)),
+        np.zeros(n, dtype=np.int64),
+        np.zeros((2, 8, 6)),
+        np.zeros((5, 12)),
+        np.eye(4),
+        np.zeros(6),
+        np.zeros(6),
+        np.zeros(6, dtype=np.int64),
+    )
 
 
 def square(flat: Floats) -> Floats:
