@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-ALL = ("start", "statics", "reduced", "blended", "constrained")
+ALL = ("start", "statics", "reduced", "blended", "constrained", "quasistatic")
 
 
 def main() -> None:
