@@ -38,6 +38,11 @@ EXPECTED = {
         ["rises by 4.38 m", "crane        +3.05", "dampers         0.00", "0.96 to 1.97", "7.4", "1/240 s"],
         ["crane.png", "drop.png"],
     ),
+    "10_view.py": (["http://127.0.0.1:", "index_tip is pulled with", "2 models blended", "hand.glb"], []),
+    "11_huge_linkages.py": (
+        ["50000 joints", "1.9e-06       67", "9e-06", "off by 0.1 mm", "off by 1.3 mm"],
+        ["molecule.png"],
+    ),
 }
 
 

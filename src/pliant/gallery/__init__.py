@@ -7,7 +7,8 @@
     <Mechanism 'ladder 16 cells': 48 bodies, 64 joints, 64 dofs, 16 loops>
 
 TVCG, GS17 and RL05 are the papers listed in the README. All lengths are in metres, masses in kg; z is up.
-Every joint is at rest at the reference pose, and lightly damped. `gallery.scenes` sets some of them in motion.
+Every joint is at rest at the reference pose, and lightly damped. `gallery.scenes` sets some of them in
+motion, `gallery.pulls` pulls at the huge ones.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pliant.errors import InputError
+from pliant.gallery import pulls as pulls
 from pliant.gallery import scenes as scenes
 from pliant.gallery.cables import cable, crane, strong_robot
 from pliant.gallery.chains import bicycle_chain, helix, two_link

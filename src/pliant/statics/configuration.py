@@ -235,6 +235,11 @@ class Configuration:
 
         return picture(self, path, **options)
 
+    def _repr_png_(self) -> bytes:
+        from pliant.viewer.picture import png
+
+        return png(self)
+
     def __repr__(self) -> str:
         state = "" if self.residual is None else f", {self.stability}, residual {self.residual:.1e}"
         return f"<Configuration of '{self.mechanism.name}'{state}>"

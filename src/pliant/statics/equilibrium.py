@@ -21,6 +21,7 @@ from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.assembly import close_loops
 from pliant.mechanism.joints import SLIDE
 from pliant.statics.configuration import Configuration
+from pliant.statics.inertia import link_twists
 from pliant.statics.loads import Loads, collect_loads
 from pliant.statics.stops import typical_stiffness
 from pliant.statics.tangent import PASSIVE, Tangent
@@ -33,6 +34,7 @@ _GOAL = 1e-12  # residual aimed at, as a fraction of the load
 _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
 _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
+_FARTHEST = 2.0  # rad, of any body in such a step: many joints that turn a little turn the last body round and round
 _KICK = 0.05  # size of a move off an unstable ridge, likewise
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
 _ITERATIONS = 60  # per load step
@@ -90,7 +92,7 @@ class _Solver:
                 passive = max(passive / 10, 1e-9)
             shift = self._factor(t, shift, passive)
             step, change = t.solve(-t.residual, -t.gaps)
-            longest = float(np.abs(step / self.unit).max(initial=0.0))
+            longest = self._length(t, step)
             if not np.isfinite(longest):
                 return False
             if guarded and iteration == 0 and longest > _LONGEST:
@@ -113,6 +115,13 @@ class _Solver:
             return False
         state.q, state.multipliers = q, multipliers
         return True
+
+    def _length(self, t: Tangent, step: Floats) -> float:
+        """How long a step is: the largest of its joints' motions, and of the turns of bodies."""
+        own = float(np.abs(step / self.unit).max(initial=0.0))
+        twists = link_twists(self.m, t.local, np.ascontiguousarray(step)[None])[0]
+        turn = float(np.sqrt((twists[:, 3:] ** 2).sum(axis=1).max(initial=0.0)))
+        return max(own, turn * _LONGEST / _FARTHEST)
 
     def _factor(self, t: Tangent, shift: float, passive: float = PASSIVE) -> float:
         """Factor, stiffened until no allowed direction has negative stiffness."""

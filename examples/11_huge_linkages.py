@@ -1,0 +1,95 @@
+"""What moves when one bond of a molecule of 50,000 joints is pulled? As many joints as the tolerance asks for."""
+
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from pliant.gallery import pulls
+
+OUT = Path("out")
+STEPS = 50
+TOLERANCES = tuple(2.0**-power for power in (1, 3, 5, 7, 11, 15, 19))
+
+
+def molecule() -> None:
+    """Joints, time and error for several tolerances, beside the solution of all joints."""
+    scene = pulls.molecule()
+    m = scene.mechanism
+    exact = scene.simulation(2.0**-40)
+    start = exact.poses[:, :3, 3].copy()
+    exact.step(STEPS)
+    moved = exact.poses[:, :3, 3] - start
+    size = np.linalg.norm(moved, axis=1)
+    print(f"{m.name}: {m.joint_count} joints, one force, {STEPS} steps")
+    print("tolerance   joints   time of a step   error of displacements")
+    rows, patches = [], {}
+    for tolerance in TOLERANCES:
+        simulation = scene.simulation(tolerance)
+        simulation.refine()
+        began = perf_counter()
+        simulation.step(STEPS)
+        took = (perf_counter() - began) / STEPS
+        error = np.linalg.norm(simulation.poses[:, :3, 3] - start - moved, axis=1).max() / size.max()
+        rows.append((tolerance, len(simulation.active), error))
+        patches[tolerance] = [m.body_index(name) for name in simulation.active]
+        print(f"{tolerance:9.1e} {len(simulation.active):8} {1e6 * took:13.0f} µs {error:24.0e}")
+    draw(start, size, patches, np.array(rows))
+
+
+def draw(at: np.ndarray, size: np.ndarray, patches: dict[float, list[int]], rows: np.ndarray) -> None:
+    """The molecule with the joints that moved, and how errors fall with tolerances."""
+    figure = Figure(figsize=(12, 5), dpi=120)
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    left.scatter(at[:, 0], at[:, 2], s=0.4, c="#c9ced6", linewidths=0)
+    for tolerance, colour in ((2.0**-19, "#3566c4"), (2.0**-7, "#2a9d8f"), (2.0**-3, "#d9822b")):
+        chosen = patches[tolerance]
+        left.scatter(
+            at[chosen, 0],
+            at[chosen, 2],
+            s=14,
+            c=colour,
+            linewidths=0,
+            label=f"{len(chosen)} at {tolerance:.0e}",
+        )
+    left.set_aspect("equal")
+    left.set_title("50,000 joints: those computed", fontsize=10)
+    left.legend(frameon=False, title="joints, tolerance", fontsize=9)
+    left.set_xlabel("x (m)")
+    left.set_ylabel("z (m)")
+    right.loglog(rows[:, 0], rows[:, 2], "o-", color="#222222", markersize=4)
+    right.invert_xaxis()
+    right.set_xlabel("tolerance of joint accelerations")
+    right.set_ylabel("relative error of displacements")
+    right.set_title(f"after {STEPS} steps", fontsize=10)
+    for axes in (left, right):
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(OUT / "molecule.png")
+
+
+def chain() -> None:
+    """RL05's bicycle chain, 10,000 steps: how far off is its end?"""
+    scene = pulls.bicycle_chain()
+    ends = {}
+    for tolerance in (2.0**-40, 0.05, 0.5):
+        simulation = scene.simulation(tolerance)
+        simulation.step(scene.steps)
+        ends[tolerance] = simulation.pose(scene.mechanism.body_names[-1])[:3, 3]
+    exact = ends.pop(2.0**-40)
+    for tolerance, end in ends.items():
+        print(
+            f"bicycle chain, tolerance {tolerance}: its end is off by {1e3 * np.linalg.norm(end - exact):.1f} mm"
+        )
+
+
+def main() -> None:
+    OUT.mkdir(exist_ok=True)
+    molecule()
+    chain()
+    print(f"The picture is {OUT / 'molecule.png'}.")
+
+
+if __name__ == "__main__":
+    main()
