@@ -95,43 +95,52 @@ def advance(n, begun, move_on, loads, a, s, wide, front, measure, tolerance, uni
 
 
 @_jit
-def full(loads, a, s, f):
-    """All accelerations by the articulated-body algorithm, from the coordinates; the group that fails, or -1."""
-    places(a, s)
-    if loads.shape[0] > 0:
-        all_poses(a, s, f.poses)
-        row = 0
-        while row < loads.shape[0]:
-            k = int(loads[row, 0])
-            row = wrench(loads, row, f.poses[a.nodes[k, 4]], s.wrenches[k])
-    first, given, wrenches = f.leaf, s.wrenches, f.wrenches
-    for g in range(a.groups.shape[0]):
-        for i in range(6):
-            wrenches[g, i] = given[first[g], i]
-    return accelerations(
-        a.groups,
-        a.primitives,
-        f.inertia,
-        s.poses,
-        s.screws,
-        a.resist,
-        s.torque,
-        f.wrenches,
-        a.world,
-        f.body,
-        f.slot,
-        f.gain,
-        f.spare,
-        s.qdd,
-    )
+def march(n, loads, a, s, f, scale):
+    """All accelerations by the articulated-body algorithm, from the coordinates, and a step along them; n times.
 
-
-@_jit
-def move_all(a, s, scale):
-    """q += scale * qdd everywhere."""
+    With a scale of 0 nothing moves. Returns the steps done and what failed: the group whose joint meets no inertia,
+    FINE, or INFINITE.
+    """
     groups, primitives, q, qdd = a.groups, a.primitives, s.q, s.qdd
-    for g in range(groups.shape[0]):
-        joint_kernels.move(g, groups, primitives, q, qdd, scale)
+    first, given, wrenches = f.leaf, s.wrenches, f.wrenches
+    for done in range(n):
+        places(a, s)
+        if loads.shape[0] > 0:
+            all_poses(a, s, f.poses)
+            row = 0
+            while row < loads.shape[0]:
+                k = int(loads[row, 0])
+                row = wrench(loads, row, f.poses[a.nodes[k, 4]], given[k])
+        for g in range(groups.shape[0]):
+            for i in range(6):
+                wrenches[g, i] = given[first[g], i]
+        failed = accelerations(
+            groups,
+            primitives,
+            f.inertia,
+            s.poses,
+            s.screws,
+            a.resist,
+            s.torque,
+            wrenches,
+            a.world,
+            f.body,
+            f.slot,
+            f.gain,
+            f.spare,
+            qdd,
+        )
+        if failed >= 0:
+            return done, failed
+        total = 0.0
+        for d in range(qdd.shape[0]):
+            total += abs(qdd[d])
+        if not math.isfinite(total):
+            return done, INFINITE
+        if scale != 0.0:
+            for g in range(groups.shape[0]):
+                joint_kernels.move(g, groups, primitives, q, qdd, scale)
+    return n, FINE
 
 
 @_jit

@@ -30,19 +30,21 @@ class Effort(NamedTuple):
 
 
 class QuasistaticSimulation:
-    """Quasi-statics of a tree of bodies, error-bounded and adaptive (RL05).
+    """Quasi-statics, error-bounded and adaptive (RL05).
 
     There are no velocities: every step moves joints by `timestep² qdd`, `qdd` the accelerations from rest under
     springs, gravity, wrenches and motors. Springs and dampers act implicitly, so stiff mechanisms settle with long
     steps. Only the joints that matter for the tolerance are computed, all others stay where they are; a step costs as
-    much as those few do. Where that would be too many, all are computed, by the linear-time articulated-body algorithm.
+    much as those few do. Where that would be too many, and in mechanisms of less than some hundred joints, all are
+    computed, by the linear-time articulated-body algorithm. Loops are closed within the tree of clusters, and there all
+    joints that matter are always found by it.
 
-    Joint limits, loops, couplings and tendons are not for this engine.
+    Joint limits, couplings and tendons are not for this engine.
 
     Example:
         >>> import pliant
         >>> from pliant.engines.quasistatic import QuasistaticSimulation
-        >>> simulation = QuasistaticSimulation(pliant.gallery.millipede(20, 5, 60), 0.001, (0, 0, 0))
+        >>> simulation = QuasistaticSimulation(pliant.gallery.millipede(100, 5, 300), 0.001, (0, 0, 0))
         >>> simulation.apply_wrench("leg7_5", force=(0, 0, 0.05))
         >>> simulation.step()
         >>> len(simulation.active) < simulation.mechanism.joint_count
@@ -64,7 +66,7 @@ class QuasistaticSimulation:
         """Start where the mechanism is.
 
         Args:
-            mechanism: a tree of bodies; every one that moves needs mass and inertia.
+            mechanism: every body that moves needs mass and inertia.
             timestep: seconds.
             gravity: m/s².
             tolerance: how large the error of a step's accelerations may be, by `measure`.

@@ -48,6 +48,7 @@ class Solver:
         tree: the assembly tree and its arrays.
         error: bound on the error of the last accelerations, in the units of the measure.
         current: whether the clusters are those of the coordinates (wrenches apart).
+        small: whether steps always compute all joints.
         rebuilt, fallbacks: how often the whole tree was assembled again, how many steps computed all joints.
     """
 
@@ -98,7 +99,9 @@ class Solver:
         self.loads = np.zeros((0, LOAD_COLUMNS))
         self._loaded = np.zeros(0, dtype=np.int64)
         # The articulated-body algorithm knows no loops.
-        self.most = max(64, int(_MOST * (n - t.leaves))) if t.model.ports is None else n
+        self.most = int(_MOST * (n - t.leaves)) if t.model.ports is None else n
+        # Of a small mechanism not even the way down to one joint pays.
+        self.small = self.most <= t.model.tree.depth.max()
         self.error, self.current, self.whole = 0.0, False, False
         self._refined = False
         self._saved = (
@@ -228,18 +231,23 @@ class Solver:
             most,
         )
 
-    def articulated(self) -> None:
-        """All accelerations by the articulated-body algorithm."""
+    def articulated(self, n: int = 1, scale: float = 0.0) -> int:
+        """All accelerations by the articulated-body algorithm, and steps along them; how many of n went well."""
         t = self.tree
-        g = stepping.full(self.loads, t.arrays, t.state, self.full)
-        if g >= 0:
-            joint = self.m.dof_joint[t.arrays.groups[g, 3]]
+        done, failed = stepping.march(n, self.loads, t.arrays, t.state, self.full, scale)
+        if failed >= 0:
+            joint = self.m.dof_joint[t.arrays.groups[failed, 3]]
             raise MechanismError(
                 f"joint '{self.m.joint_names[joint]}' stands where two of its axes coincide: its accelerations "
                 "are not defined there; move it, give it armature, or use a ball joint"
             )
         self.whole, self.error, self._refined = True, 0.0, False
         self.front.numbers[refinement.COMPUTED] = 0.0
+        if scale:
+            self.current = False
+        if failed == stepping.INFINITE:
+            self.moved()
+        return done
 
     # --- steps
 
@@ -248,7 +256,7 @@ class Solver:
         t, done = self.tree, 0
         everything = float(len(t.arrays.groups))
         while done < n:
-            if self.current or self._worth_it():
+            if not self.small and (self.current or self._worth_it()):
                 if not self.current:
                     self._begin()
                 elif self.whole:
@@ -267,15 +275,13 @@ class Solver:
                 t.check(failed)
                 if done == n:
                     break
-            self.articulated()
-            if not np.isfinite(t.state.qdd).all():
-                self.moved()
+            part = n - done if self.small else 1
+            went = self.articulated(part, scale)
+            done += went
+            self.fallbacks += went
+            if went < part:
                 return done
-            stepping.move_all(t.arrays, t.state, scale)
-            self.current = False
-            self.fallbacks += 1
             self._saved = min(self._saved + _SAVED, 10 * _NODE)
-            done += 1
         return done
 
     def _worth_it(self) -> bool:
