@@ -20,7 +20,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow demo bench peers lint types format lock clean distclean
+.PHONY: help setup test slow demo bench peers browser lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -33,14 +33,19 @@ test: $(STAMP)  ## Run the tests, on all cores
 slow: $(STAMP)  ## Run the slow tests
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto -m slow $(PYTEST_FLAGS)
 
-demo: $(STAMP)  ## Run the first example
-	OPENBLAS_NUM_THREADS=1 $(PY) examples/01_equilibrium.py
+demo: $(STAMP)  ## Take the tour: a table, pictures and 3-D recordings in out/demo
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pliant demo --out out/demo
 
 bench: $(STAMP)  ## Run the benchmarks
 	$(PY) benchmarks/run.py
 
 peers: $(STAMP)  ## Install the other engines that the benchmarks compare with
 	$(UV) pip install --python $(PY) --require-hashes --no-deps -r requirements/peers.txt
+
+browser:  ## Install Chromium, in which the tests look at the live view (Debian and its kin)
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ]; then apt-get install -y --no-install-recommends chromium; \
+	  else sudo apt-get install -y --no-install-recommends chromium; fi; }
 
 lint: $(STAMP)  ## Check style and formatting
 	$(PY) -m ruff check .

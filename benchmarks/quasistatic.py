@@ -113,7 +113,7 @@ def others(m: pliant.Mechanism, bodies: Sequence[int]) -> tuple[Contender, Conte
     def divide(solver: Solver) -> None:
         t = solver.tree
         t.up()
-        t.state.q += 1e-6 * t.down()  # hinges and slides: a coordinate per dof
+        t.state.q[:] += 1e-6 * t.down()  # hinges and slides: a coordinate per dof
 
     return Contender(lambda: aba._solver.articulated(1, 1e-6)), Contender(lambda: divide(dca._solver))
 

@@ -1,8 +1,10 @@
 """Make every picture of README.md and docs/ anew: python docs/make_pictures.py"""
 
+import io
 import os
 import re
 import runpy
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -59,7 +61,7 @@ def readme() -> None:
         os.chdir(folder)
         try:
             exec(code.group(1), {})
-            for script in ("01_equilibrium.py", "09_crane.py"):
+            for script in ("01_equilibrium.py", "09_crane.py", "11_huge_linkages.py"):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
             os.chdir(start)
@@ -67,14 +69,44 @@ def readme() -> None:
             ("hand.png", "readme"),
             ("out/equilibrium.png", "equilibrium"),
             ("out/crane.png", "boom_drop"),
+            ("out/pulled.png", "pulled"),
         ):
             image = matplotlib.image.imread(Path(folder) / made)
             # 8 levels less per colour are not seen and halve the file.
             matplotlib.image.imsave(OUT / f"{name}.png", np.round(image * 63) / 63)
 
 
+def viewer() -> None:
+    """The live view, with a finger pulled and its ellipsoid shown, as Chromium draws it without a display."""
+    from playwright.sync_api import sync_playwright
+
+    software = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+    with (
+        pliant.view(pliant.gallery.hand(), port=0, block=False) as shown,
+        sync_playwright() as driver,
+        driver.chromium.launch(executable_path=shutil.which("chromium"), args=software) as browser,
+    ):
+        session, ask = shown.session, shown.runner.ask
+        page = browser.new_page(viewport={"width": 1100, "height": 700})
+        page.goto(shown.url)
+        page.get_by_text("Add a model here").wait_for()
+        page.get_by_role("checkbox", name="Ellipsoid").check()
+        page.get_by_role("alert").get_by_role("button").click()  # that there is no graphics card
+        tip = ask(lambda: session.simulation.pose("index_tip")[:3, 3])
+        ask(lambda: session.pull("picture", "index_tip", tip, tip + np.array([0.0, 0.01, 0.06])))
+        page.get_by_text("Stiffness of").wait_for()
+        page.wait_for_timeout(3000)
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_role("button", name="Play").wait_for()
+        page.wait_for_timeout(5000)
+        raw = page.screenshot(timeout=120_000)
+    image = matplotlib.image.imread(io.BytesIO(raw))[..., :3]
+    matplotlib.image.imsave(OUT / "viewer.png", np.round(image * 31) / 31)
+
+
 if __name__ == "__main__":
     gallery()
     readme()
+    viewer()
     size = sum(file.stat().st_size for file in OUT.glob("*.png"))
     print(f"{len(list(OUT.glob('*.png')))} pictures, {size / 1e6:.2f} MB in {OUT}")

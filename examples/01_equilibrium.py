@@ -1,6 +1,6 @@
 """Static equilibria of gallery mechanisms, with and without closed loops: a table and a picture.
 
-Run it with `make demo`, or by itself: python examples/01_equilibrium.py
+Run it: python examples/01_equilibrium.py
 """
 
 import time

@@ -40,7 +40,7 @@ def molecule() -> None:
 
 def draw(at: np.ndarray, size: np.ndarray, patches: dict[float, list[int]], rows: np.ndarray) -> None:
     """The molecule with the joints that moved, and how errors fall with tolerances."""
-    figure = Figure(figsize=(12, 5), dpi=120)
+    figure = Figure(figsize=(12, 5), dpi=90)
     left, right = figure.subplots(1, 2, width_ratios=(3, 2))
     left.scatter(at[:, 0], at[:, 2], s=0.4, c="#c9ced6", linewidths=0)
     for tolerance, colour in ((2.0**-19, "#3566c4"), (2.0**-7, "#2a9d8f"), (2.0**-3, "#d9822b")):
@@ -66,29 +66,27 @@ def draw(at: np.ndarray, size: np.ndarray, patches: dict[float, list[int]], rows
     for axes in (left, right):
         axes.spines[["top", "right"]].set_visible(False)
     figure.tight_layout()
-    figure.savefig(OUT / "molecule.png")
+    figure.savefig(OUT / "pulled.png")
 
 
 def chain() -> None:
-    """RL05's bicycle chain, 10,000 steps: how far off is its end?"""
+    """RL05's bicycle chain: of so few joints all are computed, by the articulated-body algorithm."""
     scene = pulls.bicycle_chain()
-    ends = {}
-    for tolerance in (2.0**-40, 0.05, 0.5):
-        simulation = scene.simulation(tolerance)
-        simulation.step(scene.steps)
-        ends[tolerance] = simulation.pose(scene.mechanism.body_names[-1])[:3, 3]
-    exact = ends.pop(2.0**-40)
-    for tolerance, end in ends.items():
-        print(
-            f"bicycle chain, tolerance {tolerance}: its end is off by {1e3 * np.linalg.norm(end - exact):.1f} mm"
-        )
+    simulation, end = scene.simulation(), scene.mechanism.body_names[-1]
+    start, began = simulation.pose(end)[:3, 3], perf_counter()
+    simulation.step(scene.steps)
+    took = perf_counter() - began
+    moved = np.linalg.norm(simulation.pose(end)[:3, 3] - start)
+    print(
+        f"{scene.mechanism.name}: {scene.steps} steps in {took:.2f} s, its end has moved by {1e3 * moved:.1f} mm"
+    )
 
 
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     molecule()
     chain()
-    print(f"The picture is {OUT / 'molecule.png'}.")
+    print(f"The picture is {OUT / 'pulled.png'}.")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pliant.formats import load
     from pliant.mechanism.assembly import assemble
     from pliant.statics import Configuration, equilibrium
-    from pliant.viewer import picture
+    from pliant.viewer import picture, view
 
 __all__ = [
     "BlendedModel",
@@ -52,6 +52,7 @@ __all__ = [
     "sample",
     "shapes",
     "spatial",
+    "view",
 ]
 __version__ = "0.1.0"
 
@@ -73,6 +74,7 @@ _LAZY = {
     "picture": "pliant.viewer",
     "reduce": "pliant.engines.reduced",
     "sample": "pliant.engines.reduced",
+    "view": "pliant.viewer",
 }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "capsule",
     "cylinder",
     "ellipsoid",
+    "height_field",
     "mesh",
     "plane",
     "rod",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 # The position in this tuple is the number stored in a mechanism's arrays and files: append only.
-KINDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid", "plane", "mesh")
+KINDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid", "plane", "mesh", "height field")
 ROLES = ("both", "visual", "collision")  # likewise
 _GREY = (0.6, 0.62, 0.66, 1.0)
 _IDENTITY = np.eye(4)
@@ -54,10 +55,11 @@ class Shape:
     Attributes:
         kind: one of `KINDS`.
         size: sphere (r, 0, 0); box half extents; capsule and cylinder (r, half length, 0) along z;
-            ellipsoid semi-axes; plane half extents (0: infinite), normal z; mesh (0, 0, 0).
+            ellipsoid semi-axes; plane half extents (0: infinite), normal z; mesh (0, 0, 0); height field half
+            extents and the depth of the ground below its lowest point.
         pose: 4 x 4, body frame.
         rgba: colour.
-        mesh: the triangles, for kind "mesh".
+        mesh: the triangles, for kinds "mesh" and "height field".
         role: "visual" is only drawn, "collision" only touches, "both" does both.
     """
 
@@ -73,6 +75,18 @@ class Shape:
         if role not in ROLES:
             raise InputError(f"a shape's role is one of {', '.join(ROLES)}, not {role!r}")
         return replace(self, role=role)
+
+    @property
+    def heights(self) -> NDArray[np.float64]:
+        """The heights (rows, columns) of a height field; rows follow y, columns x."""
+        if self.kind != "height field" or self.mesh is None:
+            raise InputError(f"a {self.kind} has no heights")
+        _, y, z = self.mesh.vertices.T
+        # Vertices lie row by row.
+        columns = int((y == y[0]).sum()) if len(y) else 1
+        if len(z) % columns:
+            raise InputError("height field: its vertices form no grid")
+        return z.reshape(-1, columns)
 
     def mass_properties(self) -> tuple[float, NDArray[np.float64], NDArray[np.float64]]:
         """Volume, centroid (3,) and the second moment about it divided by volume (3 x 3), body frame."""
@@ -139,7 +153,9 @@ def _make(
         raise InputError(
             f"{kind}: size, position, orientation and colour must be numbers ({error})"
         ) from None
-    needed = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3}.get(kind, 0)
+    needed = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "height field": 3}.get(
+        kind, 0
+    )
     if not all(np.isfinite(values)) or any(v <= 0 for v in values[:needed]) or any(v < 0 for v in values):
         raise InputError(f"{kind}: sizes must be positive and finite, not {values[: max(needed, 1)]}")
     if len(colour) != 4 or not all(0 <= v <= 1 for v in colour):
@@ -242,6 +258,52 @@ def mesh(
     points.flags.writeable = False
     triangles.flags.writeable = False
     return _make("mesh", (0, 0, 0), position, orientation, rgba, Mesh(points, triangles))
+
+
+def height_field(
+    heights: ArrayLike,
+    size: Sequence[float],
+    *,
+    depth: float | None = None,
+    position: ArrayLike = (0, 0, 0),
+    orientation: ArrayLike | None = None,
+    rgba: Sequence[float] = _GREY,
+) -> Shape:
+    """Ground of varying height, on a regular grid. It has no mass of its own.
+
+    Args:
+        heights: (rows, columns), along z; rows follow y and columns x, from the lowest coordinate to the highest.
+        size: half extents along x and y.
+        depth: how far the solid ground reaches below the lowest height; the larger half extent if None.
+    """
+    try:
+        z = np.ascontiguousarray(heights, dtype=np.float64)
+        half_x, half_y = (float(v) for v in size)
+        depth = max(half_x, half_y) if depth is None else float(depth)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"height field: heights (rows, columns), two half extents and a depth expected ({error})"
+        ) from None
+    if z.ndim != 2 or min(z.shape) < 2:
+        raise InputError(f"height field: at least 2 rows and 2 columns of heights needed, got {z.shape}")
+    if not np.all(np.isfinite(z)):
+        raise InputError("height field: heights must be finite")
+    flat = _make("height field", (half_x, half_y, depth), position, orientation, rgba)
+    return replace(flat, mesh=height_field_mesh(z, half_x, half_y))
+
+
+def height_field_mesh(heights: NDArray[np.float64], half_x: float, half_y: float) -> Mesh:
+    """The surface of a height field: vertices row by row, every cell cut along the same diagonal."""
+    rows, columns = heights.shape
+    x, y = np.meshgrid(np.linspace(-half_x, half_x, columns), np.linspace(-half_y, half_y, rows))
+    vertices = np.column_stack([x.ravel(), y.ravel(), heights.ravel()])
+    corner = (np.arange(rows - 1)[:, None] * columns + np.arange(columns - 1)).ravel()
+    # MuJoCo cuts along (0, 0) - (1, 1) of a cell too.
+    right, up = corner + 1, corner + columns
+    halves = [np.column_stack([corner, right, up + 1]), np.column_stack([corner, up + 1, up])]
+    faces = np.concatenate(halves).astype(np.int32)
+    vertices.flags.writeable = faces.flags.writeable = False
+    return Mesh(vertices, faces)
 
 
 def rod(start: ArrayLike, end: ArrayLike, radius: float, *, rgba: Sequence[float] = _GREY) -> Shape:

@@ -303,3 +303,11 @@ def test_matplotlib_is_imported_late_and_pyplot_never():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_notebooks_show_pictures():
+    m = pliant.gallery.two_link()
+    for what in (m, pliant.equilibrium(m, {"right": (1, 0, 0)})):
+        data = what._repr_png_()
+        assert data.startswith(b"\x89PNG")
+        assert len(data) > 1000

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import zipfile
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import InputError
+from pliant.errors import FormatError, InputError
 from pliant.mechanism import Mechanism
 
-__all__ = ["Trajectory"]
+__all__ = ["FORMAT", "VERSION", "Trajectory"]
+
+FORMAT, VERSION = "pliant-trajectory", 1
+_ROTATION = 1e-6  # how far a rotation in a file may be from an orthonormal matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,3 +43,72 @@ class Trajectory:
         if index < 0:
             raise InputError("the world does not move: name a body")
         return self.poses[:, index]
+
+    # --- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write times, poses and the mechanism to an `.npz` file that `Trajectory.load` reads back without loss.
+
+        The file appears complete or not at all.
+
+        Raises:
+            FormatError: it cannot be written.
+        """
+        from pliant.formats.json_file import pieces
+        from pliant.formats.paths import as_path, replacing
+
+        about = json.dumps({"format": FORMAT, "version": VERSION})
+        with replacing(as_path(path)) as file:
+            np.savez(
+                file,
+                allow_pickle=False,
+                about=np.frombuffer(about.encode(), dtype=np.uint8),
+                mechanism=np.frombuffer("".join(pieces(self.mechanism)).encode(), dtype=np.uint8),
+                time=np.asarray(self.time, dtype=np.float64),
+                poses=np.asarray(self.poses[..., :3, :], dtype=np.float64),  # the fourth row is 0 0 0 1
+            )
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> Trajectory:
+        """Read a trajectory that `save` wrote. The file is not trusted: everything in it is checked.
+
+        Raises:
+            FormatError: the file is no trajectory, is damaged, or is of a newer version.
+        """
+        from pliant.engines.reduced.file import read_about, read_arrays
+        from pliant.formats.json_file import read
+        from pliant.formats.paths import as_path
+
+        path = as_path(path)
+        if path.is_file() and not zipfile.is_zipfile(path):
+            raise FormatError(f"'{path}' is no trajectory file, or is damaged")
+        arrays = read_arrays(path)
+        hint = "holds no trajectory: `Trajectory.save` writes such files"
+        read_about(arrays, path, FORMAT, VERSION, hint)
+        for name in ("mechanism", "time", "poses"):
+            if name not in arrays:
+                raise FormatError(f"'{path}': array '{name}' is missing: the file is damaged")
+        mechanism = read(arrays["mechanism"].tobytes(), path)
+        time, rows = arrays["time"], arrays["poses"]
+        _check(path, mechanism, time, rows)
+        poses = np.zeros((*rows.shape[:2], 4, 4))
+        poses[..., :3, :], poses[..., 3, 3] = rows, 1.0
+        return Trajectory(mechanism, time, poses)
+
+
+def _check(path: Path, m: Mechanism, time: NDArray[np.float64], rows: NDArray[np.float64]) -> None:
+    """Refuse what no simulation writes."""
+    if time.ndim != 1 or time.dtype != np.float64 or len(time) == 0:
+        raise FormatError(f"'{path}': 'time' has the shape {time.shape}, (frames,) expected")
+    expected = (len(time), m.body_count, 3, 4)
+    if rows.shape != expected or rows.dtype != np.float64:
+        raise FormatError(f"'{path}': 'poses' has the shape {rows.shape}, {expected} expected")
+    if (np.diff(time) <= 0).any():
+        raise FormatError(f"'{path}': 'time' does not rise from frame to frame")
+    for frame in rows:  # one at a time: a long trajectory is large
+        turn = frame[:, :, :3]
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = np.abs(turn @ turn.transpose(0, 2, 1) - np.eye(3)).max(initial=0.0)
+            proper = (np.linalg.det(turn) > 0).all()
+        if not off <= _ROTATION or not proper:
+            raise FormatError(f"'{path}': 'poses' holds a matrix that is no rotation")

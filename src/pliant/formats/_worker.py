@@ -23,6 +23,7 @@ _FIELDS = {
     "geom": "contype conaffinity group type bodyid dataid matid size pos quat rgba",
     "mat": "rgba",
     "mesh": "vertadr vertnum faceadr facenum vert face",
+    "hfield": "nrow ncol size adr data",
     "site": "bodyid pos quat",
     "eq": "type obj1id obj2id objtype active0 data",
     "tendon": (

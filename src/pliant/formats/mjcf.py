@@ -186,7 +186,13 @@ def _mesh(mesh: Node, base: Path, strip: bool, source: Source) -> None:
 
 
 def _flatten(field_: Node) -> None:
-    """A height field is left out of the mechanism: compile the smallest one in its place."""
+    """A height field from a file, or to be filled in later, is left out: compile the smallest one in its place."""
+    elevation, rows, columns = (field_.get(key).split() for key in ("elevation", "nrow", "ncol"))
+    given = [*rows, *columns, str(len(elevation))]
+    if len(given) == 3 and all(v.isdecimal() and len(v) < 10 for v in given):
+        r, c, count = map(int, given)
+        if count == r * c and min(r, c) > 1 and "file" not in field_.attrib:
+            return
     file = field_.attrib.pop("file", None)
     if file is not None:
         field_.attrib.setdefault("name", PurePosixPath(file.replace("\\", "/")).stem)

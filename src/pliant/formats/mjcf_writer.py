@@ -51,7 +51,7 @@ def to_mjcf(mechanism: Mechanism) -> str:
         write_tendon(draft, r)
     key = [element("key", name="reference", qpos=draft.q)] if draft.q else []
     sections = {
-        "asset": _meshes(m),
+        "asset": [*_meshes(m), *_height_fields(m)],
         "worldbody": draft.body,
         "tendon": draft.tendons,
         "equality": draft.equalities,
@@ -144,11 +144,17 @@ def _contents(draft: Draft, body: int) -> None:
 def _geom(m: Mechanism, shape: shapes_module.Shape, body: int) -> list[str]:
     """A shape without mass that touches nothing; what was hidden stays so. None if MuJoCo has no such shape."""
     own: dict[str, Any] = {}
+    kind, pose = shape.kind, shape.pose
+    if shape.mesh is not None:
+        number = next(i for i, mesh in enumerate(m.shape_table.meshes) if mesh is shape.mesh)
     if shape.kind == "mesh":
         assert shape.mesh is not None
         if not _drawable(shape.mesh):
             return []
-        own["mesh"] = f"mesh{next(i for i, mesh in enumerate(m.shape_table.meshes) if mesh is shape.mesh)}"
+        own["mesh"] = f"mesh{number}"
+    elif shape.kind == "height field":
+        kind, own["hfield"] = "hfield", f"field{number}-{shape.size[2]!r}"
+        pose = pose @ spatial.pose((0, 0, shape.heights.min()))  # MuJoCo counts from the lowest point
     elif shape.kind == "plane":
         if body >= 0 and _moves(m, body):
             return []  # MuJoCo has planes on fixed bodies only
@@ -163,7 +169,7 @@ def _geom(m: Mechanism, shape: shapes_module.Shape, body: int) -> list[str]:
         "conaffinity": "0",
         "group": "3" if shape.role == "collision" else "0",
     }
-    return [element("geom", type=shape.kind, **placed(shape.pose), rgba=shape.rgba, **own, **unseen)]
+    return [element("geom", type=kind, **placed(pose), rgba=shape.rgba, **own, **unseen)]
 
 
 def _moves(m: Mechanism, body: int) -> bool:
@@ -178,12 +184,32 @@ def _moves(m: Mechanism, body: int) -> bool:
 def _meshes(m: Mechanism) -> list[str]:
     """MuJoCo keeps vertices in single precision: nine digits are all of it. As shells they need not be closed."""
     lines = []
+    used = set(m.shape_table.mesh[m.shape_table.kind == shapes_module.KINDS.index("mesh")].tolist())
     for i, mesh in enumerate(m.shape_table.meshes):
-        if _drawable(mesh):
+        if i in used and _drawable(mesh):
             vertices = " ".join(f"{v:.9g}" for v in mesh.vertices.ravel().tolist())
             faces = " ".join(map(str, mesh.faces.ravel().tolist()))
             lines.append(element("mesh", name=f"mesh{i}", inertia="shell", vertex=vertices, face=faces))
     return lines
+
+
+def _height_fields(m: Mechanism) -> list[str]:
+    """MuJoCo reads the rows from the highest y to the lowest, and keeps heights in single precision."""
+    lines: dict[str, str] = {}
+    for body in ("world", *m.body_names):
+        for shape in m.shapes(body):
+            if shape.kind != "height field":
+                continue
+            number = next(i for i, mesh in enumerate(m.shape_table.meshes) if mesh is shape.mesh)
+            name = f"field{number}-{shape.size[2]!r}"
+            heights = shape.heights - shape.heights.min()
+            size = (*shape.size[:2], float(heights.max()) or 1.0, shape.size[2])
+            elevation = " ".join(f"{v:.9g}" for v in heights[::-1].ravel().tolist())
+            rows, columns = heights.shape
+            lines[name] = element(
+                "hfield", name=name, nrow=str(rows), ncol=str(columns), size=size, elevation=elevation
+            )
+    return list(lines.values())
 
 
 def _drawable(mesh: shapes_module.Mesh) -> bool:

@@ -114,7 +114,7 @@ def solid_properties(
     name: str, shapes: tuple[shapes_module.Shape, ...], mass: Any, com: Any, inertia: Any, density: float
 ) -> tuple:
     """Fill in the mass properties that were not given."""
-    solid = [shape for shape in shapes if shape.kind != "plane"]
+    solid = [shape for shape in shapes if shape.kind not in ("plane", "height field")]
     if not solid:
         missing = "mass" if mass is None else "inertia"
         raise MechanismError(f"body '{name}': give {missing}, or shapes to derive it from")

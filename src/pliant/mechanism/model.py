@@ -340,6 +340,11 @@ class Mechanism:
 
         return picture(self, path, **options)
 
+    def _repr_png_(self) -> bytes:
+        from pliant.viewer.picture import png
+
+        return png(self)
+
     def __repr__(self) -> str:
         return (
             f"<Mechanism '{self.name}': {counted(self.body_count, 'body', 'bodies')}, "

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant import spatial
-from pliant.errors import MechanismError
+from pliant.errors import InputError, MechanismError
 from pliant.mechanism import joints
 from pliant.mechanism.joints import BALL, NQ
 from pliant.mechanism.normal import make_exact
@@ -281,10 +281,28 @@ def _shapes(m: Mechanism) -> None:
         raise MechanismError(
             f"body {_culprit(bad, owner)}: a shape's pose is not a rotation and a translation"
         )
-    meshed = table.kind == shapes_module.KINDS.index("mesh")
+    field = table.kind == shapes_module.KINDS.index("height field")
+    meshed = field | (table.kind == shapes_module.KINDS.index("mesh"))
     bad = (meshed & ((table.mesh < 0) | (table.mesh >= len(table.meshes)))) | (~meshed & (table.mesh != -1))
     if bad.any():
         raise MechanismError(f"body {_culprit(bad, owner)}: a shape refers to a mesh that is not there")
+    for s in np.flatnonzero(field).tolist():
+        if not _is_grid(table.meshes[table.mesh[s]], table.size[s]):
+            raise MechanismError(
+                f"body '{owner[s]}': the mesh of a height field is not its grid; make it with shapes.height_field"
+            )
+
+
+def _is_grid(mesh: shapes_module.Mesh, size: NDArray[np.float64]) -> bool:
+    """Whether a mesh is that of a height field of this size."""
+    try:
+        heights = shapes_module.Shape("height field", tuple(size.tolist()), mesh=mesh).heights
+    except InputError:
+        return False
+    if min(heights.shape) < 2 or (size <= 0).any():
+        return False
+    grid = shapes_module.height_field_mesh(heights, *size[:2].tolist())
+    return np.array_equal(grid.vertices, mesh.vertices) and np.array_equal(grid.faces, mesh.faces)
 
 
 def frames_meet(m: Mechanism) -> None:

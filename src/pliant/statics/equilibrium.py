@@ -34,7 +34,8 @@ _GOAL = 1e-12  # residual aimed at, as a fraction of the load
 _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
 _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
-_FARTHEST = 2.0  # rad, of any body in such a step: many joints that turn a little turn the last body round and round
+# rad, of any body in such a step: many joints that turn a little turn the last body round and round
+_FARTHEST = 2.0
 _KICK = 0.05  # size of a move off an unstable ridge, likewise
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
 _ITERATIONS = 60  # per load step

@@ -1,5 +1,31 @@
-"""Looking at mechanisms: still pictures (the live view comes later)."""
+"""Looking at mechanisms: still pictures, live views in the browser, recordings."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from pliant.viewer.picture import draw, picture
 
-__all__ = ["draw", "picture"]
+if TYPE_CHECKING:
+    from pliant.viewer.gltf import export_gltf
+    from pliant.viewer.live import View, view
+    from pliant.viewer.recording import record_html
+
+__all__ = ["View", "draw", "export_gltf", "picture", "record_html", "view"]
+
+# Pictures are drawn by the engines' own modules: what needs engines is imported when first used.
+_LAZY = {
+    "View": "pliant.viewer.live",
+    "export_gltf": "pliant.viewer.gltf",
+    "record_html": "pliant.viewer.recording",
+    "view": "pliant.viewer.live",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'pliant.viewer' has no attribute '{name}'")
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

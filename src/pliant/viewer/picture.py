@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from pliant.statics import Configuration
 
-__all__ = ["draw", "picture"]
+__all__ = ["draw", "picture", "png"]
 
 Floats = NDArray[np.float64]
 
@@ -81,6 +82,13 @@ def picture(
     if target is not None:
         _save(figure, target)
     return figure
+
+
+def png(what: Mechanism | Configuration) -> bytes:
+    """A picture as the bytes of a PNG file: what notebooks show."""
+    out = io.BytesIO()
+    picture(what, size=(640, 480)).savefig(out, format="png", dpi=_DPI)
+    return out.getvalue()
 
 
 def draw(

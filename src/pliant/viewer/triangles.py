@@ -17,7 +17,7 @@ from pliant.mechanism import Mechanism, ShapeTable
 __all__ = ["Triangles", "thin", "triangulate"]
 
 Floats = NDArray[np.float64]
-_SPHERE, _BOX, _CAPSULE, _CYLINDER, _ELLIPSOID, _PLANE, _MESH = range(len(shapes_module.KINDS))
+_SPHERE, _BOX, _CAPSULE, _CYLINDER, _ELLIPSOID, _PLANE, _MESH, _HEIGHT_FIELD = range(len(shapes_module.KINDS))
 _FACE_BUDGET = 200_000  # of all meshes together
 
 
@@ -42,11 +42,11 @@ def triangulate(m: Mechanism, poses: Floats, reach: float) -> Triangles:
     world = np.concatenate([poses, np.eye(4)[None]])  # body -1, the world, is the last one
     frames = world[table.body[shown]] @ table.pose[shown]
     around = 48 if len(shown) < 120 else 24 if len(shown) < 500 else 12
-    mesh_count = max(1, int((table.kind[shown] == _MESH).sum()))
+    mesh_count = max(1, int((table.mesh[shown] >= 0).sum()))
     parts: list[Triangles] = []
     for kind in np.unique(table.kind[shown]).tolist():
         members = np.flatnonzero(table.kind[shown] == kind)
-        if kind == _MESH:
+        if kind in (_MESH, _HEIGHT_FIELD):
             groups = {
                 i: members[table.mesh[shown[members]] == i] for i in set(table.mesh[shown[members]].tolist())
             }
@@ -56,7 +56,8 @@ def triangulate(m: Mechanism, poses: Floats, reach: float) -> Triangles:
             local, two_sided = _local(kind, table.size[shown[group]], around, reach)
             if number >= 0:
                 mesh = table.meshes[number]
-                faces, two_sided = thin(mesh.vertices, mesh.faces, max(300, _FACE_BUDGET // mesh_count))
+                faces, open_ = thin(mesh.vertices, mesh.faces, max(300, _FACE_BUDGET // mesh_count))
+                two_sided = open_ or kind == _HEIGHT_FIELD
                 local = np.broadcast_to(faces, (len(group), *faces.shape))
             corners = (
                 np.einsum("sij,sfcj->sfci", frames[group, :3, :3], local) + frames[group, None, None, :3, 3]

@@ -220,13 +220,13 @@ def test_many_wrenches_are_handed_over_together():
 
 
 def test_refuses_couplings_and_tendons():
-    with pytest.raises(InputError, match="no couplings.*'gears'"):
+    with pytest.raises(InputError, match=r"no couplings.*'gears'"):
         QuasistaticSimulation(pliant.gallery.gripper(), 0.01)
     b = pliant.Builder("pulled")
     b.body("a", mass=1.0, inertia=(0.1, 0.1, 0.1))
     b.hinge("one", "world", "a", anchor=(0, 0, 0), axis=(0, 1, 0))
     b.tendon("string", {"one": 1.0}, stiffness=2.0)
-    with pytest.raises(InputError, match="no tendons.*'string'"):
+    with pytest.raises(InputError, match=r"no tendons.*'string'"):
         QuasistaticSimulation(b.build(), 0.01)
 
 

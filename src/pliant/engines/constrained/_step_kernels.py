@@ -21,9 +21,10 @@ ITERATIONS = 8
 DEPTH = 4  # of memory of iterations
 # entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing,
 # joints that run into a stop and that are at one, length of the last part of a step, largest half turn squared
-LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST, TURN = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10
-INFO = 11
-SLOW, FINEST = 0.001, 1 / 64  # half turn squared (0.06 rad a step) from which steps are settled better, up to this
+LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+TURN, INFO = 10, 11
+# half turn squared (0.06 rad a step) from which steps are settled better, and up to which part of the tolerance
+SLOW, FINEST = 0.001, 1 / 64
 CLEANED = 8  # steps after which momenta are looked at, and cleared of what joints do not allow
 GHOST, LOOKS = 0.5, 6  # if that was more than this share of kinetic energy so often in a row
 

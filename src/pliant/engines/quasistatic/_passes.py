@@ -112,7 +112,7 @@ def assemble(order, size, a, s, wide):
     failed = -1
     for i in range(size - 1, -1, -1):
         k = order[i]
-        if wide is not None:
+        if wide is not None:  # noqa: SIM102 - only by itself it is pruned before compilation
             if nodes[k, 9] >= 0:
                 if not merge_wide(
                     k,
@@ -215,7 +215,7 @@ def down(a, s, wide):
     nodes, groups, data, joints, poses = a.nodes, a.groups, s.data, s.joints, s.poses
     forces, qdd, spare = s.forces, s.qdd, s.spare
     for k in range(nodes.shape[0] - 1, count - 1, -1):
-        if wide is not None:
+        if wide is not None:  # noqa: SIM102 - only by itself it is pruned before compilation
             if nodes[k, 9] >= 0:
                 back_wide(k, count, nodes, groups, joints, forces, qdd, wide)
                 continue

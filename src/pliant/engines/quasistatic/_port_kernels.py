@@ -308,9 +308,7 @@ def _keep(k, kind, h, middle, nodes, data, joint, wide):
     for part in range(h):
         for i in range(6):
             for j in range(6):
-                x = 0.5 * (
-                    wide.result[6 * part + i, 6 * part + j] + wide.result[6 * part + j, 6 * part + i]
-                )
+                x = 0.5 * (wide.result[6 * part + i, 6 * part + j] + wide.result[6 * part + j, 6 * part + i])
                 data[o + 42 * part + 6 * i + j] = x
             data[o + 42 * part + 36 + i] = wide.result[6 * part + i, columns]
     if h == 2:

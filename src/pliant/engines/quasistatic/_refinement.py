@@ -112,7 +112,7 @@ def refine(a, s, wide, front, measure, tolerance, unit, most):
         n[LEFT] -= totals[k]
         terms = 0.0
         general = False
-        if wide is not None:
+        if wide is not None:  # noqa: SIM102 - only by itself it is pruned before compilation
             if nodes[k, 9] >= 0:
                 general = True
                 terms = back_wide(k, count, nodes, groups, joints, forces, qdd, wide)

@@ -1,0 +1,185 @@
+"""Simulations by the name of their engine, and their recording with a progress bar; Ctrl-C keeps what there is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import pliant
+from pliant.cli.options import Engine
+from pliant.cli.output import progress_bar
+from pliant.cli.sources import Source
+from pliant.engines.arguments import EARTH
+from pliant.engines.trajectory import Trajectory
+from pliant.errors import ConvergenceError, InputError
+
+__all__ = ["TIMESTEPS", "Recorded", "apply", "make", "record", "watched"]
+
+TIMESTEPS = {
+    Engine.reduced: 1e-3,
+    Engine.blended: 1e-3,
+    Engine.constrained: 1 / 60,
+    Engine.quasistatic: 1 / 60,
+}
+_NONE = (0.0, 0.0, 0.0)
+_MOST = 4e9  # bytes of poses
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a run left behind.
+
+    Attributes:
+        trajectory: poses at the start and after every frame that was completed.
+        steps: how many were done.
+        seconds_per_step: without the first frame, which may compile; NaN if there was no other.
+        stopped: what ended it early: KeyboardInterrupt, ConvergenceError, or None.
+    """
+
+    trajectory: Trajectory
+    steps: int
+    seconds_per_step: float
+    stopped: BaseException | None = None
+
+
+def watched(source: Source, bodies: Sequence[str] | None, wrenches: Mapping[str, Any]) -> tuple[str, ...]:
+    """End effectors: those that were named, or suggested; and all bodies that something acts on."""
+    if source.model is not None:
+        if bodies:
+            raise InputError(
+                f"'{source.text}' is a model with end effectors of its own: leave -e out, or give its mechanism"
+            )
+        return source.model.end_effectors
+    for body in bodies or ():
+        source.mechanism.body_index(body)
+    chosen = tuple(bodies or source.mechanism.end_effectors)
+    return (*chosen, *(body for body in wrenches if body not in chosen))
+
+
+def make(
+    source: Source,
+    engine: Engine,
+    timestep: float,
+    end_effectors: Sequence[str],
+    wrenches: Mapping[str, Sequence[float]],
+    gravity: bool | None = None,
+    tolerance: float = 0.01,
+    seed: int = 0,
+) -> Any:
+    """A simulation at its start, with the wrenches applied.
+
+    Args:
+        source: what moves; a scene brings its start, motors and wrenches along.
+        engine: what computes the motion.
+        timestep: seconds.
+        end_effectors: for models; wrenches must be among them there.
+        wrenches: `{body: force, or force and torque}`.
+        gravity: None for what is usual: on for constrained and quasistatic, compensated for models.
+        tolerance: of the quasistatic engine.
+        seed: of the samples of a blend.
+    """
+    if engine in (Engine.reduced, Engine.blended):
+        if source.scene is not None:
+            raise InputError(f"'{source.text}' is a scene: it runs in the constrained engine only")
+        model = _model(source, engine, end_effectors, wrenches, bool(gravity), seed)
+        falls = None if model.base is None or gravity is not False else _NONE
+        simulation: Any = pliant.ReducedSimulation(model, timestep, gravity=falls)
+    elif engine is Engine.constrained:
+        if source.scene is None:
+            down = _NONE if gravity is False else EARTH
+            simulation = pliant.ConstrainedSimulation(source.mechanism, timestep, down)
+        elif gravity is False:
+            raise InputError(f"'{source.text}' is a scene: it has its own gravity")
+        else:
+            simulation = source.scene.simulation(timestep)
+    else:
+        if source.scene is not None:
+            raise InputError(f"'{source.text}' is a scene: it runs in the constrained engine only")
+        down = _NONE if gravity is False else EARTH
+        simulation = pliant.QuasistaticSimulation(source.mechanism, timestep, down, tolerance=tolerance)
+    apply(simulation, wrenches)
+    return simulation
+
+
+def _model(
+    source: Source,
+    engine: Engine,
+    bodies: Sequence[str],
+    wrenches: Mapping[str, Any],
+    gravity: bool,
+    seed: int,
+) -> Any:
+    m = source.mechanism
+    if engine is Engine.blended:
+        if source.model is not None:
+            raise InputError(
+                f"'{source.text}' is a single model: give the mechanism's own file to blend several"
+            )
+        if gravity:
+            raise InputError("blended models are sampled with gravity compensated: leave --gravity out")
+        loads = [dict(wrenches)] if wrenches else None
+        found = pliant.sample(
+            m, bodies, loads, budget=6, candidates=24, held_out=8, seed=seed, progress=False
+        )
+        return found.model
+    if source.model is not None:
+        if gravity and source.model.base is None:
+            raise InputError(
+                f"'{source.text}' was linearised already: leave --gravity out, or give its mechanism"
+            )
+        return source.model
+    model = pliant.reduce(m, bodies)
+    if gravity and model.base is None:
+        return pliant.reduce(m, bodies, at=pliant.equilibrium(m, gravity=EARTH))
+    return model
+
+
+def apply(simulation: Any, wrenches: Mapping[str, Sequence[float]]) -> None:
+    """Apply wrenches, three or six numbers each."""
+    for body, values in wrenches.items():
+        simulation.apply_wrench(body, force=values[:3], torque=values[3:] or None)
+
+
+def record(
+    simulation: Any, mechanism: Any, seconds: float, fps: float, name: str, bar: Any = None
+) -> Recorded:
+    """Advance by `seconds` and keep poses about `fps` times a second, those at the start included."""
+    if not 0 < seconds < np.inf or not 0 < fps < np.inf:
+        raise InputError(f"seconds and fps: numbers above 0 expected, not {seconds!r} and {fps!r}")
+    h = simulation.timestep
+    steps = max(1, round(seconds / h))
+    every = max(1, round(1 / (fps * h)))
+    frames = -(-steps // every)
+    size = (frames + 1) * mechanism.body_count * 128
+    if size > _MOST:
+        raise InputError(f"{frames} frames of all poses take {size / 1e9:.1f} GB: lower --fps or --seconds")
+    poses, times = [simulation.poses.copy()], [simulation.time]
+    done, spent, stopped = 0, 0.0, None
+    own = progress_bar() if bar is None else bar
+    try:
+        if bar is None:
+            own.start()
+        task = own.add_task(f"{name}: first step (compiles once)", total=steps)
+        while done < steps:
+            n = min(every, steps - done)
+            start = time.perf_counter()
+            simulation.step(n)
+            if done:
+                spent += time.perf_counter() - start
+            poses.append(simulation.poses.copy())
+            times.append(simulation.time)
+            done += n
+            own.update(task, completed=done, description=name)
+    except (KeyboardInterrupt, ConvergenceError) as error:
+        stopped = error
+    finally:
+        if bar is None:
+            own.stop()
+    kept = min(len(poses), len(times))  # Ctrl-C may fall between the two
+    found = Trajectory(mechanism, np.array(times[:kept]), np.array(poses[:kept]))
+    timed = done - min(every, steps)
+    return Recorded(found, done, spent / timed if timed > 0 else float("nan"), stopped)

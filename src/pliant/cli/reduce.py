@@ -1,0 +1,141 @@
+"""`pliant reduce`: what the end effectors of a mechanism feel, and a model of them in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from pliant.cli.options import (
+    AllowOption,
+    BodiesOption,
+    JsonOption,
+    KeyframeOption,
+    PlotOption,
+    RepairOption,
+    SourceArgument,
+    StiffnessOption,
+    WrenchesOption,
+)
+from pliant.cli.output import destination, print_json, print_table, say, writing
+
+if TYPE_CHECKING:
+    from pliant.engines.reduced import ReducedModel
+
+__all__ = ["reduce"]
+
+_AXES = ("x", "y", "z")
+
+
+def reduce(
+    file: SourceArgument,
+    end_effectors: BodiesOption = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="NPZ", help="Leave the model there.")
+    ] = None,
+    wrenches: WrenchesOption = None,
+    gravity: Annotated[
+        bool, typer.Option("--gravity", help="Linearise where it hangs under gravity.")
+    ] = False,
+    modes: Annotated[int, typer.Option(min=0, help="Fixed-interface modes to keep.")] = 0,
+    plot: PlotOption = None,
+    as_json: JsonOption = False,
+    default_stiffness: StiffnessOption = None,
+    keyframe: KeyframeOption = None,
+    allow: AllowOption = None,
+    repair: RepairOption = False,
+) -> None:
+    """Reduce a mechanism to its end effectors: compliance, principal directions, natural frequencies.
+
+    With wrenches or gravity it is linearised at the equilibrium under them.
+
+    \b
+    Examples:
+      pliant reduce gallery:hand
+      pliant reduce hand.xml -e ff_tip -e th_tip -o model.npz
+      pliant reduce gallery:helix:100 -w link100:0,0,-50 --json
+    """
+    from pliant.cli.sources import parse_wrenches, resolve
+
+    destination(output, ".npz")
+    destination(plot)
+    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
+    loads = parse_wrenches(wrenches, found.mechanism)
+    if found.model is not None and not (end_effectors or loads or gravity or modes):
+        model = found.model
+    else:
+        model = _reduced(found.mechanism, end_effectors, loads, gravity, modes)
+    if output is not None:
+        model.save(output)
+    if plot is not None:
+        with writing(plot) as place:
+            model.plot(place)
+    if as_json:
+        print_json({**_facts(model), "files": {"model": output, "plot": plot}})
+        return
+    _report(model)
+    for path in filter(None, (output, plot)):
+        say(f"wrote {path}")
+
+
+def _reduced(
+    m: Any, bodies: list[str] | None, loads: dict[str, Any], gravity: bool, modes: int
+) -> ReducedModel:
+    import pliant
+    from pliant.engines.arguments import EARTH
+
+    at = pliant.equilibrium(m, loads, gravity=EARTH if gravity else None) if loads or gravity else None
+    return pliant.reduce(m, bodies, at=at, modes=modes)
+
+
+def _facts(model: ReducedModel) -> dict[str, Any]:
+    principal = {
+        body: {of: model.stiffness_ellipsoid(body, of)._asdict() for of in ("translation", "rotation")}
+        for body in model.end_effectors
+    }
+    return {
+        "mechanism": model.mechanism.name,
+        "end_effectors": model.end_effectors,
+        "rank": model.rank,
+        "modes": model.modes,
+        "compliance": model.compliance,
+        "principal": principal,
+        "frequencies": model.frequencies(),
+        "wrench": model.wrench,
+        "floating_base": model.base and model.base.body,
+    }
+
+
+def _report(model: ReducedModel) -> None:
+    print(model.summary().partition("\n\n")[0])
+    for e, body in enumerate(model.end_effectors):
+        block = model.compliance[6 * e : 6 * e + 6, 6 * e : 6 * e + 6]
+        least = 1e-12 * abs(block).max()  # below this it is rounding
+        rows = [
+            [f"{word} {axis}", *(f"{value:.3e}" if abs(value) > least else "0" for value in row)]
+            for (word, axis), row in zip(
+                [(word, axis) for word in ("moves", "turns") for axis in _AXES], block, strict=True
+            )
+        ]
+        heads = [f"{word} {axis}" for word in ("force", "torque") for axis in _AXES]
+        print()
+        print_table(
+            [body, *heads], rows, title=f"compliance of {body}, its own frame: m and rad per N and N m"
+        )
+    rows = []
+    for body in model.end_effectors:
+        for of, word, unit in (("translation", "push", "N/m"), ("rotation", "turn", "N m/rad")):
+            found = model.stiffness_ellipsoid(body, of)
+            for stiffness, axis in zip(found.stiffness, found.axes.T, strict=True):
+                if stiffness < float("inf"):
+                    sign = -1.0 if axis[abs(axis).argmax()] < 0 else 1.0
+                    direction = " ".join(f"{round(sign * value, 3) + 0.0:+.3f}" for value in axis)
+                    rows.append([body, word, unit, f"{stiffness:.4g}", f"{1 / stiffness:.3e}", direction])
+    print()
+    print_table(
+        ["end effector", "", "unit", "stiffness", "compliance", "direction (world)"],
+        rows,
+        title="principal directions, softest first; others do not give way",
+        left=(0, 1, 2),
+    )

@@ -1,0 +1,205 @@
+"""What FILE means: a mechanism file, a saved model or trajectory, or `gallery:NAME`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pliant.errors import FormatError, InputError
+
+if TYPE_CHECKING:
+    from pliant.engines.reduced import ReducedModel
+    from pliant.engines.trajectory import Trajectory
+    from pliant.gallery.scenes import Scene
+    from pliant.mechanism import Mechanism
+
+__all__ = ["PREFIX", "Source", "gallery_maker", "gallery_names", "parse_wrenches", "resolve"]
+
+PREFIX = "gallery:"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A mechanism, and what else came with it.
+
+    Attributes:
+        text: as the user wrote it.
+        mechanism: the mechanism.
+        scene, model, trajectory: what it is part of, if it is.
+    """
+
+    text: str
+    mechanism: Mechanism
+    scene: Scene | None = None
+    model: ReducedModel | None = None
+    trajectory: Trajectory | None = None
+
+    @property
+    def kind(self) -> str:
+        """What it is, in a word."""
+        parts = {"scene": self.scene, "reduced model": self.model, "trajectory": self.trajectory}
+        return next((word for word, part in parts.items() if part is not None), "mechanism")
+
+
+def resolve(
+    text: str,
+    *,
+    keyframe: str | None = None,
+    allow: Sequence[Path] | None = None,
+    repair: bool = False,
+    default_stiffness: float | None = None,
+) -> Source:
+    """The source a FILE argument names; the other arguments as the options of the same names.
+
+    Raises:
+        PliantError: there is no such file or gallery name, or it cannot be read.
+    """
+    if text.startswith(PREFIX):
+        found = _from_gallery(text)
+    else:
+        found = _from_file(text, keyframe, allow, repair)
+    if default_stiffness is None:
+        return found
+    if found.model is not None:
+        raise InputError(f"'{text}' is a model, its springs are fixed: give the mechanism's own file")
+    m = found.mechanism
+    soft = m.with_stiffness(m.springless, default_stiffness) if m.springless else m
+    return replace(found, mechanism=soft, scene=found.scene and replace(found.scene, mechanism=soft))
+
+
+# --- files
+
+
+def _from_file(text: str, keyframe: str | None, allow: Sequence[Path] | None, repair: bool) -> Source:
+    from pliant.formats import load
+
+    path = Path(text)
+    if not path.exists() and text in gallery_names():
+        raise FormatError(f"'{text}': there is no such file; did you mean '{PREFIX}{text}'?")
+    try:
+        with path.open("rb") as file:
+            packed = path.is_file() and file.read(4) == b"PK\x03\x04"
+    except OSError:
+        packed = False  # `load` says what is wrong
+    if packed:
+        return _from_npz(text, path)
+    return Source(text, load(path, keyframe=_keyframe(keyframe), allow=allow or (), repair=repair))
+
+
+def _keyframe(given: str | None) -> str | int | None:
+    return int(given) if given is not None and given.isdigit() else given
+
+
+def _from_npz(text: str, path: Path) -> Source:
+    from pliant.engines.reduced import ReducedModel
+    from pliant.engines.trajectory import FORMAT, Trajectory
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            trajectory = FORMAT.encode() in archive["about"].tobytes()
+    except Exception:  # whatever is wrong with it, loading says so
+        trajectory = False
+    if trajectory:
+        path_over_time = Trajectory.load(path)
+        return Source(text, path_over_time.mechanism, trajectory=path_over_time)
+    model = ReducedModel.load(path)
+    return Source(text, model.mechanism, model=model)
+
+
+# --- gallery
+
+
+def gallery_names() -> tuple[str, ...]:
+    """Names of all mechanisms, then of all scenes."""
+    from pliant import gallery
+
+    return (*gallery.names(), *gallery.scenes.names())
+
+
+def gallery_maker(name: str) -> Callable[..., Any]:
+    """The function behind a name.
+
+    Raises:
+        InputError: there is none; the nearest names are suggested.
+    """
+    from pliant import gallery
+    from pliant.mechanism.edit import suggestion
+
+    if name in gallery.names():
+        return getattr(gallery, name)
+    if name in gallery.scenes.names():
+        return getattr(gallery.scenes, name)
+    raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery_names())}")
+
+
+def _from_gallery(text: str) -> Source:
+    from pliant.gallery.scenes import Scene
+
+    name, _, given = text.removeprefix(PREFIX).partition(":")
+    maker = gallery_maker(name)
+    made = maker(**_arguments(name, maker, given))
+    if isinstance(made, Scene):
+        return Source(text, made.mechanism, scene=made)
+    return Source(text, made)
+
+
+def _arguments(name: str, maker: Callable[..., Any], given: str) -> dict[str, Any]:
+    """`16,form=rails` as `{"rungs": 16, "form": "rails"}`."""
+    parameters = inspect.signature(maker).parameters
+    in_order = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    takes = f"it takes {', '.join(parameters)}" if parameters else "it takes no arguments"
+    found: dict[str, Any] = {}
+    for i, part in enumerate(given.split(",") if given else []):
+        word, equals, value = part.partition("=")
+        if not equals:
+            if i >= len(in_order):
+                raise InputError(f"{PREFIX}{name}: '{part}' is one argument too many; {takes}")
+            word, value = in_order[i], part
+        if word not in parameters:
+            raise InputError(f"{PREFIX}{name}: unknown argument '{word}'; {takes}")
+        if word in found:
+            raise InputError(f"{PREFIX}{name}: the argument '{word}' is given twice")
+        found[word] = _value(value)
+    return found
+
+
+def _value(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+# --- wrenches
+
+
+def parse_wrenches(given: Sequence[str] | None, mechanism: Mechanism) -> dict[str, tuple[float, ...]]:
+    """`BODY:FX,FY,FZ` as `{body: numbers}`, three or six.
+
+    Raises:
+        InputError: one is malformed or not finite, or names no body.
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    for text in given or ():
+        body, colon, numbers = text.rpartition(":")
+        try:
+            values = tuple(float(part) for part in numbers.split(","))
+        except ValueError:
+            values = ()
+        if not colon or len(values) not in (3, 6):
+            raise InputError(f"wrench '{text}': BODY:FX,FY,FZ expected, or six numbers, as in 'tip:0,0,-5'")
+        if not np.isfinite(values).all():
+            raise InputError(f"wrench '{text}': not all numbers are finite")
+        if mechanism.body_index(body) < 0:
+            raise InputError(f"wrench '{text}': the world does not move: name a body")
+        if body in found:
+            raise InputError(f"wrench '{text}': there is one on '{body}' already; add them up")
+        found[body] = values
+    return found

@@ -1,0 +1,200 @@
+"""Where bodies touch: MuJoCo's collider on a scene of our poses."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.contact import _kernels
+from pliant.contact.scene import compiled, make_scene, quiet
+from pliant.errors import InputError
+from pliant.shapes import Shape
+
+__all__ = ["Collider", "Contacts"]
+
+Floats = NDArray[np.float64]
+_FULL = int(mujoco.mjtWarning.mjWARN_CONTACTFULL)
+_MEMORY = 1 << 24  # bytes at first; the system provides what is touched
+_MOST_MEMORY = 1 << 36
+
+
+class Contacts:
+    """Points at which bodies touch, one per row. The next `detect` overwrites them; `copy` keeps them.
+
+    Attributes:
+        count: how many.
+        first, second: the bodies, (n,); -1 is the world. `first` is the lower index.
+        point: midway between the two surfaces, world, (n, 3).
+        normal: unit vector from `first` to `second`, world, (n, 3).
+        distance: between the surfaces, negative where they penetrate, (n,).
+        shape_first, shape_second: which of the collider's shapes, (n,).
+    """
+
+    def __init__(self, capacity: int = 64):
+        self._reserve(capacity)
+        self._show(0)
+
+    def _reserve(self, capacity: int) -> None:
+        self._whole = tuple(np.empty((4, capacity), dtype=np.int64))
+        self._real = (*np.empty((2, capacity, 3)), np.empty(capacity))
+        self._buffers = (*self._whole, *self._real)
+
+    def _show(self, count: int) -> None:
+        self.count = count
+        first, second, shape_first, shape_second = self._whole
+        self.first, self.second = first[:count], second[:count]
+        self.shape_first, self.shape_second = shape_first[:count], shape_second[:count]
+        point, normal, distance = self._real
+        self.point, self.normal, self.distance = point[:count], normal[:count], distance[:count]
+
+    def copy(self) -> Contacts:
+        """The same contacts, kept."""
+        out = Contacts(self.count)
+        for own, other in zip(out._buffers, self._buffers, strict=True):
+            own[:] = other[: self.count]
+        out._show(self.count)
+        return out
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<Contacts: {self.count}>"
+
+
+class Collider:
+    """Finds where shapes touch.
+
+    A mesh touches with its convex hull, a plane with its whole half space whatever its extents. Planes and height
+    fields do not touch each other.
+
+    Args:
+        shapes: (body, shape) pairs; body -1 is the world. Shapes that are only to look at are skipped.
+        bodies: number of bodies.
+        static: per body, whether it never moves; such bodies touch neither each other nor the world.
+        ignore: pairs of bodies that never touch.
+        groups: per body a number; moving bodies with the same one, unless negative, do not touch each other.
+        margin: contacts are reported while the distance is below it, m.
+        names: of the bodies, for messages.
+
+    Raises:
+        InputError: an argument is unusable or a shape cannot collide; the message names the body.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, Shape]],
+        bodies: int,
+        *,
+        static: NDArray[np.bool_],
+        ignore: Iterable[tuple[int, int]] = (),
+        groups: NDArray[np.int64] | None = None,
+        margin: float = 0.0,
+        names: Sequence[str] | None = None,
+    ):
+        self._names = names
+        self._bodies = bodies
+        still = np.asarray(static, dtype=bool)
+        if still.shape != (bodies,):
+            raise InputError(
+                f"static: one flag for each of {bodies} bodies expected, got shape {still.shape}"
+            )
+        if groups is not None and np.shape(groups) != (bodies,):
+            raise InputError(
+                f"groups: one number for each of {bodies} bodies expected, got shape {np.shape(groups)}"
+            )
+        if names is not None and len(names) != bodies:
+            raise InputError(f"{len(names)} names for {bodies} bodies")
+        if not 0 <= margin < np.inf:
+            raise InputError(f"the margin of contact is a distance of 0 or more, not {margin!r}")
+        pairs = [(operator.index(a), operator.index(b)) for a, b in ignore]
+        for body in [*(b for b, _ in shapes), *(b for pair in pairs for b in pair)]:
+            if not -1 <= body < bodies:
+                raise InputError(f"no body {body}: there are {bodies}, and the world, -1")
+        self._scene = make_scene(shapes, still, pairs, float(margin), self._name, groups)
+        self._contacts = Contacts()
+        # Broad phase lists pairs of bodies, in the worst case all of them.
+        self._allocate(_MEMORY + 8 * len(self._scene.body) ** 2)
+
+    def _allocate(self, memory: int) -> None:
+        """Compile the scene with an arena of so many bytes."""
+        scene = self._scene
+        self._memory = memory
+        self._model = model = compiled(scene, memory)
+        self._data = data = mujoco.MjData(model)
+        self._warned = data.warning.number
+        # MuJoCo moves a mesh into its principal axes: where a geom is on its body is the model's to say.
+        rotation = np.empty((model.ngeom, 9))
+        for g in range(model.ngeom):
+            mujoco.mju_quat2Mat(rotation[g], model.geom_quat[g])
+        self._local = np.concatenate([rotation.reshape(-1, 3, 3), model.geom_pos[:, :, None]], axis=2)
+        # What belongs to the world is placed here, once.
+        data.xipos[:], data.ximat[:] = 0.0, np.eye(3).ravel()
+        data.geom_xpos[:], data.geom_xmat[:] = model.geom_pos, rotation
+        self._frames = (data.xipos, data.ximat, self._local, scene.geom_body, data.geom_xpos, data.geom_xmat)
+
+    def _name(self, body: int) -> str:
+        if body < 0:
+            return "world"
+        return self._names[body] if self._names is not None else str(body)
+
+    def detect(self, poses: Floats) -> Contacts:
+        """The contacts of bodies at `poses` (bodies, 4, 4), world. They are overwritten by the next call.
+
+        Raises:
+            InputError: a pose is not finite, or there are too many contacts for any memory.
+        """
+        if poses.shape != (self._bodies, 4, 4):
+            raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
+        contacts = self._contacts
+        while True:
+            bad = _kernels.place(poses, self._scene.body, *self._frames)
+            if bad >= 0:
+                raise InputError(
+                    f"body '{self._name(bad)}': its pose is not finite, so contact cannot be detected; "
+                    "a smaller time step or softer springs may help"
+                )
+            if self._collide():
+                break
+            self._grow()
+        data = self._data
+        count = data.ncon
+        if count:
+            if count > len(contacts._buffers[0]):
+                contacts._reserve(2 * count)
+            found = data.contact
+            _kernels.collect(
+                count,
+                found.geom,
+                found.pos,
+                found.frame,
+                found.dist,
+                self._scene.geom_body,
+                self._scene.geom_shape,
+                *contacts._buffers,
+            )
+        contacts._show(count)
+        return contacts
+
+    def _collide(self) -> bool:
+        """Run MuJoCo's collider; False if its memory was too small."""
+        with quiet():
+            try:
+                mujoco.mj_collision(self._model, self._data)
+            except mujoco.FatalError as error:
+                if "out of memory" not in str(error):
+                    raise InputError(f"MuJoCo cannot tell where these bodies touch: {error}") from None
+                return False
+        return not self._warned[_FULL]
+
+    def _grow(self) -> None:
+        if self._memory >= _MOST_MEMORY:
+            raise InputError(
+                f"more contacts than {self._memory >> 30} GiB can hold: are bodies at the same place? "
+                "Move them apart, or pass the pairs that may overlap in `ignore`"
+            )
+        self._allocate(4 * self._memory)

@@ -1,0 +1,275 @@
+"""Shapes as a MuJoCo model that is only good for its collider.
+
+Every colliding body becomes a MuJoCo body without joints, so that planes may move as well. What `mj_collision` takes
+for moving is told after compilation, see `compiled`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
+
+from pliant.errors import InputError
+from pliant.shapes import KINDS, Mesh, Shape
+
+__all__ = ["Scene", "compiled", "make_scene", "quiet"]
+
+_TYPE = {
+    "sphere": mujoco.mjtGeom.mjGEOM_SPHERE,
+    "box": mujoco.mjtGeom.mjGEOM_BOX,
+    "capsule": mujoco.mjtGeom.mjGEOM_CAPSULE,
+    "cylinder": mujoco.mjtGeom.mjGEOM_CYLINDER,
+    "ellipsoid": mujoco.mjtGeom.mjGEOM_ELLIPSOID,
+    "plane": mujoco.mjtGeom.mjGEOM_PLANE,
+    "mesh": mujoco.mjtGeom.mjGEOM_MESH,
+    "height field": mujoco.mjtGeom.mjGEOM_HFIELD,
+}
+_SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "height field": 3}
+_FLAT = 1e-6  # thinnest mesh, relative to its extent: MuJoCo keeps vertices in single precision
+_MOST_BODIES = 65_000  # MuJoCo numbers bodies with 16 bits here
+_TILE = (
+    5  # cells of a height field on either side: 50 triangles, as many contacts as MuJoCo reports of one pair
+)
+_ENDLESS = 1e10
+
+
+@dataclass
+class Scene:
+    """What MuJoCo compiles, and what its bodies and geoms stand for.
+
+    Attributes:
+        spec: the model to be compiled.
+        body: per MuJoCo body our index, -1 the world; entry 0 is MuJoCo's own world, which holds nothing.
+        moving: per MuJoCo body.
+        weld: per MuJoCo body that moves, the first of its group; such bodies do not touch each other.
+        geom_body, geom_shape: per geom, our body and the index of the shape.
+    """
+
+    spec: mujoco.MjSpec
+    body: NDArray[np.int64]
+    moving: NDArray[np.bool_]
+    weld: NDArray[np.int64]
+    geom_body: NDArray[np.int64]
+    geom_shape: NDArray[np.int64]
+
+
+def make_scene(
+    shapes: Sequence[tuple[int, Shape]],
+    static: NDArray[np.bool_],
+    ignore: Iterable[tuple[int, int]],
+    margin: float,
+    name: Callable[[int], str],
+    groups: NDArray[np.int64] | None = None,
+) -> Scene:
+    """The scene of all shapes that touch; moving bodies of the same group, a number from 0, do not touch each other.
+
+    Raises:
+        InputError: a shape cannot collide; the message names its body.
+    """
+    chosen = [i for i, (_, shape) in enumerate(shapes) if shape.role != "visual"]
+    for i in chosen:
+        _check(shapes[i][1], name(shapes[i][0]))
+    bodies = sorted({shapes[i][0] for i in chosen})
+    if len(bodies) > _MOST_BODIES:
+        raise InputError(f"{len(bodies)} colliding bodies; MuJoCo's collider takes at most {_MOST_BODIES}")
+    spec = mujoco.MjSpec()
+    # One margin for all pairs; a geom's own would be added to that of the other.
+    spec.option.enableflags = int(mujoco.mjtEnableBit.mjENBL_OVERRIDE)
+    spec.option.o_margin = margin
+    spec.option.ccd_tolerance = 1e-9
+    spec.option.ccd_iterations = 100
+    within: dict[int, list[int]] = {}
+    for i in chosen:
+        within.setdefault(shapes[i][0], []).append(i)
+    writer = _Writer(spec, _footprint([shapes[i][1] for i in chosen]), name)
+    geoms: list[tuple[int, int]] = []
+    for b in bodies:
+        # The frame of inertia is that of the body: MuJoCo's bounding volumes are relative to it.
+        body = spec.worldbody.add_body(
+            name=str(b), explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
+        )
+        for i in within[b]:
+            geoms += [(b, i)] * writer.add(body, shapes[i][1], b)
+    for a, b in sorted({(min(p), max(p)) for p in ignore}):
+        if a in within and b in within:
+            spec.add_exclude(bodyname1=str(a), bodyname2=str(b))
+    moving = [False, *(b >= 0 and not static[b] for b in bodies)]
+    # MuJoCo lists what may touch a plane that does not move twice, in a list as long as there are pairs of bodies:
+    # an empty body per such plane makes it long enough.
+    planes = {shapes[i][0] for i in chosen if shapes[i][1].kind == "plane"}
+    spare = [b for b in planes if b < 0 or static[b]]
+    for _ in spare:
+        spec.worldbody.add_body()
+    return Scene(
+        spec,
+        body=np.array([-1, *bodies, *(-1 for _ in spare)], dtype=np.int64),
+        moving=np.array([*moving, *(False for _ in spare)], dtype=bool),
+        weld=_welds(bodies, len(spare), groups),
+        geom_body=np.array([b for b, _ in geoms], dtype=np.int64),
+        geom_shape=np.array([i for _, i in geoms], dtype=np.int64),
+    )
+
+
+def _welds(bodies: list[int], spare: int, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+    out = np.arange(1 + len(bodies) + spare)
+    first: dict[int, int] = {}
+    for k, b in enumerate(bodies, start=1):
+        group = -1 if groups is None or b < 0 else int(groups[b])
+        if group >= 0:
+            out[k] = first.setdefault(group, k)
+    return out
+
+
+def compiled(scene: Scene, memory: int) -> mujoco.MjModel:
+    """The model with an arena of so many bytes, its bodies marked as moving or not."""
+    scene.spec.memory = memory
+    try:
+        with quiet():
+            model = scene.spec.compile()
+    except (ValueError, mujoco.FatalError) as error:
+        raise InputError(f"MuJoCo cannot prepare these shapes for contact: {error}") from None
+    # MuJoCo tests two bodies if they belong to different welds and at least one has degrees of freedom.
+    model.body_weldid[:] = np.where(scene.moving, scene.weld, 0)
+    model.body_dofnum[:] = np.where(scene.moving, 6, 0)
+    model.geom_rbound[model.geom_type == _TYPE["plane"]] = (
+        _ENDLESS  # or moving planes would be taken for points
+    )
+    return model
+
+
+class quiet:
+    """MuJoCo's warnings go nowhere meanwhile; otherwise they go to a file in the working directory."""
+
+    def __enter__(self) -> None:
+        self.before = mujoco.get_mju_user_warning()
+        mujoco.set_mju_user_warning(_say_nothing)
+
+    def __exit__(self, *_: object) -> None:
+        mujoco.set_mju_user_warning(self.before)
+
+
+def _say_nothing(message: str) -> None:
+    pass
+
+
+# --- geoms
+
+
+class _Writer:
+    """Adds shapes to a MuJoCo model; equal meshes are added once."""
+
+    def __init__(self, spec: mujoco.MjSpec, footprint: float, name: Callable[[int], str]):
+        self.spec, self.footprint, self.name = spec, footprint, name
+        self.meshes: dict[int, str] = {}
+        self.fields = 0
+
+    def add(self, body: mujoco.MjsBody, shape: Shape, owner: int) -> int:
+        """Add a shape to a body; returns the number of geoms it takes."""
+        rotation, position = shape.pose[:3, :3], shape.pose[:3, 3]
+        quaternion = np.empty(4)
+        mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(rotation).ravel())
+        if shape.kind == "height field":
+            tiles = self._tiles(shape)
+            for asset, offset in tiles:
+                body.add_geom(
+                    type=_TYPE[shape.kind],
+                    hfieldname=asset,
+                    pos=position + rotation @ offset,
+                    quat=quaternion,
+                )
+            return len(tiles)
+        own = {"meshname": self._hull(shape.mesh, owner)} if shape.mesh is not None else {}
+        size = [0.0, 0.0, 1.0] if shape.kind == "plane" else shape.size
+        body.add_geom(type=_TYPE[shape.kind], size=size, pos=position, quat=quaternion, **own)
+        return 1
+
+    def _hull(self, mesh: Mesh, owner: int) -> str:
+        if id(mesh) not in self.meshes:
+            corners = _hull(mesh.vertices, self.name(owner))
+            self.meshes[id(mesh)] = name = str(len(self.meshes))
+            added = self.spec.add_mesh(name=name, uservert=corners.ravel())
+            added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # a small volume is no fault here
+        return self.meshes[id(mesh)]
+
+    def _tiles(self, shape: Shape) -> list[tuple[str, NDArray[np.float64]]]:
+        """A height field in parts (asset, offset), if a body could touch more triangles than MuJoCo reports."""
+        heights = shape.heights
+        rows, columns = heights.shape
+        half = np.array(shape.size[:2])
+        cell = 2 * half / (columns - 1, rows - 1)
+        side = _TILE if np.prod(self.footprint / cell + 2) > _TILE**2 else max(rows, columns)
+        bottom = heights.min() - shape.size[2]
+        tiles = []
+        for r in range(0, rows - 1, side):
+            for c in range(0, columns - 1, side):
+                part = heights[r : r + side + 1, c : c + side + 1]
+                low, rise = float(part.min()), float(np.ptp(part))
+                extent = (np.array(part.shape[::-1]) - 1) * cell / 2
+                name = f"field{self.fields}"
+                self.fields += 1
+                self.spec.add_hfield(
+                    name=name,
+                    nrow=part.shape[0],
+                    ncol=part.shape[1],
+                    size=[*extent, rise or 1.0, low - bottom],
+                    userdata=((part - low) / (rise or 1.0)).ravel(),
+                )
+                centre = np.array([c, r]) * cell + extent - half
+                tiles.append((name, np.array([*centre, low])))
+        return tiles
+
+
+def _footprint(shapes: list[Shape]) -> float:
+    """The widest that any shape is that may lie on a height field."""
+    widths = [0.0]
+    for shape in shapes:
+        if shape.kind == "mesh" and shape.mesh is not None:
+            widths.append(float(np.linalg.norm(np.ptp(shape.mesh.vertices, axis=0))))
+        elif shape.kind in ("capsule", "cylinder"):
+            widths.append(2 * (shape.size[0] + shape.size[1]))
+        elif shape.kind in ("box", "ellipsoid", "sphere"):
+            widths.append(2 * float(np.linalg.norm(shape.size)))
+    return max(widths)
+
+
+def _check(shape: Shape, owner: str) -> None:
+    if shape.kind not in KINDS:
+        raise InputError(
+            f"body '{owner}': a shape of unknown kind {shape.kind!r}; make it with pliant.shapes"
+        )
+    needed = shape.size[: _SIZES.get(shape.kind, 0)]
+    if not all(np.isfinite(shape.size)) or any(v <= 0 for v in needed):
+        raise InputError(
+            f"body '{owner}': a {shape.kind} of size {tuple(needed) or shape.size} cannot touch anything; "
+            "give it a positive, finite size, or leave it out of contact with shape.with_role('visual')"
+        )
+    if not np.isfinite(shape.pose).all():
+        raise InputError(f"body '{owner}': the pose of a {shape.kind} is not finite")
+    if (shape.kind in ("mesh", "height field")) != (shape.mesh is not None):
+        raise InputError(f"body '{owner}': a {shape.kind} with the wrong data; make it with pliant.shapes")
+    if shape.kind == "height field" and min(shape.heights.shape) < 2:
+        raise InputError(
+            f"body '{owner}': a height field of {shape.heights.shape} heights; it needs 2 rows and 2 columns or more"
+        )
+
+
+def _hull(vertices: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
+    """The corners of the convex hull."""
+    try:
+        if len(vertices) < 4:
+            raise ValueError
+        corners = vertices[np.sort(ConvexHull(vertices).vertices)]
+        thickness = np.linalg.svd(corners - corners.mean(axis=0), compute_uv=False)
+        if thickness[2] < _FLAT * thickness[0]:
+            raise ValueError
+    except (QhullError, ValueError):
+        raise InputError(
+            f"body '{owner}': the hull of a mesh has no volume, so it cannot touch anything; give it thickness "
+            "(a thin box, say), or leave it out of contact with shape.with_role('visual')"
+        ) from None
+    return corners

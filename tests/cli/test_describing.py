@@ -1,0 +1,115 @@
+"""`pliant gallery`, `info` and `reduce`: what they say is what the library says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pliant
+
+
+def test_gallery_lists_everything(cli, cli_json, monkeypatch):
+    found = cli_json("gallery")
+    assert [m["name"] for m in found["mechanisms"]] == list(pliant.gallery.names())
+    assert [s["name"] for s in found["scenes"]] == list(pliant.gallery.scenes.names())
+    ladder = next(m for m in found["mechanisms"] if m["name"] == "ladder")
+    assert (ladder["bodies"], ladder["joints"], ladder["loops"]) == (36, 48, 12)
+    assert "spring ladder" in ladder["what"]
+    monkeypatch.setattr(pliant.gallery, "names", lambda: ("hand", "ladder"))  # the huge ones take seconds
+    said = cli("gallery").stdout
+    assert all(word in said for word in ("hand", "ladder", "36", "spring ladder", "heavy_ball"))
+
+
+def test_gallery_of_one(cli, cli_json):
+    said = cli("gallery", "ladder").stdout
+    assert "rungs: number of rungs" in said
+    assert "pliant reduce gallery:ladder" in said
+    found = cli_json("gallery", "ladder:16,form=rails")
+    assert (found["bodies"], found["kind"]) == (48, "mechanism")
+    assert found["arguments"] == {"rungs": 12, "form": "cells", "cell": 2.0}
+
+
+def test_gallery_scene(cli, cli_json):
+    assert "pliant run gallery:heavy_ball" in cli("gallery", "heavy_ball").stdout
+    found = cli_json("gallery", "heavy_ball:1e4,joints=5")
+    assert (found["kind"], found["bodies"]) == ("scene", 5)
+
+
+def test_info(cli, cli_json, robot):
+    assert cli("info", robot).stdout.strip() == pliant.load(robot).summary()
+    found = cli_json("info", robot)
+    m = pliant.load(robot)
+    assert (found["kind"], found["bodies"], found["dofs"]) == ("mechanism", 2, 2)
+    assert found["mass"] == m.total_mass
+    assert found["joint_table"][0]["stiffness"] == [20.0]
+    assert [b["name"] for b in found["body_table"]] == ["arm", "tip"]
+
+
+def test_info_of_our_own_files(cli, cli_json):
+    m = pliant.gallery.gripper()
+    m.save("gripper.json")
+    assert cli_json("info", "gripper.json")["loops"] == 2
+    model = pliant.reduce(m)
+    model.save("model.npz")
+    found = cli_json("info", "model.npz")
+    assert (found["kind"], found["model"]["rank"]) == ("reduced model", model.rank)
+    np.testing.assert_array_equal(found["model"]["frequencies"], model.frequencies())
+    assert "natural frequencies" in cli("info", "model.npz").stdout
+    simulation = pliant.ReducedSimulation(model, 0.01)
+    simulation.record(5).save("path.npz")
+    assert cli_json("info", "path.npz")["trajectory"]["frames"] == 5
+    assert "trajectory: 5 frames" in cli("info", "path.npz").stdout
+
+
+def test_reduce(cli, cli_json):
+    model = pliant.reduce(pliant.gallery.hand(), ["index_tip", "thumb_tip"])
+    arguments = ("reduce", "gallery:hand", "-e", "index_tip", "-e", "thumb_tip")
+    found = cli_json(*arguments, "-o", "model.npz", "--plot", "hand.png")
+    assert found["end_effectors"] == ["index_tip", "thumb_tip"]
+    np.testing.assert_array_equal(found["compliance"], model.compliance)
+    np.testing.assert_array_equal(found["frequencies"], model.frequencies())
+    ellipsoid = model.stiffness_ellipsoid("thumb_tip", "rotation")
+    seen = found["principal"]["thumb_tip"]["rotation"]
+    np.testing.assert_array_equal(seen["axes"], ellipsoid.axes)
+    assert seen["stiffness"] == [k if np.isfinite(k) else None for k in ellipsoid.stiffness.tolist()]
+    np.testing.assert_array_equal(pliant.ReducedModel.load("model.npz").compliance, model.compliance)
+    assert Path("hand.png").read_bytes()[:4] == b"\x89PNG"
+    said = cli(*arguments).stdout
+    assert "natural frequencies" in said
+    assert "compliance of thumb_tip" in said
+    assert f"{model.stiffness_ellipsoid('index_tip').stiffness[0]:.4g}" in said
+    again = cli_json("reduce", "model.npz")
+    assert again["compliance"] == found["compliance"]
+
+
+def test_reduce_under_load(cli_json):
+    m = pliant.gallery.helix(20)
+    loads = {"link20": (0.0, 0.0, -30.0)}
+    model = pliant.reduce(m, at=pliant.equilibrium(m, loads))
+    found = cli_json("reduce", "gallery:helix:20", "-w", "link20:0,0,-30")
+    np.testing.assert_array_equal(found["compliance"], model.compliance)
+    hanging = pliant.reduce(m, at=pliant.equilibrium(m, gravity=(0, 0, -9.81)))
+    found = cli_json("reduce", "gallery:helix:20", "--gravity")
+    np.testing.assert_array_equal(found["compliance"], hanging.compliance)
+
+
+def test_springs_for_those_without(cli_json, robot):
+    robot.write_text(robot.read_text().replace('stiffness="10"', ""))
+    model = pliant.reduce(pliant.load(robot), "tip", default_stiffness=3.0)
+    found = cli_json("reduce", robot, "-e", "tip", "--default-stiffness", "3")
+    np.testing.assert_array_equal(found["compliance"], model.compliance)
+
+
+@pytest.mark.parametrize("command", ["gallery", "info", "reduce", "run", "compare", "demo"])
+def test_help_has_examples(cli, command):
+    said = cli(command, "--help").stdout
+    assert "Examples:" in said
+    assert f"pliant {command}" in said.partition("Examples:")[2]
+    assert "\b" not in said
+
+
+def test_version_and_no_arguments(cli):
+    assert cli("--version").stdout == f"pliant {pliant.__version__}\n"
+    assert "compare" in cli().stdout

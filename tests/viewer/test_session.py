@@ -1,0 +1,612 @@
+"""The logic of a live view, without a browser: engines, pulls, time, numbers, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant.errors import ConvergenceError, InputError, PliantError, UnknownNameError
+from pliant.viewer.pulls import Pull, balance, loads, mobility
+from pliant.viewer.session import Session
+from pliant.viewer.setup import ENGINES
+
+TIP = "index_tip"
+
+
+@pytest.fixture(scope="module")
+def hand():
+    return pliant.gallery.hand()
+
+
+def pulled(session, body=TIP, by=(0.0, 0.0, 0.03), steps=480):
+    """Pull a body's origin and let it settle."""
+    start = session.simulation.pose(body)[:3, 3]
+    pull = session.pull("mouse", body, start, start + by)
+    session.step(steps)
+    return pull
+
+
+# --- the beginning
+
+
+def test_a_mechanism_begins_reduced(hand):
+    session = Session(hand)
+    assert (session.engine, session.end_effectors) == ("reduced", hand.end_effectors)
+    assert session.playing
+    assert not session.gravity
+    assert session.time == 0.0
+    np.testing.assert_allclose(session.poses, hand.reference_poses, atol=1e-12)
+
+
+def test_what_no_spring_holds_begins_under_gravity():
+    b = pliant.Builder("pendulum")
+    b.body("bob", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(0.3, 0, 0))
+    b.hinge("pivot", "world", "bob", anchor=(0, 0, 0), axis=(0, 1, 0))
+    session = Session(b.build())
+    assert session.engine == "constrained"
+    assert session.gravity
+    session.step(100)
+    assert session.poses[0, 2, 3] < -0.01
+
+
+def test_huge_ones_begin_quasistatic(monkeypatch):
+    monkeypatch.setattr("pliant.viewer.opening._LARGE", 10)
+    session = Session(pliant.gallery.helix(12))
+    assert session.engine == "quasistatic"
+
+
+def test_models_and_simulations(hand):
+    model = pliant.reduce(hand, [TIP])
+    session = Session(model)
+    assert session.simulation.model is model
+    assert session.end_effectors == (TIP,)
+    found = pliant.equilibrium(hand, {TIP: (0, 0, 3)})
+    blended = pliant.blend([model, pliant.reduce(hand, [TIP], at=found)])
+    session = Session(blended)
+    assert (session.engine, session.model_count) == ("blended", 2)
+    assert session.simulation.model is blended
+    for simulation, engine in (
+        (pliant.ReducedSimulation(model, 1 / 100), "reduced"),
+        (pliant.ConstrainedSimulation(hand, 1 / 100, (0, 0, 0)), "constrained"),
+        (pliant.QuasistaticSimulation(hand, 1 / 100, (0, 0, 0)), "quasistatic"),
+    ):
+        session = Session(simulation)
+        assert session.simulation is simulation
+        assert session.engine == engine
+        session.step(3)
+        assert simulation.time == pytest.approx(0.03)
+        session.reset()
+        assert simulation.time == 0.0
+        session.set_end_effectors(["thumb_tip"])
+        assert session.simulation.timestep == 1 / 100
+
+
+def test_a_given_blend_knows_other_bodies_at_its_samples(hand):
+    """A blend is made anew, with its loads, when a body it does not know is pulled."""
+    found = pliant.equilibrium(hand, {TIP: (0, 0, 4)})
+    session = Session(pliant.blend([pliant.reduce(hand, [TIP]), pliant.reduce(hand, [TIP], at=found)]))
+    session.pull("mouse", "thumb_tip", session.simulation.pose("thumb_tip")[:3, 3], (0, 0, 0))
+    model = session.simulation.model
+    assert model.end_effectors == (TIP, "thumb_tip")
+    truth = model.configuration({TIP: (0, 0, 4)})
+    np.testing.assert_allclose(truth.poses, found.poses, atol=1e-8)
+
+
+@pytest.mark.parametrize("what", [None, 3, "hand", np.eye(4)])
+def test_other_things_are_refused(what):
+    with pytest.raises(InputError, match="a Mechanism, a model or a simulation"):
+        Session(what)
+
+
+# --- time
+
+
+def test_advance_is_real_time_times_speed(hand):
+    session = Session(hand)
+    h = session.simulation.timestep
+    for _ in range(10):
+        session.advance(0.05, budget=10.0)
+    assert session.time == pytest.approx(0.5, abs=h)
+    session.set_speed(0.5)
+    session.advance(1.0, budget=10.0)
+    assert session.time == pytest.approx(1.0, abs=2 * h)
+
+
+def test_pause(hand):
+    session = Session(hand)
+    session.playing = False
+    assert session.advance(1.0) == 0
+    assert session.time == 0.0
+    session.step()
+    assert session.time == session.simulation.timestep
+
+
+def test_what_does_not_fit_is_dropped(hand):
+    """A slow machine falls behind; it does not try to catch up for ever."""
+    session = Session(hand)
+    session.step()
+    done = session.advance(1000.0, budget=0.0)
+    assert done == 0
+    done = session.advance(1000.0, budget=0.005)
+    assert 0 < done < 240_000
+    assert session.measure().rate < 1.0
+    before = session.time
+    session.advance(session.simulation.timestep, budget=10.0)
+    assert session.time <= before + 2.5 * session.simulation.timestep
+
+
+def test_an_error_pauses(hand, monkeypatch):
+    session = Session(hand)
+
+    def fail(_):
+        raise ConvergenceError("out of bounds")
+
+    monkeypatch.setattr(session.simulation, "step", fail)
+    for pulls in (False, True):
+        session.playing = True
+        if pulls:
+            session.pull("mouse", TIP, (0, 0, 0), (0, 0, 1))
+        with pytest.raises(PliantError):
+            session.advance(1.0)
+        assert not session.playing
+
+
+def test_reset(hand):
+    session = Session(hand)
+    pulled(session, steps=60)
+    session.measure()
+    session.reset()
+    assert session.time == 0.0
+    assert not session.pulls
+    assert not session.history
+    np.testing.assert_allclose(session.poses, hand.reference_poses, atol=1e-12)
+    session.step(10)
+    np.testing.assert_allclose(session.poses, hand.reference_poses, atol=1e-12)
+
+
+# --- engines
+
+
+@pytest.mark.parametrize("first", ENGINES)
+@pytest.mark.parametrize("second", ENGINES)
+def test_switching_keeps_the_pose(hand, first, second):
+    session = Session(hand)
+    session.set_engine(first)
+    pulled(session, steps=120)
+    before, time, force = session.poses.copy(), session.time, session.pulls["mouse"].force.copy()
+    session.set_engine(second)
+    # From all links to the five fingertips the linear model knows, as near as it can be there.
+    np.testing.assert_allclose(session.poses, before, atol=1e-12 if second == first else 2e-3)
+    assert session.time == pytest.approx(time)
+    assert np.linalg.norm(session.pulls["mouse"].force - force) < 0.25 * np.linalg.norm(force) + 0.5
+    session.step(10)
+    assert session.engine == second
+
+
+def test_all_engines_agree_on_where_a_pull_leads(hand):
+    places = {}
+    for engine in ENGINES:
+        session = Session(hand)
+        session.set_engine(engine)
+        pull = pulled(session, steps=1500)
+        pull.stiffness = 200.0  # the same spring for all
+        session.step(1500)
+        places[engine] = session.simulation.pose(TIP)[:3, 3]
+    moved = np.linalg.norm(places["constrained"] - hand.reference_poses[hand.body_index(TIP), :3, 3])
+    assert moved > 0.01
+    for engine in ENGINES:
+        assert np.linalg.norm(places[engine] - places["constrained"]) < 0.05 * moved
+
+
+def test_an_engine_that_cannot_is_refused_and_nothing_changes():
+    session = Session(pliant.gallery.ladder(4))
+    pulled(session, session.end_effectors[0], (1.0, 0, 0), 60)
+    before, simulation = session.poses.copy(), session.simulation
+    with pytest.raises(PliantError):
+        session.set_engine("quasistatic" if _refuses_loops() else "nonsense")
+    assert session.engine == "reduced"
+    assert session.simulation is simulation
+    assert np.array_equal(session.poses, before)
+    session.step(10)
+
+
+def _refuses_loops():
+    try:
+        pliant.QuasistaticSimulation(pliant.gallery.ladder(4), 0.01)
+    except InputError:
+        return True
+    return False
+
+
+def test_loops_are_closed_on_the_way_to_all_links():
+    session = Session(pliant.gallery.ladder(4))
+    pulled(session, session.end_effectors[0], (3.0, 0, 0))
+    assert session.violation > 1e-6
+    session.set_engine("constrained")
+    assert session.violation < 1e-9
+
+
+@pytest.mark.parametrize("engine", ["Reduced", "", None, 3, "world"])
+def test_unknown_engines(hand, engine):
+    with pytest.raises(InputError, match="the engine is one of"):
+        Session(hand).set_engine(engine)
+
+
+def test_floating_bases():
+    hexapod = pliant.gallery.hexapod()
+    session = Session(hexapod)
+    assert session.engine == "reduced"
+    body = hexapod.end_effectors[0]
+    pulled(session, body, (0, 0, 0.1), 240)
+    before = session.poses.copy()
+    session.set_engine("constrained")
+    np.testing.assert_allclose(session.poses, before, atol=1e-9)
+    session.step(60)
+    before = session.poses.copy()
+    session.set_engine("reduced")
+    np.testing.assert_allclose(session.poses, before, atol=5e-3)
+    with pytest.raises(PliantError):
+        session.add_model()
+    assert session.engine == "reduced"
+    session.step(10)
+
+
+# --- end effectors, stiffness, gravity
+
+
+def test_end_effectors(hand):
+    session = Session(hand)
+    pulled(session, steps=120)
+    before = session.poses.copy()
+    session.set_end_effectors([TIP])
+    assert session.simulation.model.end_effectors == (TIP,)
+    np.testing.assert_allclose(session.poses, before, atol=1e-3)
+    session.set_end_effectors(["thumb_tip"])
+    # What is pulled stays known.
+    assert session.simulation.model.end_effectors == ("thumb_tip", TIP)
+    session.release("mouse")
+    session.set_end_effectors(["thumb_tip"])
+    assert session.simulation.model.end_effectors == ("thumb_tip",)
+
+
+@pytest.mark.parametrize("names", [[], ["nobody"], [TIP, TIP], ["world"], [""], [3]])
+def test_end_effectors_that_are_refused(hand, names):
+    session = Session(hand)
+    with pytest.raises(InputError):
+        session.set_end_effectors(names)
+    assert session.end_effectors == hand.end_effectors
+    session.step()
+
+
+def test_stiffness(hand):
+    session = Session(hand)
+    before = session.ellipsoid(TIP).stiffness
+    assert session.set_stiffness(2.0) == 0
+    np.testing.assert_allclose(session.ellipsoid(TIP).stiffness, 2 * before, rtol=1e-9)
+    session.set_stiffness(1.0)
+    np.testing.assert_allclose(session.ellipsoid(TIP).stiffness, before, rtol=1e-9)
+    for engine in ENGINES[1:]:
+        session.set_engine(engine)
+        session.set_stiffness(0.5)
+        assert session.mechanism.stiffness[0] == 0.5 * hand.stiffness[0]
+        session.step(5)
+
+
+@pytest.mark.parametrize("value", [0, -1, 100, float("nan"), float("inf"), "1", None, True])
+def test_numbers_that_are_refused(hand, value):
+    session = Session(hand)
+    for change in (session.set_stiffness, session.set_speed, session.set_strength):
+        with pytest.raises(InputError):
+            change(value)
+    assert (session.stiffness, session.speed, session.strength) == (1.0, 1.0, 1.0)
+
+
+def test_gravity(hand):
+    session = Session(hand)
+    session.set_gravity(True)
+    assert session.gravity
+    sagged = pliant.equilibrium(hand, gravity=(0, 0, -9.81))
+    session.reset()
+    np.testing.assert_allclose(session.poses, sagged.poses, atol=1e-9)
+    session.set_engine("constrained")
+    session.step(240)
+    np.testing.assert_allclose(session.poses, sagged.poses, atol=1e-3)
+    session.set_gravity(False)
+    session.step(2000)
+    np.testing.assert_allclose(session.poses, hand.reference_poses, atol=1e-2)
+
+
+# --- pulls
+
+
+def test_a_pull_moves_a_body_towards_its_target(hand):
+    session = Session(hand)
+    start = session.simulation.pose(TIP)[:3, 3]
+    pull = pulled(session, by=(0, 0, 0.04))
+    moved = session.simulation.pose(TIP)[:3, 3] - start
+    assert 0.005 < moved[2] < 0.04
+    # At rest, the spring carries what the mechanism resists with.
+    np.testing.assert_allclose(pull.force, pull.stiffness * (pull.target - pull.place), rtol=1e-6)
+    expected = hand.reference_poses[hand.body_index(TIP), :3, :3].T @ pull.force
+    compliance = pliant.reduce(hand, [TIP]).compliance[:3, :3]
+    straight = hand.reference_poses[hand.body_index(TIP), :3, :3] @ compliance @ expected
+    assert np.linalg.norm(straight - moved) < 0.3 * np.linalg.norm(moved)
+    session.release("mouse")
+    session.step(2000)
+    np.testing.assert_allclose(session.simulation.pose(TIP)[:3, 3], start, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("strength", [0.1, 1.0, 2.0])
+def test_pulls_stay_calm(hand, engine, strength):
+    """Every body, however light, comes to rest where its spring and the mechanism agree."""
+    session = Session(hand)
+    session.set_engine(engine)
+    session.set_strength(strength)
+    for body in ("palm", "thumb_tip", "little_metacarpal"):
+        pull = pulled(session, body, (0.01, 0.02, 0.02), 600)
+        before = session.poses.copy()
+        session.step(60)
+        assert np.abs(session.poses - before).max() < 0.02
+        assert np.isfinite(pull.force).all()
+        session.release("mouse")
+        session.step(100)
+
+
+def test_any_body_can_be_pulled_in_a_reduced_model(hand):
+    session = Session(hand)
+    body = next(name for name in hand.body_names if name not in hand.end_effectors)
+    start = session.simulation.pose(body)[:3, 3]
+    pulled(session, body)
+    assert session.simulation.model.end_effectors == (*hand.end_effectors, body)
+    assert session.end_effectors == hand.end_effectors
+    assert session.simulation.pose(body)[2, 3] > start[2] + 1e-4
+
+
+def test_pull_elsewhere_and_release(hand):
+    session = Session(hand)
+    pull = pulled(session)
+    session.move("mouse", (0.1, 0, 0))
+    assert pull.target.tolist() == [0.1, 0, 0]
+    session.move("nobody", (0, 0, 0))
+    session.release("nobody")
+    session.release("mouse")
+    session.release("mouse")
+    assert not session.pulls
+
+
+def test_two_pulls_on_one_body_add_up(hand):
+    session = Session(hand)
+    session.set_engine("constrained")
+    place = session.simulation.pose("palm")[:3, 3]
+    session.pull("a", "palm", np.add(place, (0.02, 0, 0)), np.add(place, (0.02, 0, 0.05)))
+    session.pull("b", "palm", np.add(place, (-0.02, 0, 0)), np.add(place, (-0.02, 0, 0.05)))
+    session.step(50)
+    pulls = list(session.pulls.values())
+    summed = loads(pulls, session.poses)["palm"]
+    np.testing.assert_allclose(summed["force"], pulls[0].force + pulls[1].force)
+    turn = session.simulation.pose("palm")[:3, :3]
+    torque = sum(np.cross(turn @ pull.point, pull.force) for pull in pulls)
+    np.testing.assert_allclose(summed["torque"], torque, atol=1e-12)
+    session.release("a")
+    session.step(10)
+    session.release("b")
+    session.step(10)
+
+
+@pytest.mark.parametrize(
+    ("body", "point", "target"),
+    [
+        ("nobody", (0, 0, 0), (0, 0, 0)),
+        ("world", (0, 0, 0), (0, 0, 0)),
+        (TIP, (0, 0), (0, 0, 0)),
+        (TIP, (0, 0, 0), (0, np.nan, 0)),
+        (TIP, (0, 0, 0), (0, 0, 1e300)),
+        (TIP, "abc", (0, 0, 0)),
+        (TIP, (0, 0, 0), None),
+    ],
+)
+def test_pulls_that_are_refused(hand, body, point, target):
+    session = Session(hand)
+    with pytest.raises((InputError, UnknownNameError)):
+        session.pull("mouse", body, point, target)
+    assert not session.pulls
+    session.step()
+
+
+def test_a_body_that_cannot_move_is_refused():
+    """Nothing holds on to a pull that no reduced model can be made for."""
+    b = pliant.Builder("stand")
+    b.body("post", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.fixed("foot", "world", "post")
+    b.body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.5, 0, 0))
+    b.hinge("elbow", "post", "arm", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=10.0)
+    session = Session(b.build())
+    with pytest.raises(InputError, match="post"):
+        session.pull("mouse", "post", (0, 0, 0), (1, 0, 0))
+    assert not session.pulls
+    session.step()
+
+
+def test_mobility_is_that_of_the_reduced_model(hand):
+    """Dense and reduced answers agree where a reduced model knows everything: an arm of two links with one tip."""
+    m = pliant.gallery.two_link()
+    body, h = m.end_effectors[0], 1 / 240
+    reduced = pliant.ReducedSimulation(pliant.reduce(m, m.body_names), h)
+    full = pliant.ConstrainedSimulation(m, h, (0, 0, 0))
+    point = np.array([0.01, 0.02, 0.03])
+    assert mobility(full, m, body, point) == pytest.approx(mobility(reduced, m, body, point), rel=1e-6)
+
+
+def test_mobility_of_large_ones_is_bounded(hand, monkeypatch):
+    """What is taken instead of the exact value is never less, or springs would be too stiff; and not far more."""
+    exact, estimates = {}, {}
+    for h in (1 / 240, 1 / 60, 1 / 10):
+        full = pliant.ConstrainedSimulation(hand, h, (0, 0, 0))
+        exact[h] = mobility(full, hand, TIP, np.zeros(3))
+        with monkeypatch.context() as patch:
+            patch.setattr("pliant.viewer.pulls._DENSE", 0)
+            estimates[h] = mobility(full, hand, TIP, np.zeros(3))
+            patch.setattr("pliant.viewer.pulls._LARGE", 0)
+            assert mobility(full, hand, TIP, np.zeros(3)) == 3 / hand.mass[hand.body_index(TIP)]
+    assert all(exact[h] <= estimates[h] for h in exact)
+    assert estimates[1 / 10] < 1.2 * exact[1 / 10]
+
+
+def test_balance_is_newton(hand):
+    """On a linear spring, one step is exact."""
+    m = pliant.gallery.two_link()
+    body = m.end_effectors[0]
+    index = m.body_index(body)
+    rest = pliant.equilibrium(m, {body: (0.0, 0.0, 1e-6)})
+    place = rest.pose(body)[:3, 3]
+    pull = Pull(body, index, np.zeros(3), np.add(place, (0, 0, 1e-5)), stiffness=50.0)
+    balance([pull], rest)
+    found = pliant.equilibrium(m, {body: pull.force})
+    expected = pull.stiffness * (pull.target - found.pose(body)[:3, 3])
+    np.testing.assert_allclose(pull.force, expected, rtol=1e-3, atol=1e-8)
+
+
+# --- the interactive loop
+
+
+def test_adding_a_model(hand):
+    session = Session(hand)
+    pulled(session, by=(0, 0, 0.05), steps=960)
+    before = session.violation
+    assert before > 1e-4
+    added = session.add_model()
+    assert (session.engine, added.models, session.model_count) == ("blended", 2, 2)
+    assert 0 < added.error < 0.01
+    session.step(2000)
+    assert session.violation < 0.01 * before
+    # It comes to rest at the true equilibrium, spring and all.
+    np.testing.assert_allclose(session.poses, added.equilibrium.poses, atol=1e-5)
+    # A second one.
+    session.move("mouse", np.add(session.pulls["mouse"].target, (0, 0.03, 0)))
+    session.step(960)
+    between = session.violation
+    assert session.add_model().models == 3
+    session.step(2000)
+    assert session.violation < 0.1 * between
+
+
+def test_adding_a_model_closes_loops():
+    session = Session(pliant.gallery.ladder(6))
+    pulled(session, session.end_effectors[0], (2.0, 0, 0), 3000)
+    before = session.violation
+    session.add_model()
+    session.step(3000)
+    assert session.violation < 0.05 * before
+
+
+@pytest.mark.parametrize("engine", ["constrained", "quasistatic"])
+def test_adding_a_model_from_another_engine(hand, engine):
+    session = Session(hand)
+    session.set_engine(engine)
+    pulled(session, by=(0, 0, 0.03), steps=1500)
+    before = session.poses.copy()
+    session.add_model()
+    assert session.engine == "blended"
+    np.testing.assert_allclose(session.poses, before, atol=5e-3)
+
+
+def test_adding_a_model_without_a_pull_is_refused(hand):
+    session = Session(hand)
+    with pytest.raises(InputError, match="nothing is pulled"):
+        session.add_model()
+    pulled(session)
+    session.add_model()
+    with pytest.raises(PliantError):
+        session.add_model()  # there is one already
+    assert session.model_count == 2
+    session.step(5)
+
+
+def test_no_equilibrium_leaves_everything_as_it_is(hand, monkeypatch):
+    session = Session(hand)
+    pulled(session)
+
+    def fail(*_, **__):
+        raise ConvergenceError("no equilibrium")
+
+    monkeypatch.setattr("pliant.viewer.pulls.equilibrium", fail)
+    before = session.poses.copy()
+    with pytest.raises(ConvergenceError):
+        session.add_model()
+    assert (session.engine, session.model_count) == ("reduced", 1)
+    assert np.array_equal(session.poses, before)
+
+
+def test_models_follow_stiffness_and_gravity(hand):
+    session = Session(hand)
+    pulled(session)
+    session.add_model()
+    lost = session.set_stiffness(1.5)
+    assert session.model_count == 2 - lost
+    load = session.setup.samples[1].wrenches
+    truth = pliant.equilibrium(session.mechanism, load)
+    np.testing.assert_allclose(session.simulation.model.configuration(load).poses, truth.poses, atol=1e-8)
+    session.set_gravity(True)
+    assert session.model_count == 2
+    session.step(5)
+
+
+# --- numbers
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_measures(hand, engine):
+    session = Session(hand)
+    session.set_engine(engine)
+    pulled(session, steps=20)
+    now = session.measure()
+    assert now.time == session.time
+    assert now.energy.elastic > 0
+    assert (now.energy.kinetic > 0) == (engine != "quasistatic")
+    assert now.violation >= 0
+    session.measure()
+    assert len(session.history) == 1  # nothing has moved
+    session.step()
+    session.measure()
+    assert len(session.history) == 2
+
+
+def test_energy_of_a_reduced_model_is_that_of_all_links():
+    """A model that knows all bodies of a small arm has the kinetic energy of the full dynamics, near rest."""
+    m = pliant.gallery.two_link()
+    tip = m.end_effectors[0]
+    sessions = [
+        Session(pliant.ReducedSimulation(pliant.reduce(m, m.body_names), 1e-5)),
+        Session(pliant.ConstrainedSimulation(m, 1e-5, (0, 0, 0))),
+    ]
+    for session in sessions:
+        session.simulation.apply_wrench(tip, force=(0, 0, 0.01))
+        session.step(200)
+    a, b = (session.measure().energy for session in sessions)
+    assert a.kinetic == pytest.approx(b.kinetic, rel=0.1)
+    assert a.elastic == pytest.approx(b.elastic, rel=0.1)
+
+
+def test_violation_grows_with_the_square_of_the_pull(hand):
+    gaps = []
+    for by in (0.01, 0.02, 0.04):
+        session = Session(hand)
+        pulled(session, by=(0, 0, by), steps=960)
+        gaps.append(session.violation)
+    assert 3.0 < gaps[1] / gaps[0] < 5.0
+    assert 3.0 < gaps[2] / gaps[1] < 5.0
+
+
+def test_the_ellipsoid_is_the_models(hand):
+    session = Session(hand)
+    expected = pliant.reduce(hand, [TIP]).stiffness_ellipsoid(TIP)
+    for engine in ENGINES:
+        session.set_engine(engine)
+        found = session.ellipsoid(TIP)
+        np.testing.assert_allclose(found.stiffness, expected.stiffness, rtol=1e-6)
+        turn = hand.reference_poses[hand.body_index(TIP), :3, :3]
+        alike = np.abs(np.sum((turn @ found.axes) * expected.axes, axis=0))
+        np.testing.assert_allclose(alike, 1.0, atol=1e-6)
+        assert np.linalg.det(found.axes) == pytest.approx(1.0)
