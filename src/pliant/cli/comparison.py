@@ -213,7 +213,7 @@ def _build(
         coarse = pliant.ConstrainedSimulation(m, max(timestep, 1 / 240), _NONE)
         for load in loads:
             apply(coarse, load)
-            settled.append(stopped(coarse) if limits else coarse.settle())
+            settled.append(stopped(coarse))
     else:
         simulation = pliant.QuasistaticSimulation(m, 1 / 60, _NONE, tolerance=1e-3)
         row.setup = time.perf_counter() - start

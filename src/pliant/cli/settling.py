@@ -19,7 +19,7 @@ _PATIENCE = 4000  # steps at most until rest
 
 
 def stopped(simulation: Any) -> Configuration:
-    """Where a mechanism comes to rest at its joint limits, which `settle` does not know: stopped at every peak."""
+    """Where a mechanism comes to rest by itself: stopped at every peak of its kinetic energy."""
     largest, before = 0.0, 0.0
     for _ in range(_PATIENCE):
         simulation.step()

@@ -614,3 +614,23 @@ def test_a_motor_beyond_all_numbers_changes_nothing():
     fresh = busy()
     fresh.step(5)
     assert np.array_equal(s.state, fresh.state)
+
+
+def test_settle_stays_within_limits():
+    b = pliant.Builder("stopped")
+    b.body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.5, 0, 0))
+    b.hinge(
+        "pivot",
+        "world",
+        "arm",
+        anchor=(0, 0, 0),
+        axis=(0, 1, 0),
+        stiffness=1.0,
+        damping=0.1,
+        limits=(-0.5, 0.5),
+    )
+    s = pliant.ConstrainedSimulation(b.build(), 0.01)
+    found = s.settle()
+    assert not found.beyond_limits
+    assert 0.45 < found.q[0] <= 0.5
+    np.testing.assert_allclose(s.q, found.q)

@@ -342,7 +342,8 @@ class ConstrainedSimulation:
         """Let the mechanism come to rest, and return the equilibrium, ready for `reduce` and `blend`.
 
         Whenever kinetic energy has passed a peak, everything is stopped: so it falls into the nearest equilibrium.
-        What is then left is removed by Newton's method. The simulation ends there, at rest.
+        What is then left is removed by Newton's method, with joints that stiffen near their limits if some would pass
+        them. The simulation ends there, at rest. Motors do not take part in that.
 
         Args:
             time: at most so many seconds of motion.
@@ -359,13 +360,10 @@ class ConstrainedSimulation:
                 self._stepper.velocity = np.zeros(self._mechanism.nv)
                 now = 0.0
             before = now
-        gravity = self._gravity if self._gravity.any() else None
-        found = equilibrium(
-            self._mechanism,
-            self._given,
-            gravity=gravity if gravity is not None else (0.0, 0.0, 0.0),
-            start=self.q,
-        )
+        where = {"gravity": self._gravity, "start": self.q}
+        found = equilibrium(self._mechanism, self._given, **where)
+        if found.beyond_limits and isinstance(self._stepper, Midpoint):
+            found = equilibrium(self._mechanism, self._given, **where, limits=True)
         self._stepper.q = found.q.copy()
         self._poses = None
         return found

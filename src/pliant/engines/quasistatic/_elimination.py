@@ -267,3 +267,21 @@ def _resist(n, resist, w, u, s, a, b):
     for i in range(6):
         for j in range(i):
             w[i, j] = w[j, i] = 0.5 * (w[i, j] + w[j, i])
+
+
+@_jit
+def keep(w, u, s, freedoms, torque, dof, joint):
+    """What back-substitution needs, into a row of `_kernels.JOINT_COLUMNS`: W, U, and with the torques Q U^T Q, s Q."""
+    for i in range(6):
+        total = 0.0
+        for j in range(freedoms):
+            total += u[j, i] * torque[dof + j]
+            joint[36 + 6 * j + i] = u[j, i]
+        joint[72 + i] = total
+        for j in range(6):
+            joint[6 * i + j] = w[i, j]
+    for i in range(freedoms):
+        total = 0.0
+        for j in range(freedoms):
+            total += s[i, j] * torque[dof + j]
+        joint[78 + i] = total

@@ -16,7 +16,7 @@ import math
 
 from numba import njit
 
-from pliant.engines.quasistatic._elimination import eliminate
+from pliant.engines.quasistatic._elimination import eliminate, keep
 from pliant.engines.quasistatic._joint_kernels import seen, to_child, to_parent
 from pliant.engines.quasistatic._metric import ROW_SPACE, F, R, total_rows
 from pliant.engines.quasistatic._vectors import WIDTH, combine
@@ -130,19 +130,7 @@ def merge(
         single = primitives[groups[g, 1], 0] if groups[g, 2] == 1 else -1
     if not eliminate(d, freedoms, single, screws[dof:], resist[dof:], w, u, s, m[5:10]):
         return False
-    for i in range(6):
-        total = 0.0
-        for j in range(freedoms):
-            total += u[j, i] * torque[dof + j]
-            joint[36 + 6 * j + i] = u[j, i]
-        joint[72 + i] = total
-        for j in range(6):
-            joint[6 * i + j] = w[i, j]
-    for i in range(freedoms):
-        total = 0.0
-        for j in range(freedoms):
-            total += s[i, j] * torque[dof + j]
-        joint[78 + i] = total
+    keep(w, u, s, freedoms, torque, dof, joint)
     # f as a function of [g1, g2, 1]
     for i in range(6):
         combine(rows, F + i, m, 72 + 6 * i, R, -1.0)

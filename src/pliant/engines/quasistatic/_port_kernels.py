@@ -13,7 +13,7 @@ import math
 
 from numba import njit
 
-from pliant.engines.quasistatic._elimination import eliminate
+from pliant.engines.quasistatic._elimination import eliminate, keep
 from pliant.engines.quasistatic._handles import climb
 from pliant.engines.quasistatic._joint_kernels import compose, to_child
 from pliant.engines.quasistatic.assembly import LEAF, LOOP, ROOT, SUM, WELD
@@ -243,19 +243,7 @@ def merge_wide(
                 single = primitives[groups[g, 1], 0] if groups[g, 2] == 1 else -1
             if not eliminate(d, freedoms, single, screws[dof:], resist[dof:], w, u, s, m[5:10]):
                 return False
-        for i in range(6):
-            total = 0.0
-            for j in range(freedoms):
-                total += u[j, i] * torque[dof + j]
-                joint[36 + 6 * j + i] = u[j, i]
-            joint[72 + i] = total
-            for j in range(6):
-                joint[6 * i + j] = w[i, j]
-        for i in range(freedoms):
-            total = 0.0
-            for j in range(freedoms):
-                total += s[i, j] * torque[dof + j]
-            joint[78 + i] = total
+        keep(w, u, s, freedoms, torque, dof, joint)
     _keep(k, kind, h, middle, nodes, data, joint, wide)
     _wide_rows(k, kind, h, middle, first, second, freedoms, dof, nodes, data, joint, weights, wide)
     return True
