@@ -19,6 +19,7 @@ from pliant.cli.info import info
 from pliant.cli.output import say
 from pliant.cli.reduce import reduce
 from pliant.cli.run import run
+from pliant.cli.view import view
 from pliant.errors import PliantError
 
 __all__ = ["app"]
@@ -106,5 +107,5 @@ def start(
         print(context.get_help())
 
 
-for command in (demo, gallery, info, reduce, run, compare):
+for command in (demo, gallery, info, reduce, run, compare, view):
     app.command(command.__name__)(command)

@@ -1,0 +1,59 @@
+"""`pliant view`: live in the browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pliant.cli.options import (
+    AllowOption,
+    BodiesOption,
+    Engine,
+    KeyframeOption,
+    RepairOption,
+    SourceArgument,
+    StiffnessOption,
+)
+
+__all__ = ["view"]
+
+
+def view(
+    file: SourceArgument,
+    engine: Annotated[
+        Engine | None, typer.Option(help="What computes the motion at first.", show_default="by what FILE is")
+    ] = None,
+    bodies: BodiesOption = None,
+    port: Annotated[int, typer.Option(help="The port to listen at; 0 takes any that is free.")] = 8080,
+    host: Annotated[
+        str, typer.Option(help="The address to listen at; whoever can reach it may do anything in the page.")
+    ] = "127.0.0.1",
+    seconds: Annotated[
+        float | None, typer.Option(min=0, help="End after so many seconds.", show_default="with Ctrl+C")
+    ] = None,
+    stiffness: StiffnessOption = None,
+    keyframe: KeyframeOption = None,
+    allow: AllowOption = None,
+    repair: RepairOption = False,
+) -> None:
+    """Show a mechanism live in the browser: pull it with the mouse, change engines and springs while it runs.
+
+    \b
+    Examples:
+      pliant view gallery:hand
+      pliant view hand.xml --engine constrained
+      pliant view gallery:crane_lift --port 0
+    """
+    import pliant
+    from pliant.cli.sources import resolve
+
+    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness)
+    what = found.scene.simulation() if found.scene is not None else found.model or found.mechanism
+    with pliant.view(what, host=host, port=port, block=False) as shown:
+        if bodies:
+            shown.runner.ask(lambda: shown.session.set_end_effectors(bodies))
+        if engine is not None:
+            shown.runner.ask(lambda: shown.session.set_engine(engine.value), timeout=600)
+        print(f"pliant shows '{found.mechanism.name}' at {shown.url} (Ctrl+C ends)", flush=True)
+        shown.wait(seconds)
