@@ -12,7 +12,7 @@ from pliant import errors, shapes, spatial
 from pliant.mechanism import Builder, Mechanism
 
 if TYPE_CHECKING:
-    from pliant import gallery
+    from pliant import gallery, study
     from pliant.engines.constrained import ConstrainedSimulation
     from pliant.engines.quasistatic import QuasistaticSimulation
     from pliant.engines.reduced import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pliant.mechanism.assembly import assemble
     from pliant.statics import Configuration, equilibrium
     from pliant.viewer import picture, view
+    from pliant.world import World
 
 __all__ = [
     "BlendedModel",
@@ -41,6 +42,7 @@ __all__ = [
     "ReducedModel",
     "ReducedSimulation",
     "Trajectory",
+    "World",
     "assemble",
     "blend",
     "equilibrium",
@@ -52,6 +54,7 @@ __all__ = [
     "sample",
     "shapes",
     "spatial",
+    "study",
     "view",
 ]
 __version__ = "0.1.0"
@@ -66,6 +69,7 @@ _LAZY = {
     "ReducedModel": "pliant.engines.reduced",
     "ReducedSimulation": "pliant.engines.reduced",
     "Trajectory": "pliant.engines.trajectory",
+    "World": "pliant.world",
     "assemble": "pliant.mechanism.assembly",
     "blend": "pliant.engines.reduced",
     "equilibrium": "pliant.statics",
@@ -74,6 +78,7 @@ _LAZY = {
     "picture": "pliant.viewer",
     "reduce": "pliant.engines.reduced",
     "sample": "pliant.engines.reduced",
+    "study": "pliant.study",
     "view": "pliant.viewer",
 }
 

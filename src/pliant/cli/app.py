@@ -19,6 +19,7 @@ from pliant.cli.info import info
 from pliant.cli.output import say
 from pliant.cli.reduce import reduce
 from pliant.cli.run import run
+from pliant.cli.sweep import sweep
 from pliant.cli.view import view
 from pliant.errors import PliantError
 
@@ -107,5 +108,5 @@ def start(
         print(context.get_help())
 
 
-for command in (demo, gallery, info, reduce, run, compare, view):
+for command in (demo, gallery, info, reduce, run, compare, sweep, view):
     app.command(command.__name__)(command)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.errors import FormatError, InputError
+from pliant.gallery.arguments import PREFIX, parse_arguments
 
 if TYPE_CHECKING:
     from pliant.engines.reduced import ReducedModel
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pliant.mechanism import Mechanism
 
 __all__ = ["PREFIX", "Source", "gallery_maker", "gallery_names", "parse_wrenches", "resolve"]
-
-PREFIX = "gallery:"
 
 
 @dataclass(frozen=True)
@@ -142,39 +140,10 @@ def _from_gallery(text: str) -> Source:
 
     name, _, given = text.removeprefix(PREFIX).partition(":")
     maker = gallery_maker(name)
-    made = maker(**_arguments(name, maker, given))
+    made = maker(**parse_arguments(name, maker, given))
     if isinstance(made, Scene):
         return Source(text, made.mechanism, scene=made)
     return Source(text, made)
-
-
-def _arguments(name: str, maker: Callable[..., Any], given: str) -> dict[str, Any]:
-    """`16,form=rails` as `{"rungs": 16, "form": "rails"}`."""
-    parameters = inspect.signature(maker).parameters
-    in_order = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
-    takes = f"it takes {', '.join(parameters)}" if parameters else "it takes no arguments"
-    found: dict[str, Any] = {}
-    for i, part in enumerate(given.split(",") if given else []):
-        word, equals, value = part.partition("=")
-        if not equals:
-            if i >= len(in_order):
-                raise InputError(f"{PREFIX}{name}: '{part}' is one argument too many; {takes}")
-            word, value = in_order[i], part
-        if word not in parameters:
-            raise InputError(f"{PREFIX}{name}: unknown argument '{word}'; {takes}")
-        if word in found:
-            raise InputError(f"{PREFIX}{name}: the argument '{word}' is given twice")
-        found[word] = _value(value)
-    return found
-
-
-def _value(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 # --- wrenches

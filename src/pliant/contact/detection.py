@@ -98,6 +98,7 @@ class Collider:
     ):
         self._names = names
         self._bodies = bodies
+        self._margin = float(margin)
         still = np.asarray(static, dtype=bool)
         if still.shape != (bodies,):
             raise InputError(
@@ -125,6 +126,7 @@ class Collider:
         scene = self._scene
         self._memory = memory
         self._model = model = compiled(scene, memory)
+        model.opt.o_margin = self._margin
         self._data = data = mujoco.MjData(model)
         self._warned = data.warning.number
         # MuJoCo moves a mesh into its principal axes: where a geom is on its body is the model's to say.
@@ -141,6 +143,15 @@ class Collider:
         if body < 0:
             return "world"
         return self._names[body] if self._names is not None else str(body)
+
+    @property
+    def margin(self) -> float:
+        """Contacts are reported while the distance is below it, m; may be set at any time."""
+        return self._margin
+
+    @margin.setter
+    def margin(self, value: float) -> None:
+        self._margin = self._model.opt.o_margin = value
 
     def detect(self, poses: Floats) -> Contacts:
         """The contacts of bodies at `poses` (bodies, 4, 4), world. They are overwritten by the next call.

@@ -109,17 +109,20 @@ def make_scene(
         spec,
         body=np.array([-1, *bodies, *(-1 for _ in spare)], dtype=np.int64),
         moving=np.array([*moving, *(False for _ in spare)], dtype=bool),
-        weld=_welds(bodies, len(spare), groups),
+        weld=_welds(bodies, moving, len(spare), groups),
         geom_body=np.array([b for b, _ in geoms], dtype=np.int64),
         geom_shape=np.array([i for _, i in geoms], dtype=np.int64),
     )
 
 
-def _welds(bodies: list[int], spare: int, groups: NDArray[np.int64] | None) -> NDArray[np.int64]:
+def _welds(
+    bodies: list[int], moving: list[bool], spare: int, groups: NDArray[np.int64] | None
+) -> NDArray[np.int64]:
+    """Per MuJoCo body the first moving one of its group."""
     out = np.arange(1 + len(bodies) + spare)
     first: dict[int, int] = {}
     for k, b in enumerate(bodies, start=1):
-        group = -1 if groups is None or b < 0 else int(groups[b])
+        group = int(groups[b]) if groups is not None and moving[k] else -1
         if group >= 0:
             out[k] = first.setdefault(group, k)
     return out

@@ -8,13 +8,14 @@
 
 TVCG, GS17 and RL05 are the papers listed in the README. All lengths are in metres, masses in kg; z is up.
 Every joint is at rest at the reference pose, and lightly damped. `gallery.scenes` sets some of them in
-motion, `gallery.pulls` pulls at the huge ones.
+motion, `gallery.pulls` pulls at the huge ones, and `gallery.worlds` lets them touch things.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from pliant.errors import InputError
@@ -93,3 +94,10 @@ def make(name: str, **arguments: Any) -> Mechanism:
             takes = f"takes {', '.join(known)}" if known else "takes no arguments"
             raise InputError(f"{name}: unknown argument '{argument}'; it {takes}")
     return maker(**arguments)
+
+
+def __getattr__(name: str) -> Any:
+    # Worlds need the collider, which takes time to import.
+    if name == "worlds":
+        return import_module("pliant.gallery.worlds")
+    raise AttributeError(f"module 'pliant.gallery' has no attribute '{name}'")

@@ -360,10 +360,10 @@ class ConstrainedSimulation:
                 self._stepper.velocity = np.zeros(self._mechanism.nv)
                 now = 0.0
             before = now
-        where = {"gravity": self._gravity, "start": self.q}
-        found = equilibrium(self._mechanism, self._given, **where)
+        m, loads, gravity = self._mechanism, self._given, self._gravity
+        found = equilibrium(m, loads, gravity=gravity, start=self.q)
         if found.beyond_limits and isinstance(self._stepper, Midpoint):
-            found = equilibrium(self._mechanism, self._given, **where, limits=True)
+            found = equilibrium(m, loads, gravity=gravity, start=self.q, limits=True)
         self._stepper.q = found.q.copy()
         self._poses = None
         return found

@@ -42,6 +42,14 @@ class Amplitudes:
         """Twists of the end effectors from where the model was made, (6e,)."""
         return self._ends @ y
 
+    def joint_map(self, y: Floats) -> Floats:
+        """Joint velocities per rate, (nv, n)."""
+        return self.model.basis
+
+    def inverse_at(self, y: Floats) -> Floats:
+        """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
+        return self.inverse
+
     def response(self, y: Floats) -> Floats:
         """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""
         return self.inverse @ self._ends.T
@@ -95,6 +103,16 @@ class StaticWrenches:
         model = self.model.models[0]
         rows = np.concatenate([model.configuration.jacobian(body) for body in model.end_effectors])
         return rows @ self.model.displacement_at(self.unit * y)
+
+    def joint_map(self, y: Floats) -> Floats:
+        """Joint velocities per rate, as the weights stand, (nv, n)."""
+        return self.model.joint_map_at(self.unit * y) * self.unit
+
+    def inverse_at(self, y: Floats) -> Floats:
+        """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
+        C, M, D = self._mixed(y)
+        C = C + self.rigid * np.eye(len(C))
+        return np.linalg.inv(M + self._h * D + self._h**2 * C.T).astype(np.float64)
 
     def response(self, y: Floats) -> Floats:
         """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""

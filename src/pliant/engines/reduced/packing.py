@@ -17,7 +17,7 @@ from pliant.mechanism import kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.statics.inertia import link_twists
 
-__all__ = ["Packed", "pack"]
+__all__ = ["Packed", "link_places", "pack"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -178,6 +178,11 @@ def aligned(*shape: int) -> Floats:
     room = np.zeros(size + 8)
     start = -(room.ctypes.data // 8) % 8
     return room[start : start + size].reshape(shape)
+
+
+def link_places(model: ReducedModel | BlendedModel) -> Ints:
+    """Where the pose of every link is among a simulation's poses."""
+    return _places(model.models[0] if isinstance(model, BlendedModel) else model)[0]
 
 
 def _places(model: ReducedModel) -> tuple[Ints, Ints]:

@@ -1,0 +1,254 @@
+"""Projected Gauss-Seidel over blocks of three rows: contacts with Coulomb's cone, springs, rolling resistance.
+
+Block b couples two bodies, its sides. Side s of it keeps, from `side[b, s, 0]` on in the flat arrays, three rows of J
+(velocity of the block per generalised velocity of the actor, the sign of the side included) and three of Y (change of
+those velocities per impulse of the block); `side[b, s, 1]` is their length, 0 for what cannot move, and
+`side[b, s, 2]` where the actor's velocities start in `u`. `u` is kept up to date, so that a sweep costs no more than
+the rows are long.
+
+Rows of a contact: along the normal, from first to second body, then along two tangents.
+"""
+
+import math
+
+from numba import njit
+
+CONTACT, SPRING, ROLLING = 0, 1, 2
+_SINGULAR = 1e-9  # of the trace of a block: mechanisms may be unable to move along some rows
+_LOCAL = 16  # rounds between normal and tangents of one contact
+
+_jit = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@_jit
+def blocks(count, side, give, J, Y, block, inverse):
+    """Response of every block to itself, `J Y` and what gives besides, and its inverse."""
+    for b in range(count):
+        for i in range(3):
+            for j in range(3):
+                total = 0.0
+                for s in range(2):
+                    start, n = side[b, s, 0], side[b, s, 1]
+                    for k in range(n):
+                        total += J[start + i * n + k] * Y[start + j * n + k]
+                block[b, i, j] = total
+        for i in range(3):
+            for j in range(i):
+                mean = 0.5 * (block[b, i, j] + block[b, j, i])
+                block[b, i, j] = block[b, j, i] = mean
+        small = _SINGULAR * (block[b, 0, 0] + block[b, 1, 1] + block[b, 2, 2])
+        if small == 0.0:
+            small = 1.0  # nothing moves whatever the impulse: any number will do
+        for i in range(3):
+            block[b, i, i] += give[b, i] + small
+        _invert(block[b], inverse[b])
+
+
+@_jit
+def _invert(a, out):
+    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[2, 1]
+    c01 = a[1, 2] * a[2, 0] - a[1, 0] * a[2, 2]
+    c02 = a[1, 0] * a[2, 1] - a[1, 1] * a[2, 0]
+    determinant = a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02
+    d = 1.0 / determinant if determinant > 0.0 else 0.0
+    out[0, 0], out[1, 0], out[2, 0] = d * c00, d * c01, d * c02
+    out[0, 1] = d * (a[0, 2] * a[2, 1] - a[0, 1] * a[2, 2])
+    out[1, 1] = d * (a[0, 0] * a[2, 2] - a[0, 2] * a[2, 0])
+    out[2, 1] = d * (a[0, 1] * a[2, 0] - a[0, 0] * a[2, 1])
+    out[0, 2] = d * (a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1])
+    out[1, 2] = d * (a[0, 2] * a[1, 0] - a[0, 0] * a[1, 2])
+    out[2, 2] = d * (a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0])
+
+
+@_jit
+def row_velocity(b, i, side, J, u):
+    """Velocity along row i of block b."""
+    total = 0.0
+    for s in range(2):
+        start, n, at = side[b, s, 0], side[b, s, 1], side[b, s, 2]
+        start += i * n
+        for k in range(n):
+            total += J[start + k] * u[at + k]
+    return total
+
+
+@_jit
+def push(b, x, y, z, side, Y, u):
+    """Let impulses act in the three rows of block b."""
+    for s in range(2):
+        start, n, at = side[b, s, 0], side[b, s, 1], side[b, s, 2]
+        for k in range(n):
+            u[at + k] += Y[start + k] * x + Y[start + n + k] * y + Y[start + 2 * n + k] * z
+
+
+@_jit
+def solve(
+    count, kind, partner, bound, target, give, side, J, Y, block, inverse, impulse, u, iterations, tolerance
+):
+    """Impulses of all blocks, starting from those given; `u` is what it would be without any, and ends up with all.
+
+    `target` is the least normal velocity of a contact, or what a spring wants. `bound` is the coefficient of friction,
+    or the arm of rolling resistance, whose normal force is that of contact `partner`. Returns the number of sweeps and
+    the residual: the largest change of a block's velocity in the last one, m/s.
+    """
+    for b in range(count):
+        push(b, impulse[b, 0], impulse[b, 1], impulse[b, 2], side, Y, u)
+    worst = 0.0
+    for sweep in range(iterations):
+        worst = 0.0
+        for b in range(count):
+            p, a, inv = impulse[b], block[b], inverse[b]
+            e0 = row_velocity(b, 0, side, J, u) - target[b, 0] + give[b, 0] * p[0]
+            if kind[b] == CONTACT and p[0] == 0.0 and e0 >= 0.0:
+                continue  # apart, and going to stay so
+            e1 = row_velocity(b, 1, side, J, u) - target[b, 1] + give[b, 1] * p[1]
+            e2 = row_velocity(b, 2, side, J, u) - target[b, 2] + give[b, 2] * p[2]
+            x = p[0] - (inv[0, 0] * e0 + inv[0, 1] * e1 + inv[0, 2] * e2)
+            y = p[1] - (inv[1, 0] * e0 + inv[1, 1] * e1 + inv[1, 2] * e2)
+            z = p[2] - (inv[2, 0] * e0 + inv[2, 1] * e1 + inv[2, 2] * e2)
+            if kind[b] == ROLLING:
+                size = math.sqrt(x * x + y * y + z * z)
+                most = bound[b] * impulse[partner[b], 0]
+                if size > most:
+                    x, y, z = x * most / size, y * most / size, z * most / size
+            elif kind[b] == CONTACT and not (x >= 0.0 and y * y + z * z <= (bound[b] * x) ** 2):
+                x, y, z = slide(a, p[0], p[1], p[2], e0, e1, e2, bound[b])
+            x, y, z = x - p[0], y - p[1], z - p[2]
+            push(b, x, y, z, side, Y, u)
+            p[0], p[1], p[2] = p[0] + x, p[1] + y, p[2] + z
+            for i in range(3):
+                worst = max(worst, abs(a[i, 0] * x + a[i, 1] * y + a[i, 2] * z))
+        if worst <= tolerance:
+            return sweep + 1, worst
+    return iterations, worst
+
+
+@_jit
+def slide(a, p0, p1, p2, e0, e1, e2, friction):
+    """Impulse of one contact that slides or opens, everything else as it is: on the cone, against the sliding."""
+    x, y, z = p0, p1, p2
+    for _ in range(_LOCAL):
+        before = x
+        x = p0 - (e0 + a[0, 1] * (y - p1) + a[0, 2] * (z - p2)) / a[0, 0]
+        if x <= 0.0:
+            return 0.0, 0.0, 0.0
+        d = x - p0
+        b1 = e1 + a[1, 0] * d - a[1, 1] * p1 - a[1, 2] * p2
+        b2 = e2 + a[2, 0] * d - a[2, 1] * p1 - a[2, 2] * p2
+        y, z = disk(a[1, 1], a[1, 2], a[2, 2], b1, b2, friction * x)
+        if abs(x - before) <= 1e-12 * x:
+            break
+    return x, y, z
+
+
+@_jit
+def disk(a, b, c, f, g, radius):
+    """q with `|q| <= radius` and `[a b; b c] q + (f, g) = -l q`: l is 0 within the disk, and positive on its edge."""
+    if radius <= 0.0:
+        return 0.0, 0.0
+    determinant = a * c - b * b
+    if determinant > 0.0:
+        y, z = (b * g - c * f) / determinant, (b * f - a * g) / determinant
+        if y * y + z * z <= radius * radius:
+            return y, z
+    mean, half = 0.5 * (a + c), 0.5 * (a - c)
+    spread = math.sqrt(half * half + b * b)
+    size = math.sqrt(f * f + g * g)
+    # |q| falls as l rises; 1/|q| is nearly straight, and concave: Newton's method from below cannot miss.
+    l = max(0.0, size / radius - mean - spread)
+    y = z = 0.0
+    for _ in range(30):
+        p, r = a + l, c + l
+        determinant = p * r - b * b
+        y, z = (b * g - r * f) / determinant, (b * f - p * g) / determinant
+        square = y * y + z * z
+        norm = math.sqrt(square)
+        slope = (r * y * y - 2.0 * b * y * z + p * z * z) / determinant  # q^T (A + l)^-1 q
+        step = (norm / radius - 1.0) * square / slope
+        l += step
+        if abs(step) <= 1e-14 * (l + mean):
+            break
+    norm = math.sqrt(y * y + z * z)
+    return y * radius / norm, z * radius / norm
+
+
+@_jit
+def project(count, kind, give, gap, side, J, Y, block, u, w, amount, slop, share, h, iterations, tolerance):
+    """Velocities w besides u, for this step's positions only, that bring bodies out of each other.
+
+    Contacts are left as deep as `slop`; of what is deeper, a `share` goes in this step. Others may close as far as
+    that. Returns the number of sweeps, 0 if nothing was to be done.
+    """
+    deepest = 0.0
+    for b in range(count):
+        amount[b, 0] = amount[b, 1] = 0.0
+        if kind[b] == CONTACT and give[b, 0] == 0.0:
+            depth = -(gap[b] + h * row_velocity(b, 0, side, J, u)) - slop
+            deepest = max(deepest, depth)
+            amount[b, 1] = (share * depth if depth > 0.0 else depth) / h
+    if deepest <= 0.0:
+        return 0
+    for sweep in range(iterations):
+        worst = 0.0
+        for b in range(count):
+            if kind[b] != CONTACT or give[b, 0] != 0.0:
+                continue
+            amiss = row_velocity(b, 0, side, J, w) - amount[b, 1]
+            x = max(-amiss / block[b, 0, 0], -amount[b, 0])
+            if x != 0.0:
+                amount[b, 0] += x
+                push(b, x, 0.0, 0.0, side, Y, w)
+                worst = max(worst, abs(x) * block[b, 0, 0])
+        if worst <= tolerance:
+            return sweep + 1
+    return iterations
+
+
+@_jit
+def match(count, first, second, point, old_count, old_first, old_second, old_point, taken, out):
+    """For every contact the old one of the same two shapes that was nearest, -1 if there is none left."""
+    for c in range(old_count):
+        taken[c] = False
+    for b in range(count):
+        best, least = -1, math.inf
+        for c in range(old_count):
+            if taken[c] or old_first[c] != first[b] or old_second[c] != second[b]:
+                continue
+            d = 0.0
+            for i in range(3):
+                d += (point[b, i] - old_point[c, i]) ** 2
+            if d < least:
+                best, least = c, d
+        out[b] = best
+        if best >= 0:
+            taken[best] = True
+
+
+@_jit
+def lay_out(count, body, size, offset, side):
+    """Where the rows of all sides go; returns how many numbers they take."""
+    total = 0
+    for b in range(count):
+        for s in range(2):
+            k = body[b, s]
+            n = size[k] if k >= 0 else 0
+            side[b, s, 0], side[b, s, 1], side[b, s, 2] = total, n, offset[k] if n else 0
+            total += 3 * n
+    return total
+
+
+@_jit
+def frame(count, normal, axes):
+    """Three axes per contact: the normal and two tangents."""
+    for b in range(count):
+        x, y, z = normal[b, 0], normal[b, 1], normal[b, 2]
+        # a tangent in the plane of the two smaller components
+        if abs(x) < abs(y) or abs(x) < abs(z):
+            s = 1.0 / math.sqrt(y * y + z * z)
+            tx, ty, tz = 0.0, z * s, -y * s
+        else:
+            s = 1.0 / math.sqrt(x * x + y * y)
+            tx, ty, tz = y * s, -x * s, 0.0
+        axes[b, 0, 0], axes[b, 0, 1], axes[b, 0, 2] = x, y, z
+        axes[b, 1, 0], axes[b, 1, 1], axes[b, 1, 2] = tx, ty, tz
+        axes[b, 2, 0], axes[b, 2, 1], axes[b, 2, 2] = y * tz - z * ty, z * tx - x * tz, x * ty - y * tx

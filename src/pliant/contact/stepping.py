@@ -1,0 +1,298 @@
+"""`ContactStepper`: steps of several actors that touch each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.contact import _block_kernels as kernels
+from pliant.contact import _solver_kernels as solver
+from pliant.contact.actors import Actor
+from pliant.contact.detection import Collider, Contacts
+from pliant.contact.free import FreeBodies
+from pliant.contact.solver import SPRING, Blocks, Effort
+from pliant.errors import ConvergenceError
+
+__all__ = ["ContactStepper", "Pull", "Settings"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_AHEAD = 2.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How contacts are solved.
+
+    Attributes:
+        margin: surfaces nearer than this are looked at, m.
+        reach: the same while something moves as far as that in a step.
+        slop: depth that is left alone, m.
+        share: of what is deeper, so much goes in a step.
+        bounce: approach below which there is no restitution, m/s.
+        sweeps, tolerance: most sweeps of a step, and the residual that is enough, m/s.
+    """
+
+    margin: float
+    reach: float
+    slop: float
+    share: float = 0.3
+    bounce: float = 0.05
+    sweeps: int = 200
+    tolerance: float = 1e-6
+
+
+@dataclass(eq=False)
+class Pull:
+    """A spring from a point of a body, in its frame, to a point of the world.
+
+    Its frequency (Hz) and damping ratio are what a mass as large as the point feels like would have.
+    """
+
+    body: int
+    point: Floats
+    target: Floats
+    frequency: float
+    ratio: float
+    impulse: Floats = field(default_factory=lambda: np.zeros(3))
+
+
+class _Memory:
+    """What one step keeps for the next: impulses of contacts, to start from."""
+
+    def __init__(self, capacity: int = 64):
+        self.count = 0
+        self._reserve(capacity)
+
+    def _reserve(self, capacity: int) -> None:
+        self.first, self.second = np.zeros((2, capacity), dtype=np.int64)
+        self.point, self.impulse = np.zeros((2, capacity, 3))
+        self.steady, self.normal = np.zeros((2, capacity))
+        self.taken = np.zeros(capacity, dtype=bool)
+
+    def reserve(self, count: int) -> None:
+        if count > len(self.normal):
+            self._reserve(2 * count)
+        self.count = count
+
+    def arrays(self) -> tuple[NDArray, ...]:
+        n = self.count
+        parts = (self.first, self.second, self.point, self.impulse, self.steady, self.normal)
+        return tuple(part[:n] for part in parts)
+
+
+class ContactStepper:
+    """Detection, rows, solution and motion of all that can touch.
+
+    Args:
+        actors: what moves; their bodies are numbered one actor after the other, bodies that do not move after all.
+        collider: of all bodies.
+        poses: of all bodies; those of actors are written at every step.
+        material: per body, see `_block_kernels`.
+        h: time step.
+    """
+
+    def __init__(
+        self,
+        actors: Sequence[Actor],
+        collider: Collider,
+        poses: Floats,
+        material: Floats,
+        h: float,
+        settings: Settings,
+    ):
+        self.collider, self.poses, self.material, self.settings = collider, poses, material, settings
+        self._h = h
+        self.blocks, self.pulls = Blocks(), list[Pull]()
+        self._turning = np.zeros(self.blocks.capacity, dtype=bool)
+        self._memory, self._next = _Memory(), _Memory()
+        self._match = np.zeros(64, dtype=np.int64)
+        self.effort = Effort(0, (0, 0), 0.0)
+        self.touching = 0  # contacts among the blocks: the first ones
+        count = len(poses)
+        self._size, self._offset = np.zeros((2, count), dtype=np.int64)
+        self._owner = np.full(count, -1, dtype=np.int64)
+        self.parts: list[tuple[Actor, Floats, slice]] = []
+        first = at = 0
+        for index, actor in enumerate(actors):
+            own = slice(first, first + actor.count)
+            self._size[own], self._offset[own] = actor.sizes, at + actor.offsets
+            self._owner[own] = index
+            actor.place(first)
+            self.parts.append((actor, poses[own], slice(at, at + actor.size)))
+            first, at = own.stop, at + actor.size
+        self._before, self._u, self._w = np.zeros((3, at))
+        self._moving = first
+        for actor, own, _ in self.parts:
+            actor.write_poses(own)
+        self._places = np.ascontiguousarray(poses[:first, :3, 3])
+
+    def detect(self) -> Contacts:
+        """Contacts as bodies are now."""
+        fastest = 0.0
+        for actor, poses, _ in self.parts:
+            actor.write_poses(poses)
+            if isinstance(actor, FreeBodies):
+                fastest = actor.fastest()
+        far = max(kernels.farthest(self._moving, self.poses, self._places), self._h * fastest)
+        s = self.settings
+        # What comes in fast is to be seen before it is inside; twice as far, for two that meet.
+        self.collider.margin = min(max(s.margin, _AHEAD * far), s.reach)
+        return self.collider.detect(self.poses)
+
+    def step(self) -> None:
+        """One step of all actors."""
+        found = self.detect()
+        if not found.count and not self.pulls:
+            self._memory.count = self.touching = self.blocks.count = 0
+            for actor, _, _ in self.parts:
+                actor.step()
+            return
+        blocks = self.blocks
+        self._fill(found)
+        blocks.lay_out(self._size, self._offset)
+        owners = self._owner[blocks.body[: blocks.count]]
+        busy = []
+        u, w, before = self._u, self._w, self._before
+        for index, (actor, _, part) in enumerate(self.parts):
+            if (owners == index).any():
+                actor.begin(blocks, self._turning, before[part], u[part])
+                busy.append((actor, part))
+            else:
+                actor.step()
+        self._solve(found)
+        for actor, part in busy:
+            actor.finish(blocks, self._turning, u[part], w[part])
+
+    def _fill(self, found: Contacts) -> None:
+        blocks, memory, count = self.blocks, self._memory, found.count
+        blocks.reserve(2 * count + len(self.pulls))
+        if len(self._turning) < blocks.capacity:
+            self._turning = np.zeros(blocks.capacity, dtype=bool)
+        if len(self._match) < count:
+            self._match = np.zeros(2 * count, dtype=np.int64)
+        b = blocks
+        blocks.count = kernels.fill(
+            count,
+            found.first,
+            found.second,
+            found.point,
+            found.normal,
+            found.distance,
+            self.material,
+            self._h,
+            b.kind,
+            b.partner,
+            b.body,
+            b.point,
+            b.axes,
+            b.bound,
+            b.target,
+            b.give,
+            b.gap,
+            b.impulse,
+            self._turning,
+        )
+        self.touching = count
+        old = memory
+        solver.match(
+            count,
+            found.shape_first,
+            found.shape_second,
+            found.point,
+            old.count,
+            old.first,
+            old.second,
+            old.point,
+            old.taken,
+            self._match,
+        )
+        kernels.recall(count, self._match, b.axes, old.impulse, old.steady, b.impulse)
+        for pull in self.pulls:
+            self._add(pull)
+
+    def _add(self, pull: Pull) -> None:
+        b, at = self.blocks, self.blocks.count
+        pose = self.poses[pull.body]
+        b.kind[at], b.partner[at], b.body[at], self._turning[at] = SPRING, -1, (-1, pull.body), False
+        b.point[at] = pose[:3, :3] @ pull.point + pose[:3, 3]
+        b.axes[at], b.gap[at] = np.eye(3), 0.0
+        b.target[at] = b.give[at] = 0.0
+        b.impulse[at] = 0.0
+        b.count += 1
+
+    def _solve(self, found: Contacts) -> None:
+        b, u, w, h, s = self.blocks, self._u, self._w, self._h, self.settings
+        kernels.bounce(
+            found.count,
+            found.first,
+            found.second,
+            self.material,
+            h,
+            s.bounce,
+            b.gap,
+            b.side,
+            b.J,
+            self._before,
+            u,
+            b.target,
+        )
+        if self.pulls:
+            self._tune()
+        sweeps, residual = b.solve(u, s.sweeps, s.tolerance)
+        if not np.isfinite(u).all():
+            raise ConvergenceError(
+                "contact forces left the finite numbers: are masses or forces extreme? A shorter timestep may help"
+            )
+        w[:] = 0.0
+        again = b.project(u, w, s.slop, s.share, h, s.sweeps, s.tolerance)
+        self.effort = Effort(b.count, (sweeps, again), residual)
+        for i, pull in enumerate(self.pulls):
+            pull.impulse[:] = b.impulse[b.count - len(self.pulls) + i]
+        self._keep(found)
+
+    def _tune(self) -> None:
+        """Give springs of pulls the stiffness and damping that suit what they feel at their points."""
+        b, h = self.blocks, self._h
+        first = b.count - len(self.pulls)
+        solver.blocks(b.count, b.side, b.give, b.J, b.Y, b.block, b.inverse)
+        for i, pull in enumerate(self.pulls):
+            at = first + i
+            mass = 3.0 / max(float(np.trace(b.block[at])), 1e-300)
+            rate = 2 * np.pi * pull.frequency
+            stiffness, damping = mass * rate**2, 2 * pull.ratio * mass * rate
+            # backward Euler: impulse = h (k (away - h v) - d v)
+            b.give[at] = 1.0 / (h * (damping + h * stiffness))
+            b.target[at] = stiffness / (damping + h * stiffness) * (pull.target - b.point[at])
+
+    def _keep(self, found: Contacts) -> None:
+        old, new, b, count = self._memory, self._next, self.blocks, found.count
+        new.reserve(count)
+        kernels.keep(count, self._match, b.axes, b.impulse, old.normal, new.impulse, new.steady, new.normal)
+        new.first[:count], new.second[:count] = found.shape_first, found.shape_second
+        new.point[:count] = found.point
+        self._memory, self._next = new, old
+
+    # --- what is kept
+
+    def forget(self) -> None:
+        """Contacts and effort of the last step are no more."""
+        self.touching = self.blocks.count = 0
+        self.effort = Effort(0, (0, 0), 0.0)
+
+    @property
+    def memory(self) -> tuple[NDArray, ...]:
+        """What the next step starts from, besides what moves."""
+        return (self._places.copy(), *(part.copy() for part in self._memory.arrays()))
+
+    @memory.setter
+    def memory(self, value: tuple[NDArray, ...]) -> None:
+        for actor, own, _ in self.parts:
+            actor.write_poses(own)
+        self._memory.reserve(len(value[1]) if value else 0)
+        self._places[:] = value[0] if value else self.poses[: self._moving, :3, 3]
+        for own, given in zip(self._memory.arrays(), value[1:], strict=False):
+            own[:] = given

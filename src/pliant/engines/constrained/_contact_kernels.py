@@ -1,0 +1,204 @@
+"""What contacts need of a mechanism in motion: a damped step in two parts, and rows between them.
+
+Contacts are decided at the end of the step, so it has to be backward Euler: the midpoint rule would throw off
+elastically whatever it stops. Between the parts the factors of the step's matrix are at hand, and answer for impulses.
+"""
+
+import math
+
+from numba import njit
+
+from pliant.engines.constrained import _kernels as kernels
+from pliant.engines.constrained import _solver_kernels as solver
+from pliant.engines.constrained import _step_kernels as stepping
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
+
+_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_REDUNDANT = 1e-10
+
+
+@_jit
+def begin(h, model, state, scratch):
+    """Find the velocity u at the end of the step; nothing moves yet. False if it left the finite numbers."""
+    u, backup, info = state.u, scratch.backup, scratch.info
+    for d in range(u.shape[0]):
+        backup[d] = u[d]
+    unsettled = info[stepping.UNSETTLED]
+    found = stepping._damped(model, state, h, scratch)
+    if found:
+        info[stepping.UNSETTLED] = unsettled  # it was asked for
+    else:
+        for d in range(u.shape[0]):
+            u[d] = 0.0
+        stepping._improve(model, state, 2.0 * h, h, scratch)
+        for d in range(u.shape[0]):
+            u[d] += scratch.du[d]
+        stepping._middle(model, state, 2.0 * h, scratch, False)
+    largest = 0.0
+    for d in range(u.shape[0]):
+        largest = max(largest, abs(u[d]))
+        if not math.isfinite(u[d]):
+            largest = math.inf
+    return largest < 1e100
+
+
+@_jit
+def finish(h, model, state, scratch):
+    """Take the step with the velocity u and the loads there are; False if it is not finite."""
+    if not stepping._allowed(model, state, h, scratch):
+        return False
+    stepping._remember(model.dofs, state.u, scratch.backup, state.earlier, state.past, False)
+    kernels.move(model.links, state.q, state.u, h)
+    state.past[1] = 0.0  # momenta are those of joint velocities: nothing to be cleared of
+    scratch.info[stepping.SUBSTEPS] += 1.0
+    scratch.info[stepping.LAST] = h
+    return True
+
+
+@_jit
+def shift(h, w, model, state, ahead, moving):
+    """Move by h w, velocities as they are."""
+    kernels.move(model.links, state.q, w, h)
+    kernels.forward(model.links, model.constants, state.q, state.v, 0.0, ahead)
+    kernels.momenta(0, model.links.shape[0], model.constants, ahead, moving)
+    kernels.settle(ahead, moving, state.momentum)
+
+
+@_jit
+def prepare(links, rows, give, work, columns, schur):
+    """Make columns of what loops, couplings and tendons take from a response y0 = A^-1 j: `columns^T columns j`."""
+    m, nv = rows.shape
+    for r in range(m):
+        solver.load(links, rows[r], work)
+        solver.solve(links, work, columns[r])
+    for i in range(m):
+        for j in range(i + 1):
+            total = give[i] if i == j else 0.0
+            for d in range(nv):
+                total -= rows[i, d] * columns[j, d]
+            schur[i, j] = total
+    for i in range(m):
+        own = pivot = schur[i, i]
+        for j in range(i):
+            total = schur[i, j]
+            for k in range(j):
+                total -= schur[i, k] * schur[j, k]
+            schur[i, j] = total * schur[j, j]
+            pivot -= schur[i, j] ** 2
+        # Rows that say nothing new take nothing.
+        schur[i, i] = 1.0 / math.sqrt(pivot) if pivot > _REDUNDANT * own and pivot > 1e-300 else 0.0
+        for k in range(i):
+            for d in range(nv):
+                columns[i, d] -= schur[i, k] * columns[k, d]
+        for d in range(nv):
+            columns[i, d] *= schur[i, i]
+
+
+@_jit
+def respond(links, work, columns, force, out):
+    """Velocity of joints per generalised impulse."""
+    solver.load(links, force, work)
+    solver.solve(links, work, out)
+    for d in range(out.shape[0]):
+        out[d] = -out[d]
+    for r in range(columns.shape[0]):
+        total = 0.0
+        for d in range(out.shape[0]):
+            total += columns[r, d] * force[d]
+        for d in range(out.shape[0]):
+            out[d] -= total * columns[r, d]
+
+
+@_jit
+def jacobian(links, work, link, x, y, z, turning, sign, axes, out):
+    """Velocity of a point of a link, or its angular velocity if `turning`, along three axes: `out`, 3 rows of nv."""
+    nv = out.shape[0] // 3
+    for i in range(3 * nv):
+        out[i] = 0.0
+    k = link
+    while k >= 0:
+        kind, d = links[k, 1], links[k, 2]
+        if kind != LINK_FIXED:
+            rx, ry, rz = x - work[k, 9], y - work[k, 10], z - work[k, 11]
+            for j in range(3 if kind == LINK_BALL else 1):
+                column = j if kind == LINK_BALL else 2
+                ax, ay, az = work[k, column], work[k, 3 + column], work[k, 6 + column]
+                if kind in (LINK_BALL, LINK_HINGE):
+                    if not turning:
+                        ax, ay, az = ay * rz - az * ry, az * rx - ax * rz, ax * ry - ay * rx
+                elif turning:
+                    continue
+                for i in range(3):
+                    out[i * nv + d + j] = sign * (axes[i, 0] * ax + axes[i, 1] * ay + axes[i, 2] * az)
+        k = links[k, 0]
+
+
+@_jit
+def contact_rows(
+    count, turning, body, point, axes, side, J, Y, first, body_link, model, scratch, start, force, impulse, u
+):
+    """Rows of all sides on this mechanism, whose bodies are numbered from `first` on; takes given impulses out of u.
+
+    `start` holds links where the step starts, as the points do; they go along with their links.
+    """
+    links, work, columns = model.links, scratch.work, scratch.columns
+    last, nv = first + body_link.shape[0], u.shape[0]
+    prepare(links, scratch.rows, scratch.give, work, columns, scratch.schur)
+    for b in range(count):
+        for s in range(2):
+            if not first <= body[b, s] < last:
+                continue
+            k = body_link[body[b, s] - first]
+            x, y, z = carried(start, work, k, point[b, 0], point[b, 1], point[b, 2])
+            at, sign = side[b, s, 0], -1.0 if s == 0 else 1.0
+            jacobian(links, work, k, x, y, z, turning[b], sign, axes[b], J[at : at + 3 * nv])
+            for i in range(3):
+                for d in range(nv):
+                    force[d] = J[at + i * nv + d]
+                out = Y[at + i * nv : at + (i + 1) * nv]
+                respond(links, work, columns, force, out)
+                for d in range(nv):
+                    u[d] -= impulse[b, i] * out[d]
+
+
+@_jit
+def carried(start, now, k, x, y, z):
+    """Where a point of link k has got to."""
+    x, y, z = x - start[k, 9], y - start[k, 10], z - start[k, 11]
+    p = start[k, 0] * x + start[k, 3] * y + start[k, 6] * z
+    q = start[k, 1] * x + start[k, 4] * y + start[k, 7] * z
+    r = start[k, 2] * x + start[k, 5] * y + start[k, 8] * z
+    return (
+        now[k, 9] + now[k, 0] * p + now[k, 1] * q + now[k, 2] * r,
+        now[k, 10] + now[k, 3] * p + now[k, 4] * q + now[k, 5] * r,
+        now[k, 11] + now[k, 6] * p + now[k, 7] * q + now[k, 8] * r,
+    )
+
+
+@_jit
+def contact_loads(
+    count, turning, body, point, axes, impulse, first, body_link, constants, start, h, row, loads
+):
+    """Impulses of all sides on this mechanism as loads (`_kernels.impulses`) from row `row` on; returns the next."""
+    last = first + body_link.shape[0]
+    for b in range(count):
+        for s in range(2):
+            if not first <= body[b, s] < last:
+                continue
+            k = body_link[body[b, s] - first]
+            scale = (-1.0 if s == 0 else 1.0) / h
+            for i in range(16):
+                loads[row, i] = 0.0
+            loads[row, 0] = k
+            for i in range(3):
+                total = 0.0
+                for j in range(3):
+                    total += impulse[b, j] * axes[b, j, i]
+                loads[row, (4 if turning[b] else 1) + i] = scale * total
+            for i in range(3):
+                arm = 0.0
+                for j in range(3):
+                    arm += start[k, 3 * j + i] * (point[b, j] - start[k, 9 + j])
+                loads[row, 7 + i] = arm - constants[k, kernels.COM + i]
+            row += 1
+    return row

@@ -1,0 +1,136 @@
+"""Projected Gauss-Seidel, against brute force and against Coulomb's law itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oracles import coulomb
+from pliant.contact import _solver_kernels as kernels
+from pliant.contact.solver import CONTACT, ROLLING, SPRING, Blocks
+
+
+def problem(rng, count, dofs, friction):
+    """Contacts of two actors each, dense: (blocks, J, inverse mass, free velocities)."""
+    halves = []
+    for _ in range(2):
+        half = rng.normal(size=(dofs, dofs))
+        halves.append(half @ half.T + 0.1 * np.eye(dofs))
+    mass = np.zeros((2 * dofs, 2 * dofs))
+    mass[:dofs, :dofs], mass[dofs:, dofs:] = halves
+    J = rng.normal(size=(3 * count, 2 * dofs))
+    blocks = Blocks(count)
+    blocks.reserve(count)
+    blocks.body[:count] = (0, 1)
+    blocks.lay_out(np.array([dofs, dofs]), np.array([0, dofs]))
+    for b in range(count):
+        for s in range(2):
+            own = slice(s * dofs, (s + 1) * dofs)
+            start = blocks.side[b, s, 0]
+            rows = J[3 * b : 3 * b + 3, own]
+            blocks.J[start : start + 3 * dofs] = rows.ravel()
+            blocks.Y[start : start + 3 * dofs] = (rows @ mass[own, own]).ravel()
+    blocks.kind[:count] = CONTACT
+    blocks.bound[:count] = friction
+    return blocks, J, mass, rng.normal(size=2 * dofs)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_frictionless_contacts_against_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 6))
+    blocks, J, mass, u = problem(rng, count, 8, 0.0)
+    normal = J[::3]
+    expected = coulomb.frictionless(normal @ mass @ normal.T, normal @ u)
+    sweeps, residual = blocks.solve(u, 20000, 1e-13)
+    assert sweeps < 20000
+    assert residual <= 1e-13
+    np.testing.assert_allclose(blocks.impulse[:count, 0], expected, atol=1e-8 * (1 + expected.max()))
+    assert not blocks.impulse[:count, 1:].any()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_solutions_obey_coulombs_law(seed):
+    rng = np.random.default_rng(100 + seed)
+    count = int(rng.integers(1, 5))
+    friction = rng.uniform(0.0, 0.6, count)
+    blocks, J, mass, u = problem(rng, count, 10, friction)
+    free = u.copy()
+    _, residual = blocks.solve(u, 50000, 1e-12)
+    assert residual <= 1e-12
+    p = blocks.impulse[:count]
+    np.testing.assert_allclose(u, free + mass @ J.T @ p.ravel(), atol=1e-8)  # kept up to date
+    assert coulomb.violation(p, (J @ u).reshape(-1, 3), friction) < 1e-6
+
+
+def test_starting_from_the_solution_takes_one_sweep():
+    rng = np.random.default_rng(7)
+    blocks, _, _, u = problem(rng, 4, 10, 0.4)
+    free = u.copy()
+    first, _ = blocks.solve(u, 50000, 1e-12)
+    again, _ = blocks.solve(free, 50000, 1e-9)
+    assert first > 1
+    assert again == 1
+
+
+def test_friction_is_a_cone_not_a_pyramid():
+    """The same sliding speed in any direction meets the same friction."""
+    for angle in np.linspace(0, 2 * np.pi, 9):
+        y, z = kernels.disk(2.0, 0.0, 2.0, 3 * np.cos(angle), 3 * np.sin(angle), 0.5)
+        assert np.hypot(y, z) == pytest.approx(0.5, rel=1e-12)
+        np.testing.assert_allclose([y, z], [-0.5 * np.cos(angle), -0.5 * np.sin(angle)], atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_disk_opposes_slip(seed):
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(2, 2)) * 10.0 ** rng.uniform(-3, 3)
+    A = half @ half.T + 1e-6 * np.trace(half @ half.T) * np.eye(2)
+    b = rng.normal(size=2)
+    radius = 10.0 ** rng.uniform(-6, 6)
+    q = np.array(kernels.disk(A[0, 0], A[0, 1], A[1, 1], *b, radius))
+    slip = A @ q + b
+    size = np.linalg.norm(q)
+    assert size <= radius * (1 + 1e-9)
+    if size < radius * (1 - 1e-9):
+        np.testing.assert_allclose(slip, 0, atol=1e-6 * np.linalg.norm(b))
+    else:
+        np.testing.assert_allclose(slip, -np.linalg.norm(slip) * q / size, atol=1e-6 * np.linalg.norm(b))
+
+
+def test_bilateral_rows_hold_beside_contacts():
+    rng = np.random.default_rng(3)
+    blocks, J, _, u = problem(rng, 3, 10, 0.3)
+    blocks.kind[1] = SPRING
+    blocks.target[1] = (0.3, -0.2, 0.1)
+    blocks.solve(u, 50000, 1e-12)
+    np.testing.assert_allclose(J[3:6] @ u, (0.3, -0.2, 0.1), atol=1e-9)
+
+
+def test_rolling_resistance_is_bounded_by_the_normal_force():
+    rng = np.random.default_rng(5)
+    blocks, _, _, u = problem(rng, 2, 10, 0.3)
+    blocks.kind[1], blocks.partner[1], blocks.bound[1] = ROLLING, 0, 0.01
+    blocks.target[0, 0] = 5.0
+    blocks.solve(u, 50000, 1e-12)
+    assert blocks.impulse[0, 0] > 0
+    assert np.linalg.norm(blocks.impulse[1]) == pytest.approx(0.01 * blocks.impulse[0, 0])
+
+
+def test_compliance_gives_way_in_proportion():
+    rng = np.random.default_rng(9)
+    blocks, J, _, u = problem(rng, 1, 6, 0.0)
+    blocks.give[0, 0], blocks.target[0, 0] = 0.7, 10.0
+    blocks.solve(u, 1000, 1e-13)
+    assert J[0] @ u + 0.7 * blocks.impulse[0, 0] == pytest.approx(10.0)
+
+
+def test_old_contacts_are_found_by_shapes_and_place():
+    old = np.array([[0.0, 0, 0], [1.0, 0, 0], [0, 0, 0]])
+    new = np.array([[1.1, 0, 0], [0.1, 0, 0], [5.0, 0, 0], [0.0, 0, 0]])
+    out, taken = np.zeros(4, dtype=np.int64), np.zeros(3, dtype=bool)
+    kernels.match(
+        4, np.array([3, 3, 3, 4]), np.array([8, 8, 8, 9]), new,
+        3, np.array([3, 3, 4]), np.array([8, 8, 9]), old, taken, out,
+    )  # fmt: skip
+    assert out.tolist() == [1, 0, -1, 2]
