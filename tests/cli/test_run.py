@@ -127,9 +127,11 @@ def test_compare(cli_json, cli):
     expected = error.position[0] / error.moved[0]
     assert found["engines"]["reduced"]["rest_error"][-1] == pytest.approx(expected, rel=1e-9)
     assert found["engines"]["blended"]["rest_error"][-1] < expected
-    assert max(found["engines"]["constrained"]["rest_error"]) < 1e-8
+    assert 0 < max(found["engines"]["constrained"]["rest_error"]) < 1e-4  # it comes to rest by itself
     assert 0 < found["engines"]["reduced"]["motion_error"] < 0.2
-    assert found["engines"]["constrained"]["elastic"] == pytest.approx(found["equilibrium"]["elastic"])
+    assert found["engines"]["constrained"]["elastic"] == pytest.approx(
+        found["equilibrium"]["elastic"], rel=1e-3
+    )
     assert all(engine["timing"]["step"] > 0 for engine in found["engines"].values())
     assert Path("compare.png").read_bytes()[:4] == b"\x89PNG"
     said = cli(*arguments).stdout

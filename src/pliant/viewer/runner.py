@@ -13,7 +13,7 @@ from pliant.viewer.session import Session
 
 __all__ = ["Runner"]
 
-_FRAME = 1 / 60  # s between pictures
+_FRAME = 1 / 30  # s between pictures
 _LONGEST = 0.25  # s: a longer pause, such as a model being made, is not caught up on
 
 
