@@ -87,10 +87,10 @@ class World(Contents):
         n = whole(n, "step: n", 0)
         before = self.state
         try:
-            for _ in range(n):
-                if self._stepper is not None:
-                    self._stepper.step()
-                else:
+            if self._stepper is not None:
+                self._stepper.step(n)
+            else:
+                for _ in range(n):
                     for actor in self._actors:
                         actor.step()
         except ConvergenceError:

@@ -13,15 +13,22 @@ _jit = njit(cache=True, error_model="numpy", nogil=True)
 
 @_jit
 def farthest(count, poses, places):
-    """The longest way any body's origin has come since it was at `places`, which are then where it is."""
+    """The longest way any body's origin has come since it was at `places`."""
     out = 0.0
     for b in range(count):
         total = 0.0
         for i in range(3):
             total += (poses[b, i, 3] - places[b, i]) ** 2
-            places[b, i] = poses[b, i, 3]
         out = max(out, total)
     return math.sqrt(out)
+
+
+@_jit
+def remember(count, poses, places):
+    """Let `places` be where origins are."""
+    for b in range(count):
+        for i in range(3):
+            places[b, i] = poses[b, i, 3]
 
 
 @_jit

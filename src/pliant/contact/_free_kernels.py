@@ -55,12 +55,40 @@ def fastest(fixed, state):
 
 
 @_jit
-def accelerate(fixed, state, wrench, gravity, h):
-    """Momenta after a step without contacts. `wrench` is force and torque about the centre of mass, world axes."""
+def accelerate(fixed, state, given, poses, gravity, h, wrench):
+    """Momenta after a step without contacts.
+
+    Args:
+        given: wrenches as `pliant.engines.wrenches` lays them out.
+        poses: of the bodies.
+        wrench: force and torque about the centre of mass, world axes, written.
+    """
     for b in range(state.shape[0]):
+        for i in range(6):
+            wrench[b, i] = 0.0
+        if given[b, 15] != 0.0:
+            _about_centre(given[b], fixed[b], poses[b], wrench[b])
         for i in range(3):
             state[b, 7 + i] += h * (wrench[b, i] + fixed[b, 0] * gravity[i])
             state[b, 10 + i] += h * wrench[b, 3 + i]
+
+
+@_jit
+def _about_centre(given, fixed, pose, out):
+    a, b, c = given[6] - fixed[1], given[7] - fixed[2], given[8] - fixed[3]  # from centre of mass to point
+    u, v, w = given[9], given[10], given[11]
+    p = given[12] - (fixed[2] * w - fixed[3] * v)
+    q = given[13] - (fixed[3] * u - fixed[1] * w)
+    r = given[14] - (fixed[1] * v - fixed[2] * u)
+    for i in range(3):
+        out[i] = given[i] + pose[i, 0] * u + pose[i, 1] * v + pose[i, 2] * w
+        out[3 + i] = given[3 + i] + pose[i, 0] * p + pose[i, 1] * q + pose[i, 2] * r
+    x = pose[0, 0] * a + pose[0, 1] * b + pose[0, 2] * c
+    y = pose[1, 0] * a + pose[1, 1] * b + pose[1, 2] * c
+    z = pose[2, 0] * a + pose[2, 1] * b + pose[2, 2] * c
+    out[3] += y * given[2] - z * given[1]
+    out[4] += z * given[0] - x * given[2]
+    out[5] += x * given[1] - y * given[0]
 
 
 @_jit

@@ -110,6 +110,15 @@ class ReducedActor(_Simulated):
     def place(self, first: int) -> None:
         self._steps = ReducedStep(self._reduced, first)
 
+    @property
+    def constant(self) -> bool:
+        """Whether it answers impulses the same wherever it is; blends do not."""
+        return self._steps.constant
+
+    def arrays(self) -> tuple[NDArray, ...]:
+        """What compiled steps need."""
+        return self._steps.arrays()
+
     def begin(self, blocks: Blocks, turning: Bools, before: Floats, u: Floats) -> None:
         b = blocks
         self._steps.begin(b.count, turning, b.body, b.point, b.axes, b.side, b.J, b.Y, before, u)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact import _kernels
+from pliant.contact.native import Native, attach
 from pliant.contact.scene import compiled, make_scene, quiet
 from pliant.errors import InputError
 from pliant.shapes import Shape
@@ -20,6 +22,9 @@ Floats = NDArray[np.float64]
 _FULL = int(mujoco.mjtWarning.mjWARN_CONTACTFULL)
 _MEMORY = 1 << 24  # bytes at first; the system provides what is touched
 _MOST_MEMORY = 1 << 36
+_PAIR = 50  # contacts that MuJoCo reports of two geoms at most
+_RECORD = 1 << 10  # bytes; a contact takes less
+_MOST_KEPT = 1 << 28  # bytes of contacts that are all made room for
 
 
 class Contacts:
@@ -119,7 +124,17 @@ class Collider:
         self._scene = make_scene(shapes, still, pairs, float(margin), self._name, groups)
         self._contacts = Contacts()
         # Broad phase lists pairs of bodies, in the worst case all of them.
-        self._allocate(_MEMORY + 8 * len(self._scene.body) ** 2)
+        memory = _MEMORY + 8 * len(self._scene.body) ** 2
+        # Compiled code could not be told of a lack of memory: there, all that may touch has to fit in.
+        most = _PAIR * self._pairs(still)
+        self._most = most if most * _RECORD <= _MOST_KEPT else None
+        self._allocate(memory + (most * _RECORD if self._most is not None else 0))
+
+    def _pairs(self, still: NDArray[np.bool_]) -> int:
+        """How many pairs of geoms there are in which something moves."""
+        body = self._scene.geom_body
+        moving = int((~still[body] & (body >= 0)).sum())
+        return moving * (len(body) - moving) + moving * (moving - 1) // 2
 
     def _allocate(self, memory: int) -> None:
         """Compile the scene with an arena of so many bytes."""
@@ -165,18 +180,14 @@ class Collider:
         while True:
             bad = _kernels.place(poses, self._scene.body, *self._frames)
             if bad >= 0:
-                raise InputError(
-                    f"body '{self._name(bad)}': its pose is not finite, so contact cannot be detected; "
-                    "a smaller time step or softer springs may help"
-                )
+                self.refuse(bad)
             if self._collide():
                 break
             self._grow()
         data = self._data
         count = data.ncon
         if count:
-            if count > len(contacts._buffers[0]):
-                contacts._reserve(2 * count)
+            self.reserve(count)
             found = data.contact
             _kernels.collect(
                 count,
@@ -190,6 +201,38 @@ class Collider:
             )
         contacts._show(count)
         return contacts
+
+    def refuse(self, body: int) -> NoReturn:
+        raise InputError(
+            f"body '{self._name(body)}': its pose is not finite, so contact cannot be detected; "
+            "a smaller time step or softer springs may help"
+        )
+
+    # --- for compiled steps
+
+    @property
+    def capacity(self) -> int:
+        """Contacts that there is room for."""
+        return len(self._contacts._buffers[0])
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many contacts."""
+        if count > self.capacity:
+            self._contacts._reserve(2 * count)
+
+    def native(self) -> Native | None:
+        """What compiled code needs to detect contacts; None if it cannot, or might run out of memory."""
+        if self._most is None:
+            return None
+        return attach(self._model, self._data, self._most)
+
+    def scene_arrays(self) -> tuple[NDArray, ...]:
+        """What `_kernels.place` takes besides poses, and the shapes of geoms."""
+        return (self._scene.body, *self._frames, self._scene.geom_shape)
+
+    def contact_arrays(self) -> tuple[NDArray, ...]:
+        """What `_kernels.collect` writes."""
+        return self._contacts._buffers
 
     def _collide(self) -> bool:
         """Run MuJoCo's collider; False if its memory was too small."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.contact import _free_kernels as kernels
 from pliant.contact.solver import Blocks
-from pliant.engines.wrenches import entry
+from pliant.engines.wrenches import WRENCH_SIZE, entry
 from pliant.errors import ConvergenceError, InputError
 from pliant.shapes import Shape
 
@@ -29,10 +30,10 @@ class FreeBodies:
 
     def __init__(self, timestep: float, gravity: Floats):
         self._h, self._gravity = timestep, gravity
-        self._fall = timestep * float(np.linalg.norm(gravity))
+        self.fall = timestep * float(np.linalg.norm(gravity))
         self.names: list[str] = []
         self._work = np.zeros((5, 4))
-        self._wrenches: dict[int, Floats] = {}
+        self._given = np.zeros((0, WRENCH_SIZE))
         self._first = 0
         self._set(np.zeros((0, kernels.FIXED)), np.zeros((0, 3, 3)), np.zeros((0, kernels.STATE)))
         self._start = self._state.copy()
@@ -45,6 +46,9 @@ class FreeBodies:
         kernels.place(fixed, axes, state, self._work, self.poses)
         self._touched = np.zeros(self.count, dtype=bool)
         self._wrench, self._still = np.zeros((self.count, 6)), np.zeros(self.size)
+        given = self._given
+        self._given = np.zeros((self.count, WRENCH_SIZE))
+        self._given[: len(given)] = given
 
     def add(self, name: str, mass: float, com: Floats, inertia: Floats, pose: Floats, twist: Floats) -> None:
         """Another body: mass, centre of mass and inertia about it in its frame, pose; velocity and spin, world."""
@@ -87,17 +91,12 @@ class FreeBodies:
 
     def fastest(self) -> float:
         """The highest speed of any body, and what gravity adds in a step."""
-        return kernels.fastest(self._fixed, self._state) + self._fall
+        return kernels.fastest(self._fixed, self._state) + self.fall
 
     def _accelerate(self) -> None:
-        for b, given in self._wrenches.items():
-            turn = self.poses[b, :3, :3]
-            force = given[:3] + turn @ given[9:12]
-            arm = turn @ (given[6:9] - self._fixed[b, 1:4])
-            torque = given[3:6] + np.cross(arm, given[:3])
-            torque += turn @ (given[12:15] - np.cross(self._fixed[b, 1:4], given[9:12]))
-            self._wrench[b, :3], self._wrench[b, 3:] = force, torque
-        kernels.accelerate(self._fixed, self._state, self._wrench, self._gravity, self._h)
+        kernels.accelerate(
+            self._fixed, self._state, self._given, self.poses, self._gravity, self._h, self._wrench
+        )
 
     def _move(self, w: Floats) -> None:
         bad = kernels.move(
@@ -113,9 +112,12 @@ class FreeBodies:
             self.poses,
         )
         if bad >= 0:
-            raise ConvergenceError(
-                f"body '{self.names[bad]}' left the finite numbers: a shorter timestep may help"
-            )
+            self.fail(bad)
+
+    def fail(self, body: int) -> NoReturn:
+        raise ConvergenceError(
+            f"body '{self.names[body]}' left the finite numbers: a shorter timestep may help"
+        )
 
     def step(self) -> None:
         self._accelerate()
@@ -150,6 +152,21 @@ class FreeBodies:
         )
         self._move(w)
 
+    def arrays(self) -> tuple[NDArray, ...]:
+        """What compiled steps need."""
+        return (
+            self._fixed,
+            self._axes,
+            self._state,
+            self._given,
+            self._gravity,
+            self._wrench,
+            self._touched,
+            self._still,
+            self._work,
+            self.poses,
+        )
+
     @property
     def state(self) -> Floats:
         return self._state.ravel().copy()
@@ -160,8 +177,7 @@ class FreeBodies:
         kernels.place(self._fixed, self._axes, self._state, self._work, self.poses)
 
     def reset(self) -> None:
-        self._wrenches = {}
-        self._wrench[:] = 0.0
+        self._given[:] = 0.0
         self.state = self._start
 
 
@@ -237,12 +253,11 @@ class FreeBody:
     ) -> None:
         """Set the wrench on the body; it replaces the one before and stays until cleared. As in all simulations."""
         self._check(body)
-        self._bodies._wrenches[self._index] = entry(self.name, force, torque, point, frame)
+        self._bodies._given[self._index] = entry(self.name, force, torque, point, frame)
 
     def clear_wrenches(self) -> None:
         """Take the wrench away."""
-        self._bodies._wrenches.pop(self._index, None)
-        self._bodies._wrench[self._index] = 0.0
+        self._bodies._given[self._index] = 0.0
 
     def _check(self, body: str | None) -> None:
         if body is not None and body != self.name:

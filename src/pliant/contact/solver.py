@@ -50,7 +50,7 @@ class Blocks:
     def __init__(self, capacity: int = 64):
         self.count = 0
         self._reserve(capacity)
-        self._room(1024)
+        self.J, self.Y = np.zeros((2, 1024))
 
     def _reserve(self, capacity: int) -> None:
         self.capacity = capacity
@@ -62,8 +62,10 @@ class Blocks:
         self.side = np.zeros((capacity, 2, 3), dtype=np.int64)
         self.amount = np.zeros((capacity, 2))
 
-    def _room(self, numbers: int) -> None:
-        self.J, self.Y = np.zeros((2, numbers))
+    def room(self, numbers: int) -> None:
+        """Make room for rows of so many numbers."""
+        if numbers > len(self.J):
+            self.J, self.Y = np.zeros((2, 2 * numbers))
 
     def reserve(self, count: int) -> None:
         """Make room for so many blocks and empty them all."""
@@ -73,9 +75,7 @@ class Blocks:
 
     def lay_out(self, size: Ints, offset: Ints) -> None:
         """Make room for rows: `size` velocities of the actor of each body, from `offset` on."""
-        total = kernels.lay_out(self.count, self.body, size, offset, self.side)
-        if total > len(self.J):
-            self._room(2 * total)
+        self.room(kernels.lay_out(self.count, self.body, size, offset, self.side))
 
     def solve(self, u: Floats, iterations: int, tolerance: float) -> tuple[int, float]:
         """Impulses, starting from those given, and what they make of the velocities `u`.

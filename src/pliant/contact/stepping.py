@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,8 @@ from pliant.contact import _solver_kernels as solver
 from pliant.contact.actors import Actor
 from pliant.contact.detection import Collider, Contacts
 from pliant.contact.free import FreeBodies
+from pliant.contact.march import March
+from pliant.contact.memory import Memory
 from pliant.contact.solver import SPRING, Blocks, Effort
 from pliant.errors import ConvergenceError
 
@@ -20,7 +23,6 @@ __all__ = ["ContactStepper", "Pull", "Settings"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_AHEAD = 2.0
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Settings:
         share: of what is deeper, so much goes in a step.
         bounce: approach below which there is no restitution, m/s.
         sweeps, tolerance: most sweeps of a step, and the residual that is enough, m/s.
+        ahead: what comes in fast is to be seen before it is inside: so many steps ahead; two, for two that meet.
     """
 
     margin: float
@@ -43,6 +46,7 @@ class Settings:
     bounce: float = 0.05
     sweeps: int = 200
     tolerance: float = 1e-6
+    ahead: float = 2.0
 
 
 @dataclass(eq=False)
@@ -58,30 +62,6 @@ class Pull:
     frequency: float
     ratio: float
     impulse: Floats = field(default_factory=lambda: np.zeros(3))
-
-
-class _Memory:
-    """What one step keeps for the next: impulses of contacts, to start from."""
-
-    def __init__(self, capacity: int = 64):
-        self.count = 0
-        self._reserve(capacity)
-
-    def _reserve(self, capacity: int) -> None:
-        self.first, self.second = np.zeros((2, capacity), dtype=np.int64)
-        self.point, self.impulse = np.zeros((2, capacity, 3))
-        self.steady, self.normal = np.zeros((2, capacity))
-        self.taken = np.zeros(capacity, dtype=bool)
-
-    def reserve(self, count: int) -> None:
-        if count > len(self.normal):
-            self._reserve(2 * count)
-        self.count = count
-
-    def arrays(self) -> tuple[NDArray, ...]:
-        n = self.count
-        parts = (self.first, self.second, self.point, self.impulse, self.steady, self.normal)
-        return tuple(part[:n] for part in parts)
 
 
 class ContactStepper:
@@ -105,30 +85,29 @@ class ContactStepper:
         settings: Settings,
     ):
         self.collider, self.poses, self.material, self.settings = collider, poses, material, settings
-        self._h = h
-        self.blocks, self.pulls = Blocks(), list[Pull]()
-        self._turning = np.zeros(self.blocks.capacity, dtype=bool)
-        self._memory, self._next = _Memory(), _Memory()
-        self._match = np.zeros(64, dtype=np.int64)
+        self.h = h
+        self.blocks, self.memories, self.pulls = Blocks(), Memory(), list[Pull]()
+        self.turning = np.zeros(self.blocks.capacity, dtype=bool)
         self.effort = Effort(0, (0, 0), 0.0)
         self.touching = 0  # contacts among the blocks: the first ones
         count = len(poses)
-        self._size, self._offset = np.zeros((2, count), dtype=np.int64)
+        self.size, self.offset = np.zeros((2, count), dtype=np.int64)
         self._owner = np.full(count, -1, dtype=np.int64)
         self.parts: list[tuple[Actor, Floats, slice]] = []
         first = at = 0
         for index, actor in enumerate(actors):
             own = slice(first, first + actor.count)
-            self._size[own], self._offset[own] = actor.sizes, at + actor.offsets
+            self.size[own], self.offset[own] = actor.sizes, at + actor.offsets
             self._owner[own] = index
             actor.place(first)
             self.parts.append((actor, poses[own], slice(at, at + actor.size)))
             first, at = own.stop, at + actor.size
-        self._before, self._u, self._w = np.zeros((3, at))
+        self.before, self.u, self.w = np.zeros((3, at))
         self._moving = first
         for actor, own, _ in self.parts:
             actor.write_poses(own)
-        self._places = np.ascontiguousarray(poses[:first, :3, 3])
+        self.places = np.ascontiguousarray(poses[:first, :3, 3])
+        self._march = March(self)
 
     def detect(self) -> Contacts:
         """Contacts as bodies are now."""
@@ -137,43 +116,54 @@ class ContactStepper:
             actor.write_poses(poses)
             if isinstance(actor, FreeBodies):
                 fastest = actor.fastest()
-        far = max(kernels.farthest(self._moving, self.poses, self._places), self._h * fastest)
+        far = max(kernels.farthest(self._moving, self.poses, self.places), self.h * fastest)
+        kernels.remember(self._moving, self.poses, self.places)
         s = self.settings
-        # What comes in fast is to be seen before it is inside; twice as far, for two that meet.
-        self.collider.margin = min(max(s.margin, _AHEAD * far), s.reach)
+        self.collider.margin = min(max(s.margin, s.ahead * far), s.reach)
         return self.collider.detect(self.poses)
 
-    def step(self) -> None:
-        """One step of all actors."""
+    def step(self, n: int) -> None:
+        """Steps of all actors."""
+        if self._march.able and not self.pulls:
+            self._march.step(n)
+            return
+        for _ in range(n):
+            self._step()
+
+    def _step(self) -> None:
         found = self.detect()
         if not found.count and not self.pulls:
-            self._memory.count = self.touching = self.blocks.count = 0
+            self.memories.count = self.touching = self.blocks.count = 0
             for actor, _, _ in self.parts:
                 actor.step()
             return
         blocks = self.blocks
         self._fill(found)
-        blocks.lay_out(self._size, self._offset)
+        blocks.lay_out(self.size, self.offset)
         owners = self._owner[blocks.body[: blocks.count]]
         busy = []
-        u, w, before = self._u, self._w, self._before
+        u, w, before = self.u, self.w, self.before
         for index, (actor, _, part) in enumerate(self.parts):
             if (owners == index).any():
-                actor.begin(blocks, self._turning, before[part], u[part])
+                actor.begin(blocks, self.turning, before[part], u[part])
                 busy.append((actor, part))
             else:
                 actor.step()
         self._solve(found)
         for actor, part in busy:
-            actor.finish(blocks, self._turning, u[part], w[part])
+            actor.finish(blocks, self.turning, u[part], w[part])
+
+    def reserve(self, contacts: int) -> None:
+        """Make room for so many contacts, in which they may be found anew."""
+        self.collider.reserve(contacts)
+        self.memories.reserve(contacts)
+        self.blocks.reserve(2 * contacts + len(self.pulls))
+        if len(self.turning) < self.blocks.capacity:
+            self.turning = np.zeros(self.blocks.capacity, dtype=bool)
 
     def _fill(self, found: Contacts) -> None:
-        blocks, memory, count = self.blocks, self._memory, found.count
-        blocks.reserve(2 * count + len(self.pulls))
-        if len(self._turning) < blocks.capacity:
-            self._turning = np.zeros(blocks.capacity, dtype=bool)
-        if len(self._match) < count:
-            self._match = np.zeros(2 * count, dtype=np.int64)
+        blocks, old, count = self.blocks, self.memories, found.count
+        self.reserve(count)
         b = blocks
         blocks.count = kernels.fill(
             count,
@@ -183,7 +173,7 @@ class ContactStepper:
             found.normal,
             found.distance,
             self.material,
-            self._h,
+            self.h,
             b.kind,
             b.partner,
             b.body,
@@ -194,30 +184,30 @@ class ContactStepper:
             b.give,
             b.gap,
             b.impulse,
-            self._turning,
+            self.turning,
         )
         self.touching = count
-        old = memory
+        last = old.half
         solver.match(
             count,
             found.shape_first,
             found.shape_second,
             found.point,
             old.count,
-            old.first,
-            old.second,
-            old.point,
+            old.first[last],
+            old.second[last],
+            old.point[last],
             old.taken,
-            self._match,
+            old.match,
         )
-        kernels.recall(count, self._match, b.axes, old.impulse, old.steady, b.impulse)
+        kernels.recall(count, old.match, b.axes, old.impulse[last], old.steady[last], b.impulse)
         for pull in self.pulls:
             self._add(pull)
 
     def _add(self, pull: Pull) -> None:
         b, at = self.blocks, self.blocks.count
         pose = self.poses[pull.body]
-        b.kind[at], b.partner[at], b.body[at], self._turning[at] = SPRING, -1, (-1, pull.body), False
+        b.kind[at], b.partner[at], b.body[at], self.turning[at] = SPRING, -1, (-1, pull.body), False
         b.point[at] = pose[:3, :3] @ pull.point + pose[:3, 3]
         b.axes[at], b.gap[at] = np.eye(3), 0.0
         b.target[at] = b.give[at] = 0.0
@@ -225,7 +215,7 @@ class ContactStepper:
         b.count += 1
 
     def _solve(self, found: Contacts) -> None:
-        b, u, w, h, s = self.blocks, self._u, self._w, self._h, self.settings
+        b, u, w, h, s = self.blocks, self.u, self.w, self.h, self.settings
         kernels.bounce(
             found.count,
             found.first,
@@ -236,7 +226,7 @@ class ContactStepper:
             b.gap,
             b.side,
             b.J,
-            self._before,
+            self.before,
             u,
             b.target,
         )
@@ -244,9 +234,7 @@ class ContactStepper:
             self._tune()
         sweeps, residual = b.solve(u, s.sweeps, s.tolerance)
         if not np.isfinite(u).all():
-            raise ConvergenceError(
-                "contact forces left the finite numbers: are masses or forces extreme? A shorter timestep may help"
-            )
+            self.fail()
         w[:] = 0.0
         again = b.project(u, w, s.slop, s.share, h, s.sweeps, s.tolerance)
         self.effort = Effort(b.count, (sweeps, again), residual)
@@ -256,7 +244,7 @@ class ContactStepper:
 
     def _tune(self) -> None:
         """Give springs of pulls the stiffness and damping that suit what they feel at their points."""
-        b, h = self.blocks, self._h
+        b, h = self.blocks, self.h
         first = b.count - len(self.pulls)
         solver.blocks(b.count, b.side, b.give, b.J, b.Y, b.block, b.inverse)
         for i, pull in enumerate(self.pulls):
@@ -268,13 +256,20 @@ class ContactStepper:
             b.give[at] = 1.0 / (h * (damping + h * stiffness))
             b.target[at] = stiffness / (damping + h * stiffness) * (pull.target - b.point[at])
 
+    def fail(self) -> NoReturn:
+        raise ConvergenceError(
+            "contact forces left the finite numbers: are masses or forces extreme? A shorter timestep may help"
+        )
+
     def _keep(self, found: Contacts) -> None:
-        old, new, b, count = self._memory, self._next, self.blocks, found.count
-        new.reserve(count)
-        kernels.keep(count, self._match, b.axes, b.impulse, old.normal, new.impulse, new.steady, new.normal)
-        new.first[:count], new.second[:count] = found.shape_first, found.shape_second
-        new.point[:count] = found.point
-        self._memory, self._next = new, old
+        m, b, count = self.memories, self.blocks, found.count
+        old, new = m.half, 1 - m.half
+        kernels.keep(
+            count, m.match, b.axes, b.impulse, m.normal[old], m.impulse[new], m.steady[new], m.normal[new]
+        )
+        m.first[new, :count], m.second[new, :count] = found.shape_first, found.shape_second
+        m.point[new, :count] = found.point
+        m.half, m.count = new, count
 
     # --- what is kept
 
@@ -286,13 +281,11 @@ class ContactStepper:
     @property
     def memory(self) -> tuple[NDArray, ...]:
         """What the next step starts from, besides what moves."""
-        return (self._places.copy(), *(part.copy() for part in self._memory.arrays()))
+        return (self.places.copy(), *self.memories.kept())
 
     @memory.setter
     def memory(self, value: tuple[NDArray, ...]) -> None:
         for actor, own, _ in self.parts:
             actor.write_poses(own)
-        self._memory.reserve(len(value[1]) if value else 0)
-        self._places[:] = value[0] if value else self.poses[: self._moving, :3, 3]
-        for own, given in zip(self._memory.arrays(), value[1:], strict=False):
-            own[:] = given
+        self.memories.restore(value[1:])
+        self.places[:] = value[0] if value else self.poses[: self._moving, :3, 3]

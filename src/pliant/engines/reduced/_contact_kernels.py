@@ -1,10 +1,94 @@
-"""Rows of a contact solver for a reduced model."""
+"""A step of a reduced model in two halves, and rows of a contact solver in between.
+
+`turn` is the inverse inertia of a floating base about its centre of mass, in world axes, as the step starts.
+"""
 
 from numba import njit
 
+from pliant.engines.reduced import _kernels as kernels
+from pliant.engines.reduced._intrinsics import matrix
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
+from pliant.spatial import _kernels as se3
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@_jit
+def spin_map(sizes, constants, state, turn, work):
+    """Write `turn`; `work` is 9 numbers."""
+    if sizes[kernels.FREE] == 0:
+        return
+    inverse, base = constants[sizes[kernels.BASE] + 4 :], state[sizes[kernels.BASE_STATE] :]
+    rotation = matrix(work, 0, 3, 3)
+    se3.quat_to_matrix(base[3:7], rotation)
+    for i in range(3):
+        x, y, z = rotation[i, 0], rotation[i, 1], rotation[i, 2]
+        a = x * inverse[0] + y * inverse[3] + z * inverse[6]
+        b = x * inverse[1] + y * inverse[4] + z * inverse[7]
+        c = x * inverse[2] + y * inverse[5] + z * inverse[8]
+        for j in range(3):
+            turn[i, j] = a * rotation[j, 0] + b * rotation[j, 1] + c * rotation[j, 2]
+
+
+@_jit
+def velocities(sizes, state, turn, out):
+    """Rates of coordinates, then velocity of a floating base's centre of mass and its angular velocity."""
+    n = sizes[kernels.COORDINATES]
+    for i in range(n):
+        out[i] = state[1 + n + i]
+    if sizes[kernels.FREE] == 1:
+        base = state[sizes[kernels.BASE_STATE] :]
+        for i in range(3):
+            out[n + i] = base[7 + i]
+            out[n + 3 + i] = turn[i, 0] * base[10] + turn[i, 1] * base[11] + turn[i, 2] * base[12]
+
+
+@_jit
+def finish(sizes, constants, state, start, turn, u, w, work):
+    """After a step without contacts, from a base at `start`: velocities are `u`, and positions move by `w` besides.
+
+    `work` is 32 numbers.
+    """
+    n, h = sizes[kernels.COORDINATES], constants[0]
+    for i in range(n):
+        state[1 + i] += h * (u[i] - state[1 + n + i] + w[i])
+        state[1 + n + i] = u[i]
+    if sizes[kernels.FREE] == 0:
+        return
+    base, fixed = state[sizes[kernels.BASE_STATE] :], constants[sizes[kernels.BASE] :]
+    net, still = work[20:26], work[26:32]
+    for i in range(7):
+        base[i] = start[i]
+    for i in range(3):
+        base[7 + i] = u[n + i] - h * fixed[29 + i]  # what gravity does is in u already, and added by the move
+        base[i] += h * w[n + i]
+    _momentum(turn, u[n + 3], u[n + 4], u[n + 5], base)
+    if w[n + 3] != 0.0 or w[n + 4] != 0.0 or w[n + 5] != 0.0:
+        for i in range(3):
+            net[i] = h * w[n + 3 + i]
+        se3.quat_exp(net, still)
+        se3.quat_multiply(still, base[3:7], base[3:7])
+    for i in range(6):
+        still[i] = 0.0
+    kernels.move_base(fixed, base, h, still, work)
+
+
+@_jit
+def _momentum(a, x, y, z, base):
+    """Angular momentum of an angular velocity: solve with the inverse inertia `a`, by Cramer's rule."""
+    c00 = a[1, 1] * a[2, 2] - a[1, 2] * a[2, 1]
+    c01 = a[1, 2] * a[2, 0] - a[1, 0] * a[2, 2]
+    c02 = a[1, 0] * a[2, 1] - a[1, 1] * a[2, 0]
+    d = 1.0 / (a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02)
+    base[10] = d * (
+        c00 * x + (a[0, 2] * a[2, 1] - a[0, 1] * a[2, 2]) * y + (a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1]) * z
+    )
+    base[11] = d * (
+        c01 * x + (a[0, 0] * a[2, 2] - a[0, 2] * a[2, 0]) * y + (a[0, 2] * a[1, 0] - a[0, 0] * a[1, 2]) * z
+    )
+    base[12] = d * (
+        c02 * x + (a[0, 1] * a[2, 0] - a[0, 0] * a[2, 1]) * y + (a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0]) * z
+    )
 
 
 @_jit
@@ -24,10 +108,10 @@ def contact_rows(
     poses,
     basis,
     inverse,
-    free,
-    centre,
-    mass,
-    compliance,
+    sizes,
+    constants,
+    state,
+    turn,
 ):
     """Rows of all sides on this model, whose bodies are numbered from `first` on.
 
@@ -35,10 +119,12 @@ def contact_rows(
         body_link: link of a body; links: parent, kind, dof and place of its pose, per link.
         screw: twist of a link per dof, in its frame; basis: dofs per coordinate.
         inverse: rates at the end of the step per impulse on the coordinates.
-        free: whether the base floats; then its `centre` of mass, `mass` and inverse inertia about it, world axes.
+        sizes, constants, state: of the simulation.
     """
     last, n = first + body_link.shape[0], basis.shape[1]
+    free = sizes[kernels.FREE] == 1
     size = n + 6 if free else n
+    centre, mass = state[sizes[kernels.BASE_STATE] :], constants[sizes[kernels.BASE]] if free else 1.0
     for b in range(count):
         x, y, z = point[b, 0], point[b, 1], point[b, 2]
         for s in range(2):
@@ -87,4 +173,4 @@ def contact_rows(
                     J[o], J[o + 1], J[o + 2], J[o + 3], J[o + 4], J[o + 5] = ax, ay, az, px, py, pz
                     Y[o], Y[o + 1], Y[o + 2] = ax / mass, ay / mass, az / mass
                     for j in range(3):
-                        Y[o + 3 + j] = compliance[j, 0] * px + compliance[j, 1] * py + compliance[j, 2] * pz
+                        Y[o + 3 + j] = turn[j, 0] * px + turn[j, 1] * py + turn[j, 2] * pz

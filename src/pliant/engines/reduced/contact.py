@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant import spatial
 from pliant.engines.reduced import _contact_kernels as contact
-from pliant.engines.reduced import _kernels
 from pliant.engines.reduced.coordinates import Amplitudes
 from pliant.engines.reduced.packing import link_places
 from pliant.engines.reduced.simulation import ReducedSimulation
@@ -43,26 +41,24 @@ class ContactStep:
         self.size = self.count + 6 * self.free
         self._maps: tuple[Floats, Floats] | None = None
         if isinstance(simulation._coordinates, Amplitudes):
-            nothing = np.zeros(0)
-            self._maps = self._at(nothing)
-        self._work = np.zeros(20)
-        self._fixed = np.zeros(0)
-        if self.free:
-            start = int(simulation._packed.sizes[_kernels.BASE])
-            self._fixed = simulation._packed.constants[start : start + _kernels.BASE_CONSTANTS].copy()
-            self._fixed[29:32] = 0.0  # what gravity does is in the momentum already
+            self._maps = self._at(np.zeros(0))
+        self._turn, self._work, self._start = np.zeros((3, 3)), np.zeros(32), np.zeros(7)
 
     def _at(self, y: Floats) -> tuple[Floats, Floats]:
         """Joint velocities per rate, rates per impulse on coordinates."""
         coordinates = self._simulation._coordinates
         return np.ascontiguousarray(coordinates.joint_map(y)), np.ascontiguousarray(coordinates.inverse_at(y))
 
-    def _velocity(self, turn: Floats, out: Floats) -> None:
-        s, n = self._simulation, self.count
-        out[:n] = s._v
-        if self.free:
-            out[n : n + 3] = s._base[7:10]
-            out[n + 3 :] = turn @ s._base[10:13]
+    @property
+    def constant(self) -> bool:
+        """Whether the answer to impulses is the same wherever the model is."""
+        return self._maps is not None
+
+    def arrays(self) -> tuple[NDArray, ...]:
+        """What a constant model needs in compiled steps."""
+        maps = self._at(np.zeros(0)) if self._maps is None else self._maps
+        own = (self._body_link, self._links, self._screw, *maps, self._start, self._turn, self._work)
+        return (*self._simulation._arguments, *own)
 
     def begin(
         self,
@@ -78,12 +74,10 @@ class ContactStep:
         u: Floats,
     ) -> None:
         """First half: rows, and the velocities `before` and, without contacts, after the step: `u`."""
-        s = self._simulation
+        s, turn = self._simulation, self._turn
+        sizes, _, constants, state, poses = s._arguments
         basis, inverse = self._at(s._y) if self._maps is None else self._maps
-        turn, mass = _NONE, 1.0
-        base = s.model.base
-        if base is not None:
-            turn, mass = s._spin_map(), float(base.inertia[0, 0])
+        contact.spin_map(sizes, constants, state, turn, self._work)
         contact.contact_rows(
             count,
             turning,
@@ -97,36 +91,23 @@ class ContactStep:
             self._body_link,
             self._links,
             self._screw,
-            s._packed.poses,
+            poses,
             basis,
             inverse,
-            self.free,
-            s._base,
-            mass,
+            sizes,
+            constants,
+            state,
             turn,
         )
-        self._velocity(turn, before)
-        self._start = s._base[:7].copy()
+        contact.velocities(sizes, state, turn, before)
+        if self.free:
+            self._start[:] = s._base[:7]
         s.step()
-        self._velocity(turn, u)
-        self._turn = turn
+        contact.velocities(sizes, state, turn, u)
 
     def finish(self, u: Floats, w: Floats) -> None:
         """Second half: velocities are `u` instead; positions move by `w` besides."""
-        s, n = self._simulation, self.count
-        h = s._timestep
-        s._y += h * (u[:n] - s._v + w[:n])
-        s._v[:] = u[:n]
-        if self.free:
-            s._base[:7] = self._start
-            s._base[7:10] = u[n : n + 3]
-            s._base[10:13] = np.linalg.solve(self._turn, u[n + 3 :])
-            if w[n:].any():
-                s._base[:3] += h * w[n : n + 3]
-                turned = spatial.quat_multiply(spatial.quat_exp(h * w[n + 3 :]), s._base[3:7])
-                s._base[3:7] = turned
-            _kernels.move_base(self._fixed, s._base, h, _STILL, self._work)
+        s = self._simulation
+        sizes, _, constants, state, _ = s._arguments
+        contact.finish(sizes, constants, state, self._start, self._turn, u, w, self._work)
         s._reconstruct()
-
-
-_NONE, _STILL = np.zeros((3, 3)), np.zeros(6)

@@ -1,0 +1,188 @@
+"""Steps of a world in one compiled call: free bodies, at most one reduced model, and what never moves.
+
+The same kernels in the same order as in `stepping`, with MuJoCo's collider called by its name; see `native`.
+"""
+
+import math
+
+from numba import njit, types
+
+from pliant.contact import _block_kernels as filling
+from pliant.contact import _free_kernels as free
+from pliant.contact import _kernels as collider
+from pliant.contact import _solver_kernels as solver
+from pliant.engines.reduced import _contact_kernels as reduced_contact
+from pliant.engines.reduced import _kernels as reduced
+
+# How a march ends; the second number says how many contacts there are, or which body it is.
+DONE, MORE_ROOM, NOT_PLACED, FREE_LOST, MODEL_LOST, FORCES_LOST = range(6)
+# Columns of the report: contacts, blocks, sweeps of both solvers, which half of the memory is the last step's.
+TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, REPORT = range(7)
+# Places in `settings`
+STEP, MARGIN, REACH, SLOP, SHARE, BOUNCE, TOLERANCE, FALL, AHEAD, SETTINGS = range(10)
+
+_collide = types.ExternalFunction("mj_collision", types.void(types.intp, types.intp))
+_jit = njit(cache=True, error_model="numpy", nogil=True)
+
+
+@_jit
+def march(
+    steps, sweeps, settings, report, residual, native, scene, contacts, blocks, memory, bodies, loose, model
+):
+    """Take steps. Returns how it ended, for how many steps it went well, and a number that explains.
+
+    Args:
+        sweeps: most of them in a step.
+        settings, report, residual: see above; what the solver left in the last step.
+        native: addresses, margin, count, records of contacts, layout.
+        scene: what `_kernels.place` takes, and the shapes of geoms.
+        contacts: what `_kernels.collect` writes.
+        blocks, memory: arrays of `Blocks` and of the contacts of the last two steps.
+        bodies: poses, places, moving, material, size, offset, velocities before, after, and for positions.
+        loose: free bodies; model: a reduced one, or empty arrays.
+    """
+    address, data, margin, found, real, whole, layout = native
+    mj_body, xipos, ximat, local, geom_body, xpos, xmat, geom_shape = scene
+    first, second, shape_first, shape_second, at, normal, distance = contacts
+    (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
+     amount) = blocks  # fmt: skip
+    old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match = memory
+    poses, places, material, size, offset, before, u, w = bodies
+    fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses = loose
+    (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
+     own_work) = model  # fmt: skip
+    h, count_free, count_own = settings[STEP], state.shape[0], body_link.shape[0]
+    moving, capacity = count_free + count_own, kind.shape[0]
+    split = 6 * count_free
+    for done in range(steps):
+        _copy(free_poses, count_free, 0, poses)
+        _copy(own_poses, count_own, count_free, poses)
+        far = filling.farthest(moving, poses, places)
+        if count_free > 0:
+            far = max(far, h * (free.fastest(fixed, state) + settings[FALL]))
+        margin[0] = min(max(settings[MARGIN], settings[AHEAD] * far), settings[REACH])
+        bad = collider.place(poses, mj_body, xipos, ximat, local, geom_body, xpos, xmat)
+        if bad >= 0:
+            return NOT_PLACED, done, bad
+        _collide(address, data)
+        count = found[0]
+        if 2 * count > capacity:
+            return MORE_ROOM, done, count
+        filling.remember(moving, poses, places)
+        _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second,
+                 at, normal, distance)  # fmt: skip
+        half = report[HALF]
+        if count == 0:
+            report[TOUCHING] = report[ROWS] = report[KEPT] = 0
+            bad = _fly(fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses, h)
+            if bad >= 0:
+                return FREE_LOST, done, bad
+            if count_own > 0 and reduced.advance(1, False, sizes, links, constants, own, own_poses) != 0:
+                return MODEL_LOST, done, 0
+            continue
+        rows = filling.fill(count, first, second, at, normal, distance, material, h, kind, partner, body, point, axes,
+                            bound, target, give, gap, impulse, turning)  # fmt: skip
+        solver.match(count, shape_first, shape_second, at, report[KEPT], old_first[half], old_second[half],
+                     old_point[half], taken, match)  # fmt: skip
+        filling.recall(count, match, axes, old_impulse[half], old_steady[half], impulse)
+        solver.lay_out(rows, body, size, offset, side)
+        busy_free = busy_own = False
+        for b in range(rows):
+            for s in range(2):
+                busy_free |= 0 <= body[b, s] < count_free
+                busy_own |= count_free <= body[b, s] < moving
+        # first halves of the steps
+        if busy_free:
+            free.velocities(fixed, state, work, before)
+            free.accelerate(fixed, state, given, free_poses, gravity, h, wrench)
+            free.velocities(fixed, state, work, u)
+            free.rows(rows, kind, body, point, axes, side, J, Y, 0, fixed, state, work)
+        elif count_free > 0:
+            bad = _fly(fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses, h)
+            if bad >= 0:
+                return FREE_LOST, done, bad
+        if busy_own:
+            reduced_contact.spin_map(sizes, constants, own, turn, own_work)
+            reduced_contact.contact_rows(rows, turning, body, point, axes, side, J, Y, count_free, body_link, own_links,
+                                         screw, own_poses, basis, rates, sizes, constants, own, turn)  # fmt: skip
+            reduced_contact.velocities(sizes, own, turn, before[split:])
+            if sizes[reduced.FREE] == 1:
+                for i in range(7):
+                    start[i] = own[sizes[reduced.BASE_STATE] + i]
+        if count_own > 0 and reduced.advance(1, False, sizes, links, constants, own, own_poses) != 0:
+            return MODEL_LOST, done, 0
+        if busy_own:
+            reduced_contact.velocities(sizes, own, turn, u[split:])
+        # impulses
+        filling.bounce(count, first, second, material, h, settings[BOUNCE], gap, side, J, before, u, target)
+        solver.blocks(rows, side, give, J, Y, block, inverse)
+        report[SWEEPS], residual[0] = solver.solve(rows, kind, partner, bound, target, give, side, J, Y, block,
+                                                   inverse, impulse, u, sweeps, settings[TOLERANCE])  # fmt: skip
+        total = 0.0
+        for i in range(u.shape[0]):
+            total += abs(u[i])
+            w[i] = 0.0
+        if not math.isfinite(total):
+            return FORCES_LOST, done, 0
+        report[AGAIN] = solver.project(rows, kind, give, gap, side, J, Y, block, u, w, amount, settings[SLOP],
+                                       settings[SHARE], h, sweeps, settings[TOLERANCE])  # fmt: skip
+        new = 1 - half
+        filling.keep(
+            count, match, axes, impulse, old_normal[half], old_impulse[new], old_steady[new], old_normal[new]
+        )
+        for c in range(count):
+            old_first[new, c], old_second[new, c] = shape_first[c], shape_second[c]
+            for i in range(3):
+                old_point[new, c, i] = at[c, i]
+        report[TOUCHING], report[ROWS], report[KEPT], report[HALF] = count, rows, count, new
+        # second halves
+        if busy_free:
+            free.strike(rows, body, side, J, impulse, 0, state, touched)
+            free.balance(rows, body, axes, amount, 0, fixed, state, h, work)
+            bad = free.move(fixed, principal, state, wrench, gravity, touched, w, h, work, free_poses)
+            if bad >= 0:
+                return FREE_LOST, done, bad
+        if busy_own:
+            reduced_contact.finish(sizes, constants, own, start, turn, u[split:], w[split:], own_work)
+            spare = own[sizes[reduced.WORK] + sizes[reduced.WRENCH] :]
+            reduced.reconstruct(sizes, links, constants, own, own_poses, spare)
+    return DONE, steps, 0
+
+
+@_jit
+def _copy(source, count, first, out):
+    for b in range(count):
+        for i in range(3):
+            for j in range(4):
+                out[first + b, i, j] = source[b, i, j]
+
+
+@_jit
+def _fly(fixed, axes, state, given, gravity, wrench, touched, still, work, poses, h):
+    """A step of free bodies that touch nothing; returns the first that is not finite, or -1."""
+    free.accelerate(fixed, state, given, poses, gravity, h, wrench)
+    for b in range(state.shape[0]):
+        touched[b] = False
+    return free.move(fixed, axes, state, wrench, gravity, touched, still, h, work, poses)
+
+
+@_jit
+def _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second, point, normal,
+             distance):  # fmt: skip
+    """As `_kernels.collect`, from records of contacts."""
+    collider.collect(
+        count,
+        whole[:, layout[2] : layout[2] + 2],
+        real[:, layout[0] : layout[0] + 3],
+        real[:, layout[1] : layout[1] + 3],
+        real[:, 0],
+        geom_body,
+        geom_shape,
+        first,
+        second,
+        shape_first,
+        shape_second,
+        point,
+        normal,
+        distance,
+    )

@@ -1,0 +1,112 @@
+"""`March`: the steps of a small world in one compiled call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from pliant.contact import _march_kernels as kernels
+from pliant.contact.actors import ReducedActor
+from pliant.contact.free import FreeBodies
+from pliant.contact.scene import quiet
+from pliant.contact.solver import Effort
+from pliant.engines.reduced import _kernels as reduced
+from pliant.errors import ConvergenceError, InputError
+
+if TYPE_CHECKING:
+    from pliant.contact.stepping import ContactStepper
+
+__all__ = ["March"]
+
+
+class March:
+    """Steps of a world of free bodies and at most one reduced model, without Python in between."""
+
+    def __init__(self, stepper: ContactStepper):
+        self._stepper = stepper
+        self._native = stepper.collider.native()
+        actors = [actor for actor, _, _ in stepper.parts]
+        self._free = next((a for a in actors if isinstance(a, FreeBodies)), None)
+        self._model = next((a for a in actors if isinstance(a, ReducedActor)), None)
+        known = [a for a in (self._free, self._model) if a is not None]
+        self.able = (
+            self._native is not None and known == actors and (self._model is None or self._model.constant)
+        )
+        self._report = np.zeros(kernels.REPORT, dtype=np.int64)
+        self._residual = np.zeros(1)
+        self._room: tuple[int, ...] = ()
+
+    def step(self, n: int) -> None:
+        """Take `n` steps."""
+        stepper, memory, report = self._stepper, self._stepper.memories, self._report
+        while True:
+            self._prepare()
+            report[kernels.HALF], report[kernels.KEPT] = memory.half, memory.count
+            with quiet():
+                how, done, number = kernels.march(n, stepper.settings.sweeps, *self._arguments)
+            memory.half, memory.count = int(report[kernels.HALF]), int(report[kernels.KEPT])
+            n -= done
+            if how == kernels.DONE:
+                break
+            if how != kernels.MORE_ROOM:
+                self._fail(how, number)
+            stepper.reserve(number)
+        touching, rows, sweeps, again = report[:4].tolist()
+        stepper.touching, stepper.blocks.count = touching, rows
+        effort = (sweeps, again) if rows else (0, 0)
+        stepper.effort = Effort(rows, effort, float(self._residual[0]) if rows else 0.0)
+
+    def _fail(self, how: int, number: int) -> NoReturn:
+        if how == kernels.NOT_PLACED:
+            self._stepper.collider.refuse(number)
+        if how == kernels.FREE_LOST and self._free is not None:
+            self._free.fail(number)
+        if how == kernels.MODEL_LOST:
+            raise ConvergenceError(
+                "a model left the finite numbers: are the wrenches as large as you meant, and was the model made at a "
+                "stable equilibrium?"
+            )
+        self._stepper.fail()
+
+    def _prepare(self) -> None:
+        """Collect the arrays, anew if any has grown."""
+        s = self._stepper
+        s.blocks.room(s.blocks.capacity * 6 * max(int(s.size.max(initial=0)), 1))
+        room = (s.blocks.capacity, len(s.blocks.J), s.memories.capacity, s.collider.capacity)
+        if room == self._room:
+            return
+        self._room = room
+        b, m, native, t = s.blocks, s.memories, self._native, s.settings
+        if native is None:
+            raise InputError("contacts cannot be detected without Python here")
+        settings = np.zeros(kernels.SETTINGS)
+        fall = 0.0 if self._free is None else self._free.fall
+        settings[:] = s.h, t.margin, t.reach, t.slop, t.share, t.bounce, t.tolerance, fall, t.ahead
+        self._arguments: tuple[Any, ...] = (
+            settings,
+            self._report,
+            self._residual,
+            (native.model, native.data, native.margin, native.count, native.real, native.whole, native.layout),
+            s.collider.scene_arrays(),
+            s.collider.contact_arrays(),
+            (
+                b.kind, b.partner, b.body, b.point, b.axes, b.bound, b.target, b.give, b.gap, b.impulse, s.turning,
+                b.side, b.J, b.Y, b.block, b.inverse, b.amount,
+            ),
+            (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match),
+            (s.poses, s.places, s.material, s.size, s.offset, s.before, s.u, s.w),
+            (self._free or FreeBodies(s.h, np.zeros(3))).arrays(),
+            _NO_MODEL if self._model is None else self._model.arrays(),
+        )  # fmt: skip
+
+
+def _empty(*shape: int, whole: bool = False) -> Any:
+    return np.zeros(shape, dtype=np.int64 if whole else np.float64)
+
+
+_NO_MODEL = (
+    _empty(reduced.SIZES, whole=True), _empty(0, 4, whole=True), _empty(1), _empty(1), _empty(0, 4, 4),
+    _empty(0, whole=True), _empty(0, 4, whole=True), _empty(0, 6), _empty(0, 0), _empty(0, 0), _empty(7),
+    _empty(3, 3), _empty(32),
+)  # fmt: skip

@@ -1,0 +1,61 @@
+"""`Memory`: what one step of contacts keeps for the next."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """Impulses of the contacts of the last step, to start from, and room for those of the next.
+
+    Arrays have two halves, which take turns.
+
+    Attributes:
+        half: where the last step is.
+        count: its contacts.
+        first, second: their shapes.
+        point, impulse: where and how much, world.
+        steady, normal: impulses along the normal: what is likely to last, and what was.
+        match: for every new contact the old one.
+    """
+
+    def __init__(self, capacity: int = 64):
+        self.count = self.half = 0
+        self._allocate(capacity)
+
+    def _allocate(self, capacity: int) -> None:
+        self.capacity = capacity
+        self.first, self.second = np.zeros((2, 2, capacity), dtype=np.int64)
+        self.point, self.impulse = np.zeros((2, 2, capacity, 3))
+        self.steady, self.normal = np.zeros((2, 2, capacity))
+        self.taken, self.match = np.zeros(capacity, dtype=bool), np.zeros(capacity, dtype=np.int64)
+
+    def reserve(self, count: int) -> None:
+        """Make room for so many contacts; what is kept stays."""
+        if count > self.capacity:
+            kept = self.kept()
+            self._allocate(2 * count)
+            self._write(kept)
+
+    def kept(self) -> tuple[NDArray, ...]:
+        """Copies of what is kept of the last step."""
+        h, n = self.half, self.count
+        return tuple(part[h, :n].copy() for part in self._parts())
+
+    def restore(self, kept: tuple[NDArray, ...]) -> None:
+        """Go back to what `kept` gave; to nothing, if that is empty."""
+        count = len(kept[0]) if kept else 0
+        self.count = 0
+        self.reserve(count)
+        self.count = count
+        self._write(kept)
+
+    def _write(self, kept: tuple[NDArray, ...]) -> None:
+        for part, given in zip(self._parts(), kept, strict=False):
+            part[self.half, : len(given)] = given
+
+    def _parts(self) -> tuple[NDArray, ...]:
+        return self.first, self.second, self.point, self.impulse, self.steady, self.normal
