@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.contact.contents import Contents, three
+from pliant.contact.contents import three
 from pliant.contact.solver import Effort
 from pliant.contact.stepping import Pull
+from pliant.contact.switching import Detailed
 from pliant.contact.touching import Touching
 from pliant.engines.arguments import EARTH, whole
 from pliant.engines.trajectory import Trajectory
@@ -29,7 +30,7 @@ class WorldState(NamedTuple):
     memory: tuple[NDArray, ...]
 
 
-class World(Contents):
+class World(Detailed):
     """Reduced models, whole mechanisms, free bodies and ground, with contact and friction between them.
 
     Each mechanism moves by its own simulation, `world[name]`, which takes wrenches and motors and tells poses; only
@@ -77,7 +78,8 @@ class World(Contents):
 
         Raises:
             InputError: bodies overlap from the start; the message names both.
-            ConvergenceError: the motion left the finite numbers; everything is as it was before.
+            ConvergenceError: the motion left the finite numbers; everything is as it was before, or, with levels of
+                `detail`, as it was when they were last chosen.
         """
         if self._changed:
             self._build()
@@ -85,6 +87,16 @@ class World(Contents):
             self._alone.step(n)
             return
         n = whole(n, "step: n", 0)
+        if not self._details:
+            self._advance(n)
+            return
+        while n > 0:
+            part = self._look(n)
+            self._build()
+            self._advance(part)
+            n -= part
+
+    def _advance(self, n: int) -> None:
         before = self.state
         try:
             if self._stepper is not None:
@@ -113,6 +125,7 @@ class World(Contents):
 
     def reset(self) -> None:
         """Back to the start: time zero, everything at rest where it was added, no wrenches and no pulls."""
+        self._as_added()
         self._build()
         for actor in self._actors:
             actor.reset()

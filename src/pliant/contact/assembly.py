@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from pliant.contact.actors import Actor, FullActor, ReducedActor
 from pliant.contact.detection import Collider
 from pliant.contact.filters import adjacent_pairs, static_bodies
 from pliant.contact.free import FreeBodies
+from pliant.contact.levels import Level
 from pliant.contact.materials import Material, half_thicknesses
 from pliant.contact.stepping import ContactStepper, Settings
 from pliant.errors import InputError
@@ -30,7 +32,10 @@ _SLOP = 0.02  # of the margin
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Something that was added: a mechanism with its actor, a free body, or, with a pose, what never moves."""
+    """Something that was added: a mechanism with its actor, a free body, or, with a pose, what never moves.
+
+    `what` and `options` are what a mechanism was added as; by now it may move by something else.
+    """
 
     name: str
     material: Material
@@ -40,6 +45,8 @@ class Part:
     mechanism: Mechanism | None = None
     self_contact: bool = False
     floating: bool = False
+    what: Level | None = None
+    options: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -12,6 +13,7 @@ from pliant import spatial
 from pliant.contact.actors import Actor, FullActor, ReducedActor
 from pliant.contact.assembly import Part, assemble
 from pliant.contact.free import FreeBodies, FreeBody
+from pliant.contact.levels import Detail, Level, Simulation, mechanism_of
 from pliant.contact.materials import Material
 from pliant.contact.stepping import ContactStepper, Pull
 from pliant.engines.arguments import acceleration, seconds, whole
@@ -55,21 +57,23 @@ class Contents:
         self._margin, self._sweeps, self._tolerance = margin, whole(sweeps, "sweeps", 1), float(tolerance)
         self._time, self._changed = 0.0, False
         self._parts: dict[str, Part] = {}
-        self._handles: dict[str, ReducedSimulation | ConstrainedSimulation | FreeBody | Static] = {}
+        self._handles: dict[str, Simulation | FreeBody | Static] = {}
         self._free = FreeBodies(self._timestep, self._gravity)
         self._ignored: set[tuple[str, str]] = set()
         self._actors: list[Actor] = []
         self._bodies: dict[str, int] = {}
         self._stepper: ContactStepper | None = None
-        self._alone: ReducedSimulation | ConstrainedSimulation | None = None
+        self._alone: Simulation | None = None
         self._pulls: list[tuple[str, Pull]] = []
         self._known: set[str] = set()
+        self._kept: tuple[NDArray, ...] | None = None
+        self._details: dict[str, Detail] = {}
 
     # --- what is in it
 
     def add(
         self,
-        what: ReducedModel | BlendedModel | Mechanism,
+        what: Level,
         name: str | None = None,
         *,
         friction: float = 0.8,
@@ -93,28 +97,33 @@ class Contents:
             options: for the simulation, `start=` of a mechanism for example.
         """
         material = Material(friction, restitution, rolling, compliance)
-        floating = False
-        if isinstance(what, ReducedModel | BlendedModel):
-            m = what.mechanism
-            floating = what.base is not None
-            gravity = self._gravity if floating else None
-            simulation = ReducedSimulation(what, self._timestep, gravity=gravity, **options)
-            if options.get("reconstruction", "joint") != "joint":
-                raise InputError('contacts act where links are by their joints: reconstruction="joint"')
-            actor: ReducedActor | FullActor = ReducedActor(simulation)
-        elif isinstance(what, Mechanism):
-            m = what
-            simulation = ConstrainedSimulation(what, self._timestep, self._gravity, **options)
-            actor = FullActor(simulation)
-        else:
+        simulation = self._simulation(what, **options)
+        name = self._new(mechanism_of(what).name if name is None else name)
+        part = Part(name, material, self_contact=self_contact, what=what, options=options)
+        self._put(part, simulation)
+
+    def _simulation(self, what: Level, **options: Any) -> Simulation:
+        """A simulation of a model or mechanism, as this world needs it."""
+        if isinstance(what, Mechanism):
+            return ConstrainedSimulation(what, self._timestep, self._gravity, **options)
+        if not isinstance(what, ReducedModel | BlendedModel):
             raise InputError(
                 f"a ReducedModel, BlendedModel or Mechanism expected, not {type(what).__name__}; "
                 "add_body and add_static take shapes"
             )
-        name = self._new(m.name if name is None else name)
-        self._handles[name] = simulation
-        self._parts[name] = Part(
-            name, material, actor=actor, mechanism=m, self_contact=self_contact, floating=floating
+        if options.get("reconstruction", "joint") != "joint":
+            raise InputError('contacts act where links are by their joints: reconstruction="joint"')
+        gravity = None if what.base is None else self._gravity
+        return ReducedSimulation(what, self._timestep, gravity=gravity, **options)
+
+    def _put(self, part: Part, simulation: Simulation) -> None:
+        """Let a part move by a simulation."""
+        reduced = isinstance(simulation, ReducedSimulation)
+        actor = ReducedActor(simulation) if reduced else FullActor(simulation)
+        floating = reduced and simulation.model.base is not None
+        self._handles[part.name] = simulation
+        self._parts[part.name] = replace(
+            part, actor=actor, mechanism=mechanism_of(simulation), floating=floating
         )
         self._change()
 
@@ -247,12 +256,14 @@ class Contents:
         for body, pull in self._pulls:
             pull.body = self._bodies[body]
         self._hand_pulls()
-        self._changed = False
-        if self._stepper is None and len(self._actors) == 1 and self._free.count == 0:
+        if self._kept is not None and self._stepper is not None:
+            self._stepper.memory = self._kept
+        self._kept, self._changed = None, False
+        if self._stepper is None and len(self._actors) == 1 and not self._free.count and not self._details:
             # Nothing can touch: the simulation's own step is the world's, at no cost.
             self._set_alone(next(p.actor.simulation for p in self._parts.values() if p.actor is not None))
 
-    def _set_alone(self, simulation: ReducedSimulation | ConstrainedSimulation | None) -> None:
+    def _set_alone(self, simulation: Simulation | None) -> None:
         now = self.time
         self._alone = simulation
         self._set_time(now)

@@ -157,6 +157,5 @@ def _address(array: Any) -> int:
 
 
 def _view(address: int, kind: Any, count: int) -> NDArray[Any]:
-    return np.frombuffer(
-        (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address), dtype=kind
-    )
+    memory: Any = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype=kind)

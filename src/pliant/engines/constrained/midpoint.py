@@ -181,6 +181,12 @@ class Midpoint:
                 self._links[p, kernels.SPRUNG] = 1
         self._info[stepping.LENGTH] = 0.0
 
+    @property
+    def motorised(self) -> bool:
+        """Whether any joint has a motor."""
+        columns = [kernels.STIFFNESS, kernels.DAMPING, kernels.PULL]
+        return not np.array_equal(self._dofs[:, columns], self._plain[0][:, columns])
+
     def clear_motors(self) -> None:
         """Take all motors away."""
         self._dofs[:], self._links[:] = self._plain

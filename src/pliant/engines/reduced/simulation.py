@@ -295,6 +295,14 @@ class ReducedSimulation:
         return turn @ inverse @ turn.T
 
     @property
+    def base_centre(self) -> Floats:
+        """Centre of mass of all that a floating base carries, as if fixed to it, in the base's frame, (3,)."""
+        if self._model.base is None:
+            return np.zeros(3)
+        start = int(self._packed.sizes[_kernels.BASE])
+        return self._packed.constants[start + 1 : start + 4].copy()
+
+    @property
     def base_velocity(self) -> Floats:
         """Velocity of a floating base's centre of mass and its angular velocity, world axes, (6,)."""
         if self._model.base is None:
@@ -324,8 +332,7 @@ class ReducedSimulation:
         moved, turned = (entry(base, v, None, None, "world")[:3] for v in (velocity, spin))
         rate = self._spin() if spin is None else turned
         if place is not None:
-            start = int(self._packed.sizes[_kernels.BASE])
-            self._base[:3] = place[:3, :3] @ self._packed.constants[start + 1 : start + 4] + place[:3, 3]
+            self._base[:3] = place[:3, :3] @ self.base_centre + place[:3, 3]
             self._base[3:7] = spatial.quat_from_matrix(place[:3, :3])
         if velocity is not None:
             self._base[7:10] = moved
