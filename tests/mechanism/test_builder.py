@@ -259,3 +259,18 @@ def test_summary_reads_well():
     for part in ("m: 2 bodies", "3 joints", "1 loop", "hinge (loop)", "close", "without a spring (2"):
         assert part in text
     assert repr(m) == "<Mechanism 'm': 2 bodies, 3 joints, 3 dofs, 1 loop>"
+
+
+def test_a_lone_free_body_may_be_anywhere():
+    """Its few points are one and the same up to rounding, which is no size to compare gaps of joints with."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        b = pliant.Builder("stone")
+        b.body(
+            "stone",
+            shapes=[pliant.shapes.box((0.1, 0.2, 0.3))],
+            position=rng.normal(size=3),
+            orientation=pliant.spatial.quat_normalize(rng.normal(size=4)),
+        )
+        b.free("free", "world", "stone")
+        assert b.build().radius == 1.0

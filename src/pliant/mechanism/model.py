@@ -216,7 +216,8 @@ class Mechanism:
         points = self.landmarks(self.reference_poses)
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         radius = float(np.sqrt(((points - centre) ** 2).sum(axis=1).max()))
-        return radius if radius > 0 else 1.0
+        # points that differ by rounding alone are one
+        return radius if radius > 1e-12 * float(np.abs(points).max()) else 1.0
 
     def landmarks(self, poses: Floats) -> Floats:
         """Origins and centres of mass of bodies and anchors of joints, world, for bodies at `poses`, (points, 3)."""
