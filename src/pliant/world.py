@@ -188,6 +188,19 @@ class World(Detailed):
         return Effort(0, (0, 0), 0.0) if self._stepper is None else self._stepper.effort
 
     @property
+    def speed_limit(self) -> float:
+        """Up to this speed, m/s, nothing passes through anything, however thin: a shorter `timestep` raises it.
+
+        In a step at that speed a body goes as far as half its thickness, and that of the thickest body besides, which
+        is how far ahead contacts are seen.
+        """
+        self._build()
+        if self._stepper is None:
+            return np.inf
+        settings = self._stepper.settings
+        return (settings.thin + settings.reach) / self._timestep
+
+    @property
     def scene(self) -> Mechanism:
         """All bodies, each on its own, as a mechanism: for views and files. What does not move belongs to its world."""
         self._build()

@@ -134,11 +134,12 @@ def assemble(
     if not _can_touch(bodies) and not pulled:
         return Built(actors, None, numbers, poses, moving, scene)
     halves = half_thicknesses(s for b in bodies if not b.still for s in b.shapes)
+    thin = min(halves, default=np.inf)
     if margin is None:
-        margin = min(_THIN * min(halves, default=np.inf), _WIDEST)
+        margin = min(_THIN * thin, _WIDEST)
     # Not without end: what is seen from afar counts as a wall, and would stop what flies past its edge.
     reach = max(margin, max(halves, default=0.0))
-    settings = Settings(margin, reach, _SLOP * margin, sweeps=sweeps, tolerance=tolerance)
+    settings = Settings(margin, reach, thin, _SLOP * margin, sweeps=sweeps, tolerance=tolerance)
     material = np.array([b.part.material.row for b in bodies], dtype=np.float64).reshape(-1, MATERIAL)
     shapes = [(i, s) for i, b in enumerate(bodies) for s in b.shapes]
 

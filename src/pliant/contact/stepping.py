@@ -32,6 +32,7 @@ class Settings:
     Attributes:
         margin: surfaces nearer than this are looked at, m.
         reach: the same while something moves as far as that in a step.
+        thin: half the thickness of the thinnest shape that moves, m.
         slop: depth that is left alone, m.
         share: of what is deeper, so much goes in a step.
         bounce: approach below which there is no restitution, m/s.
@@ -41,6 +42,7 @@ class Settings:
 
     margin: float
     reach: float
+    thin: float
     slop: float
     share: float = 0.3
     bounce: float = 0.05
