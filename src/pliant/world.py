@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.contact.contents import three
+from pliant.contact.arguments import three
 from pliant.contact.solver import Effort
 from pliant.contact.stepping import Pull
 from pliant.contact.switching import Detailed

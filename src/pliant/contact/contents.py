@@ -9,8 +9,8 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant import spatial
 from pliant.contact.actors import Actor, FullActor, ReducedActor
+from pliant.contact.arguments import placed, three
 from pliant.contact.assembly import Part, assemble
 from pliant.contact.free import FreeBodies, FreeBody
 from pliant.contact.levels import Detail, Level, Simulation, mechanism_of
@@ -24,7 +24,7 @@ from pliant.mechanism import Builder, Mechanism
 from pliant.mechanism.edit import suggestion
 from pliant.shapes import Shape
 
-__all__ = ["Contents", "Static", "three"]
+__all__ = ["Contents", "Static"]
 
 Floats = NDArray[np.float64]
 
@@ -168,7 +168,7 @@ class Contents:
         if not m.mass[0] > 0 or not (np.linalg.eigvalsh(m.inertia[0]) > 0).all():
             raise InputError(f"body '{name}': a free body needs mass and inertia")
         self._free.add(
-            name, float(m.mass[0]), m.com[0], m.inertia[0], _pose(name, position, orientation), twist
+            name, float(m.mass[0]), m.com[0], m.inertia[0], placed(name, position, orientation), twist
         )
         body = FreeBody(self._free, self._free.count - 1, given)
         self._handles[name] = body
@@ -191,7 +191,7 @@ class Contents:
         material = Material(friction, restitution, rolling, compliance)
         given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
         name = self._new(name)
-        pose = _pose(name, position, orientation)
+        pose = placed(name, position, orientation)
         self._handles[name] = Static(name, given, pose)
         self._parts[name] = Part(name, material, shapes=given, pose=pose)
         self._change()
@@ -286,23 +286,3 @@ class Contents:
     def _change(self) -> None:
         self._changed = True
         self._set_alone(None)
-
-
-def _pose(name: str, position: ArrayLike, orientation: ArrayLike | None) -> Floats:
-    try:
-        out = spatial.pose(position, orientation)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"'{name}': position and orientation must be numbers ({error})") from None
-    if not np.isfinite(out).all():
-        raise InputError(f"'{name}': position and orientation must be finite")
-    return out
-
-
-def three(value: ArrayLike, what: str) -> Floats:
-    try:
-        out = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: 3 numbers expected, not {value!r:.80}") from None
-    if out.shape != (3,) or not np.isfinite(out).all():
-        raise InputError(f"{what}: 3 finite numbers expected, not {value!r:.80}")
-    return out
