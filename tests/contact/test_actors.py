@@ -10,6 +10,7 @@ from pliant import Builder, World, shapes, spatial
 from pliant.contact.actors import FullActor, ReducedActor
 from pliant.contact.solver import CONTACT, Blocks
 from pliant.errors import InputError
+from pliant.gallery.scenes import crane_lift
 
 H = 1 / 60
 ACROSS = spatial.so3_exp(np.array([0, np.pi / 2, 0]))
@@ -282,3 +283,46 @@ def test_a_pull_moves_a_finger():
         world.release()
         world.step(240)
         np.testing.assert_allclose(world.pose("finger/link2"), before, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "shape", [shapes.sphere(0.3), shapes.cylinder(0.3, 0.09, orientation=(0.5**0.5, 0.5**0.5, 0, 0))]
+)
+def test_a_wheel_of_a_mechanism_rolls_on(shape):
+    """Where it touches the road is no point of the wheel: it neither sinks nor gains speed by turning."""
+    speed = 4.0
+    b = pliant.Builder("cart")
+    b.body("cart", mass=1.0, position=(0, 0, 0.3), inertia=(1, 1, 1))
+    b.stack("way", "world", "cart", [("slide", (1, 0, 0), (0, 0, 0)), ("slide", (0, 0, 1), (0, 0, 0))])
+    b.body("wheel", mass=14.0, position=(0, 0, 0.3), shapes=[shape])
+    b.hinge("axle", "cart", "wheel", anchor=(0, 0, 0.3), axis=(0, 1, 0))
+    world = World(H)
+    world.add_static("road", shapes.plane())
+    world.add(b.build(), "it")
+    it = world["it"]
+    it.velocity = {it.mechanism.dof_names[0]: speed, "axle": speed / 0.3}
+    world.step(120)
+    assert it.pose("wheel")[2, 3] == pytest.approx(0.3, abs=1e-4)
+    np.testing.assert_allclose(it.velocity, [speed, 0, speed / 0.3], atol=1e-3)
+
+
+def test_a_blow_on_a_very_stiff_cable_brings_no_energy():
+    """20 t on a cable of 1e10 N/m and 500,000 : 1 hit a wall: energy only falls, and the wall holds."""
+    scene = crane_lift(30, swing=25.0, speed=0.0)
+    m = scene.mechanism
+    world = World(H)
+    world.add(m, "crane", start=scene.start)
+    x, y = m.reference_poses[m.body_index("vehicle"), :2, 3]
+    world.add_static("wall", shapes.box((4, 0.5, 4.5)), position=(x, y - 2.3, 4.5))
+    crane = world["crane"]
+    before, start, struck = crane.energy.total, crane.energy.kinetic, 0.0
+    most = 0.0
+    for _ in range(150):
+        world.step()
+        now = crane.energy
+        most = max(most, now.kinetic)
+        assert now.total <= before + 1e-3 * max(most, 1.0)
+        assert crane.pose("vehicle")[1, 3] > y - 2.3 + 0.5
+        before, struck = now.total, max(struck, float(np.abs(world.contacts.forces).max(initial=0.0)))
+    assert start == 0.0
+    assert struck > 1e5

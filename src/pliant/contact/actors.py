@@ -145,7 +145,7 @@ class FullActor(_Simulated):
 
     def finish(self, blocks: Blocks, turning: Bools, u: Floats, w: Floats) -> None:
         b = blocks
-        if not self._steps.finish(b.count, turning, b.body, b.point, b.axes, b.impulse, u, w):
+        if not self._steps.finish(b.count, turning, b.body, b.point, b.axes, b.side, b.J, b.impulse, u, w):
             self._fail()
         self._full._time += self._full.timestep
         self._full._poses = None

@@ -43,9 +43,12 @@ def begin(h, model, state, scratch):
 
 
 @_jit
-def finish(h, model, state, scratch):
-    """Take the step with the velocity u and the loads there are; False if it is not finite."""
-    if not stepping._allowed(model, state, h, scratch):
+def finish(h, model, state, scratch, own, brought):
+    """Take the step with the velocity u and the loads there are; False if it is not finite.
+
+    Those from row `own` on are of contacts, which bring energy of `brought`.
+    """
+    if not stepping._allowed(model, state, h, scratch, own, brought):
         return False
     stepping._remember(model.dofs, state.u, scratch.backup, state.earlier, state.past, False)
     kernels.move(model.links, state.q, state.u, h)
@@ -162,17 +165,23 @@ def contact_rows(
 
 
 @_jit
+def energy_brought(count, body, side, J, impulse, first, last, u):
+    """What impulses bring at the velocities u, on bodies from `first` up to `last`."""
+    nv, total = u.shape[0], 0.0
+    for b in range(count):
+        for s in range(2):
+            if first <= body[b, s] < last:
+                at = side[b, s, 0]
+                for i in range(3):
+                    for d in range(nv):
+                        total += impulse[b, i] * J[at + i * nv + d] * u[d]
+    return total
+
+
+@_jit
 def carried(start, now, k, x, y, z):
-    """Where a point of link k has got to."""
-    x, y, z = x - start[k, 9], y - start[k, 10], z - start[k, 11]
-    p = start[k, 0] * x + start[k, 3] * y + start[k, 6] * z
-    q = start[k, 1] * x + start[k, 4] * y + start[k, 7] * z
-    r = start[k, 2] * x + start[k, 5] * y + start[k, 8] * z
-    return (
-        now[k, 9] + now[k, 0] * p + now[k, 1] * q + now[k, 2] * r,
-        now[k, 10] + now[k, 3] * p + now[k, 4] * q + now[k, 5] * r,
-        now[k, 11] + now[k, 6] * p + now[k, 7] * q + now[k, 8] * r,
-    )
+    """Where a point of contact with link k has got to: along with the link, but not round with it, as if rolling."""
+    return x - start[k, 9] + now[k, 9], y - start[k, 10] + now[k, 10], z - start[k, 11] + now[k, 11]
 
 
 @_jit
@@ -195,10 +204,19 @@ def contact_loads(
                 for j in range(3):
                     total += impulse[b, j] * axes[b, j, i]
                 loads[row, (4 if turning[b] else 1) + i] = scale * total
-            for i in range(3):
-                arm = 0.0
-                for j in range(3):
-                    arm += start[k, 3 * j + i] * (point[b, j] - start[k, 9 + j])
-                loads[row, 7 + i] = arm - constants[k, kernels.COM + i]
+            if not turning[b]:
+                # About the centre of mass, in world axes: where surfaces touch does not turn with the link.
+                cx, cy, cz = (
+                    constants[k, kernels.COM],
+                    constants[k, kernels.COM + 1],
+                    constants[k, kernels.COM + 2],
+                )
+                rx = point[b, 0] - start[k, 9] - (start[k, 0] * cx + start[k, 1] * cy + start[k, 2] * cz)
+                ry = point[b, 1] - start[k, 10] - (start[k, 3] * cx + start[k, 4] * cy + start[k, 5] * cz)
+                rz = point[b, 2] - start[k, 11] - (start[k, 6] * cx + start[k, 7] * cy + start[k, 8] * cz)
+                fx, fy, fz = loads[row, 1], loads[row, 2], loads[row, 3]
+                loads[row, 4] = ry * fz - rz * fy
+                loads[row, 5] = rz * fx - rx * fz
+                loads[row, 6] = rx * fy - ry * fx
             row += 1
     return row

@@ -63,3 +63,17 @@ def work_done(constants, gravity, impulse, at_middle, t, work):
             if m > 0.0:
                 total += (impulse[k, i] - t * m * gravity[i]) * at_middle[k, i] / m
     return total
+
+
+@_jit
+def work_of_loads(loads, first, constants, at_middle, t, work):
+    """Work during `t` of forces at centres of mass and torques, in world axes: of loads from row `first` on."""
+    total = 0.0
+    for row in range(first, loads.shape[0]):
+        k = int(loads[row, 0])
+        m = constants[k, 12]
+        for i in range(3):
+            total += loads[row, 4 + i] * work[k, 24 + i]
+            if m > 0.0:
+                total += loads[row, 1 + i] * at_middle[k, i] / m
+    return t * total

@@ -209,8 +209,12 @@ def _damped(model, state, h, scratch):
 
 
 @_jit
-def _allowed(model, state, h, scratch):
-    """Finish a damped step, with no more energy than there was and forces brought; False if it is not finite."""
+def _allowed(model, state, h, scratch, own, brought):
+    """Finish a damped step, with no more energy than there was and forces brought; False if it is not finite.
+
+    Loads from row `own` on are those of contacts, and bring no more than `brought`: they are large, and what they seem
+    to do where links end up is not exact.
+    """
     constants, gravity, dofs = model.constants, model.gravity, model.dofs
     u, v, momentum = state.u, state.v, state.momentum
     work, at_middle, impulse = scratch.work, scratch.at_middle, scratch.impulse
@@ -222,10 +226,13 @@ def _allowed(model, state, h, scratch):
     for attempt in range(4):
         # Where all energy would not bring it, it goes half as far, and in the end stays.
         if attempt:
+            share = 0.5 if attempt < 3 else 0.0
+            brought *= share
             for d in range(u.shape[0]):
-                u[d] *= 0.5 if attempt < 3 else 0.0
+                u[d] *= share
         _middle(model, state, 2.0 * h, scratch, False)
         left = had + energies.work_done(constants, gravity, impulse, at_middle, h, work)
+        left -= max(energies.work_of_loads(model.loads, own, constants, at_middle, h, work) - brought, 0.0)
         left -= _potential(model, state, h, scratch)
         if left >= 0.0:
             break
@@ -238,7 +245,7 @@ def _allowed(model, state, h, scratch):
             impulse[k, 3 + i] = 0.5 * (impulse[k, 3 + i] + turned - at_middle[k, 3 + i])
     kernels.settle(work, at_middle, momentum)
     has = energies.kinetic(constants, momentum) + _rotors(dofs, u)
-    scale = 1.0 if has <= left else math.sqrt(max(left, 0.0) / has)
+    scale = 1.0 if has <= max(left, 0.0) else math.sqrt(max(left, 0.0) / has)
     for k in range(momentum.shape[0]):
         for i in range(6):
             momentum[k, i] *= scale
@@ -370,7 +377,7 @@ def advance(n, timestep, model, state, scratch):
                     _improve(model, state, 2.0 * h, h, scratch)
                     for d in range(nv):
                         u[d] += scratch.du[d]
-                if not _allowed(model, state, h, scratch):
+                if not _allowed(model, state, h, scratch, model.loads.shape[0], 0.0):
                     for d in range(nv):
                         u[d] = backup[d]
                     return done

@@ -97,16 +97,20 @@ class ContactStep:
         body: Ints,
         point: Floats,
         axes: Floats,
+        side: Ints,
+        J: Floats,
         impulse: Floats,
         u: Floats,
         w: Floats,
     ) -> bool:
         """Second half: go on with the velocities `u` that impulses lead to; positions move by `w` besides."""
-        s = self._stepper
+        s, own = self._stepper, len(self._own.loads)
         s._model = self._own
         self._set_loads(count, turning, body, point, axes, impulse)
+        last = self._first + len(self._body_link)
+        brought = contact.energy_brought(count, body, side, J, impulse, self._first, last, u)
         s._state.u[:] = u
-        done = contact.finish(s.timestep, s._model, s._state, s._packed.scratch)
+        done = contact.finish(s.timestep, s._model, s._state, s._packed.scratch, own, brought)
         s._model = self._own
         if done and w.any():
             contact.shift(s.timestep, w, s._model, s._state, *s._asked)
