@@ -1,8 +1,10 @@
-"""Many designs at once: a hand from a TOML file, then tolerances of a flexure with a function of one's own.
+"""Many designs at once: a hand from a TOML file, tolerances of a flexure with a function of one's own, and grasps.
 
-`pliant sweep examples/13_study.toml` does the first part from the command line.
+`pliant sweep examples/13_study.toml` does the first part from the command line, and
+`pliant sweep examples/13_study_grasps.toml` all ten thousand grasps.
 """
 
+import tomllib
 from pathlib import Path
 
 import pliant
@@ -49,12 +51,22 @@ def tolerances() -> None:
     print(f"{len(way)} flexures pushed by 5 N move by {1e3 * way.mean():.3f} ± {1e3 * way.std():.3f} mm")
 
 
+def grasps() -> None:
+    """The first of ten thousand grasps."""
+    given = tomllib.loads((HERE / "13_study_grasps.toml").read_text(encoding="utf-8"))
+    results = Study(**{**given, "samples": 64}, results=OUT / "grasps.parquet").run()
+    held, squeeze = results.columns["held.success"] == 1, results.columns["held.squeeze"]
+    print(f"{len(results)} grasps: {held.sum()} balls are held,", end=" ")
+    print(f"with {squeeze[held].mean():.0f} N; the others with {squeeze[~held].mean():.0f} N")
+
+
 def main() -> None:
     OUT.mkdir(exist_ok=True)
-    for name in ("hand.parquet", "flexure.parquet"):
+    for name in ("hand.parquet", "flexure.parquet", "grasps.parquet"):
         (OUT / name).unlink(missing_ok=True)  # a study does not overwrite results
     hand()
     tolerances()
+    grasps()
 
 
 if __name__ == "__main__":

@@ -150,6 +150,7 @@ def cluster(folder):
 
     with Client(scheduler_file=str(file), timeout=30, set_as_default=False) as client:
         client.wait_for_workers(2, timeout=60)
+        assert client.scheduler is not None
         address = client.scheduler.address
     yield SimpleNamespace(address=address, workers=started[1:])
     for process in reversed(started):

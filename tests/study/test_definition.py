@@ -193,6 +193,54 @@ def test_files_that_are_refused(folder, text, says):
         read("other.toml")
 
 
+SCRIPT = """
+from pliant.study import Study
+
+def stiff(mechanism, parameters):
+    return mechanism.stiffness[0]
+
+study = Study("gallery:two_link", {"k": {"stiffness": "*", "values": [3.0, 4.0]}}, {"s": stiff}, "one.parquet")
+"""
+
+
+def test_a_python_file(folder):
+    (folder / "study_in_python.py").write_text(SCRIPT)
+    study = read("study_in_python.py", "other.parquet")
+    assert study.results == folder / "other.parquet"
+    assert study.run(workers=1).columns["s"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("no_study", "x = 1", "one study expected at its top level, as in study = Study.*, not 0"),
+        ("two_studies", SCRIPT + SCRIPT.replace("study =", "other ="), "not 2"),
+        ("broken_study", "x =", "cannot be imported: SyntaxError"),
+        ("json", SCRIPT, "another module is called 'json'; rename the file"),
+        ("bad_study", SCRIPT.replace('"stiffness"', '"stifness"'), "did you mean 'stiffness'"),
+    ],
+)
+def test_python_files_that_are_refused(folder, name, text, says):
+    (folder / f"{name}.py").write_text(text)
+    with pytest.raises(PliantError, match=says):
+        read(f"{name}.py")
+    with pytest.raises(FormatError, match="there is no such file"):
+        read("missing.py")
+
+
+def test_a_minus_before_a_parameter(make):
+    one = make(
+        mechanism="gallery:flexure_stage",
+        parameters={"push": [2.0]},
+        outputs={
+            name: {"displacement": "stage", "components": "x", "wrench": {"stage": [word, 0, 0]}}
+            for name, word in (("a", "push"), ("b", "-push"))
+        },
+    ).run(workers=1)
+    assert one.columns["a"][0] > 1e-4
+    assert one.columns["b"][0] == pytest.approx(-one.columns["a"][0], rel=1e-9)
+
+
 def test_what_outputs_are(make):
     """Every kind, against plain calls."""
     m = pliant.gallery.flexure_stage()

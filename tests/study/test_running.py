@@ -35,6 +35,23 @@ REAL = {
     "seed": 5,
 }
 
+GRASPS = {
+    "mechanism": "gallery:gripper",
+    "parameters": {
+        "bar": {"argument": "driver", "uniform": [0.05, 0.08]},
+        "servo": {"stiffness": "left_driver", "uniform": [5, 20]},
+        "grip": {"uniform": [20, 80]},
+    },
+    "outputs": {
+        "held": {
+            "grasp": "sphere",
+            "size": 0.025,
+            "wrench": {"left_pad": ["grip", 0, 0], "right_pad": ["-grip", 0, 0]},
+        }
+    },
+    "samples": 4,
+}
+
 
 def test_one_process_two_processes_and_a_cluster_agree(make, cluster, same):
     found = {
@@ -54,6 +71,8 @@ def test_one_process_two_processes_and_a_cluster_agree(make, cluster, same):
     ]
     same(*noisy)
     assert len(set(noisy[0].columns["y.noise"])) == 6
+    ways = enumerate(({"workers": 1}, {"scheduler": cluster.address}))
+    same(*(make(**GRASPS, results=f"g{i}.parquet").run(**how) for i, how in ways))
     # On the cluster, too, a case that loops or kills its process costs only itself.
     for function, says in (("loops", "TimeLimit"), ("crashes", "SIGSEGV")):
         results = make(function, results=f"{function}.parquet", time_limit=2.0).run(scheduler=cluster.address)

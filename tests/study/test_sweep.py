@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+import sys
+from contextlib import suppress
 
 import matplotlib.image
 import numpy as np
@@ -76,6 +81,11 @@ def test_one_line_of_refusal(sweep, folder, text, arguments, says):
             .replace("[0, 4, 5]", "[1, 2]") + F + Y.replace("raises", "square"),
             ["heatmap", "parallel", "pareto"],
         ),
+        (
+            "samples = 40\n" + ONE.replace("log =", "uniform =").replace(", 5]", "]") + TWO.replace("linear", "uniform")
+            .replace(", 5]", "]") + "[parameters.w]\nvalues = [1, 2]\n" + F + Y.replace("raises", "square"),
+            ["parallel", "pareto", "response"],
+        ),
     ],
 )  # fmt: skip
 def test_pictures(sweep, folder, text, pictures):
@@ -85,6 +95,37 @@ def test_pictures(sweep, folder, text, pictures):
     for path in made:
         image = matplotlib.image.imread(path)
         assert 0.01 < (np.abs(image[..., :3] - 1).max(axis=2) > 0.02).mean() < 0.9
+
+
+@pytest.mark.skipif(os.name == "nt", reason="terminals")
+def test_a_terminal_is_told_how_it_goes(folder):
+    """Bar, rate, time left, what is known so far, what failed last; gone in the end."""
+    import pty
+
+    (folder / "study.toml").write_text(
+        HEAD + TWO.replace("4, 5", "19, 20") + Y.replace("raises", "slow_or_bad")
+    )
+    with (folder / "functions_of_study.py").open("a") as file:
+        file.write(
+            "def slow_or_bad(mechanism, parameters):\n    time.sleep(0.1)\n    return raises(mechanism, parameters)\n"
+        )
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pliant", "sweep", "study.toml", "--workers", "1"]
+    environment = {**os.environ, "COLUMNS": "100", "LINES": "30", "TERM": "xterm"}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, env=environment)
+    os.close(theirs)
+    said = b""
+    with suppress(OSError):  # what Linux says when the other side has closed
+        while part := os.read(ours, 65536):
+            said += part
+    assert process.communicate(timeout=60)[0].decode().startswith("20 cases of x")
+    assert process.returncode == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said.decode())
+    assert "0/20 cases, processes start" in text
+    assert re.search(r"\d+/20 cases, [\d.]+/s, 1 failed \S+ 0:00:0\d left 0:00:0\d", text)
+    assert re.search(r"output +lowest +mean +highest", text)
+    assert "last failure: case 3: ValueError: three is too many" in text
+    assert "1 of 20 cases failed" in text.splitlines()[-2]
 
 
 def test_nothing_to_plot(make):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pliant.cli.options import JsonOption
-from pliant.cli.output import print_json, print_table, progress_bar, say
+from pliant.cli.output import print_json, print_table, say
+from pliant.cli.sweeping import watching
 
 if TYPE_CHECKING:
     from pliant.study import Results, Study
@@ -21,7 +22,7 @@ _SHOWN = 20  # errors in the JSON
 
 def sweep(
     file: Annotated[
-        Path, typer.Argument(metavar="STUDY", help="The study, a TOML file.", show_default=False)
+        Path, typer.Argument(metavar="STUDY", help="The study, a TOML or Python file.", show_default=False)
     ],
     resume: Annotated[
         bool,
@@ -61,7 +62,14 @@ def sweep(
     study = read(file, output)
     start = monotonic()
     try:
-        results = _run(study, resume, workers, scheduler)
+        with watching(len(study)) as watch:
+            results = study.run(
+                resume=resume,
+                workers=workers,
+                scheduler=scheduler,
+                progress=watch.progress,
+                watch=watch.row,
+            )
     except KeyboardInterrupt:
         kept = _kept(study)
         say(f"interrupted: {kept} of {len(study)} results are kept in '{study.results}'; --resume goes on")
@@ -74,26 +82,6 @@ def sweep(
     _report(results, took)
     for path in (results.path, *pictures):
         say(f"wrote {path}")
-
-
-def _run(study: Study, resume: bool, workers: int | None, scheduler: str | None) -> Results:
-    start: list[float] = []
-    with progress_bar() as bar:
-        task = bar.add_task("starting", total=len(study))
-
-        def show(done: int, failed: int, total: int) -> None:
-            if not start:
-                start.extend((monotonic(), done))
-                bar.reset(task, completed=done)  # time left is that of the new ones
-            took = monotonic() - start[0]
-            rate = f", {(done - start[1]) / took:.3g}/s" if took > 0.5 else ""
-            bar.update(
-                task,
-                completed=done,
-                description=f"{done}/{total} cases{rate}{f', {failed} failed' if failed else ''}",
-            )
-
-        return study.run(resume=resume, workers=workers, scheduler=scheduler, progress=show)
 
 
 def _kept(study: Study) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
+from pliant.errors import InputError
 from pliant.gallery._parts import (
     BLUE,
     DARK,
@@ -22,6 +23,7 @@ from pliant.gallery._parts import (
     X,
     Y,
     Z,
+    amount,
     block,
     link,
     point,
@@ -116,7 +118,17 @@ def arm() -> Mechanism:
     return b.build()
 
 
-def hand() -> Mechanism:
+def hand(
+    *,
+    index: float = 1.0,
+    middle: float = 1.0,
+    ring: float = 1.0,
+    little: float = 1.0,
+    thumb: float = 1.0,
+    proximal: float = 1.0,
+    medial: float = 1.0,
+    tip: float = 1.0,
+) -> Mechanism:
     """A human-sized hand with 24 degrees of freedom, laid out like the Shadow Hand; the forearm is fixed.
 
     The wrist is universal (2). Index, middle and ring finger have a universal knuckle and two hinges (4
@@ -124,12 +136,22 @@ def hand() -> Mechanism:
     bodies, 7 universals and 10 hinges, no loop. Springs: wrist 20, knuckles 3, then 2 and 1 N m/rad: ten
     newtons at a fingertip bend it visibly. The fingers point along x, the palm faces down. The end
     effectors are the five fingertips, with their frames at the very tips.
+
+    Args:
+        index, middle, ring, little, thumb: how long the links of a finger are, times their usual length.
+        proximal, medial, tip: likewise, of the first, second and third links of all fingers.
     """
+    along = [amount(name, x) for name, x in (("proximal", proximal), ("medial", medial), ("tip", tip))]
+    long = {"index": index, "middle": middle, "ring": ring, "little": little, "thumb": thumb}
     b = Builder("hand")
     block(b, "palm", (0.048, 0, 0), _PALM, mass=0.35, rgba=SAND)
     b.universal("wrist", "world", "palm", anchor=(0, 0, 0), axes=(Y, Z), **spring(20.0))
     tips = []
-    for finger in _FINGERS:
+    for usual in _FINGERS:
+        times = amount(usual.name, long[usual.name])
+        finger = replace(
+            usual, lengths=tuple(n * times * a for n, a in zip(usual.lengths, along, strict=True))
+        )
         nodes, bend, splay = finger.geometry()
         root, name = "palm", finger.name
         if name == "little":
@@ -170,34 +192,55 @@ def _phalanges(b: Builder, name: str, nodes: NDArray, root: str) -> str:
     return f"{name}_tip"
 
 
-def gripper() -> Mechanism:
+def gripper(
+    *, driver: float = 0.06, follower: float = 0.06, spacing: float = 0.02, pad: float = 0.072
+) -> Mechanism:
     """A parallel-jaw gripper: two geared fingers, each a four-bar linkage that keeps its pad upright.
 
     Per finger a driver and a follower of 60 mm carry the pad: 6 bodies, 8 hinges along y, 2 planar loops,
     and one coupling that makes the drivers turn against each other; 1 degree of freedom is left. The
     drivers have servos of 20 N m/rad, the six passive pins none, only a little friction. The pads are 58 mm
     apart. The end effectors are the two pads.
+
+    Args:
+        driver, follower: lengths of the bars, m. Where they differ, the pads turn as they close.
+        spacing: between the two bars of a finger, m; up to 50 mm, where they would meet those of the other one.
+        pad: length of a pad, m.
     """
-    bar = 0.06 * point(math.sin(math.radians(20)), 0, math.cos(math.radians(20)))
+    bars = {"driver": amount("driver", driver), "follower": amount("follower", follower)}
+    half = amount("spacing", spacing) / 2
+    if half > 0.025:
+        raise InputError(f"spacing: at most 0.05 m, where the fingers meet, not {spacing!r}")
+    high = amount("pad", pad) / 2
+    lean = point(math.sin(math.radians(20)), 0, math.cos(math.radians(20)))
     b = Builder("gripper")
     for side, sign, colour in (("left", -1, BLUE), ("right", 1, TEAL)):
         mirror = point(sign, 1, 1)
-        pivots = {"driver": point(0.036, 0, 0.02), "follower": point(0.016, 0, 0.02)}
+        pivots = {"driver": point(0.026 + half, 0, 0.02), "follower": point(0.026 - half, 0, 0.02)}
+        pins = {name: pivot + bars[name] * lean for name, pivot in pivots.items()}
         for name, pivot in pivots.items():
             link(
                 b,
                 f"{side}_{name}",
                 pivot * mirror,
-                (pivot + bar) * mirror,
+                pins[name] * mirror,
                 0.005,
                 density=2700.0,
                 rgba=colour if name == "driver" else SKY,
             )
-        head = (pivots["driver"] + pivots["follower"]) / 2 + bar
+        head = (pivots["driver"] + pivots["follower"]) / 2 + (
+            bars["driver"] * lean + bars["follower"] * lean
+        ) / 2
         finger = shapes.box((0.013, 0.008, 0.006), position=point(0.0135, 0, -0.03) * mirror, rgba=STEEL)
-        pad = np.array([head[0] - 0.0135, 0, head[2] + 0.03])
+        middle = np.array([head[0] - 0.0135, 0, head[2] + 0.03])
         block(
-            b, f"{side}_pad", pad * mirror, (0.004, 0.012, 0.036), density=1500.0, rgba=ORANGE, extra=[finger]
+            b,
+            f"{side}_pad",
+            middle * mirror,
+            (0.004, 0.012, high),
+            density=1500.0,
+            rgba=ORANGE,
+            extra=[finger],
         )
         for name, pivot in pivots.items():
             servo = spring(20.0) if name == "driver" else {"damping": 0.002}
@@ -206,7 +249,7 @@ def gripper() -> Mechanism:
                 f"{side}_{name}_pad",
                 f"{side}_{name}",
                 f"{side}_pad",
-                anchor=(pivot + bar) * mirror,
+                anchor=pins[name] * mirror,
                 axis=Y,
                 damping=0.002,
             )

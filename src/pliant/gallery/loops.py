@@ -137,7 +137,15 @@ def ladder(rungs: int = 12, form: str = "cells", cell: float = 2.0) -> Mechanism
     return b.build()
 
 
-def flexure_stage() -> Mechanism:
+def flexure_stage(
+    *,
+    left: float = 0.05,
+    right: float = 0.05,
+    width: float = 0.010,
+    thickness: float = 0.0005,
+    apart: float = 0.06,
+    young: float = 207e9,
+) -> Mechanism:
     """A parallel-guiding flexure as a pseudo-rigid-body model: a stage on two steel blades.
 
     Howell's model of a fixed-guided beam: a rigid link of the length γL in the middle, γ = 0.8517, and at
@@ -145,23 +153,43 @@ def flexure_stage() -> Mechanism:
     GPa), L = 50 mm, 10 mm x 0.5 mm, 60 mm apart, upright; each spring comes to 1.95 N m/rad and the stage
     to 4.29 N/mm along x, where beam theory gives 24 E I / L^3 = 4.14 N/mm. 3 bodies, 4 hinges along y, 1
     planar loop, 1 degree of freedom. The end effector is the stage.
+
+    Args:
+        left, right: lengths of the blades, m. Where they differ, the stage turns as it moves; the shorter blade
+            stands on a pedestal.
+        width, thickness: of both blades, m.
+        apart: distance between them, m.
+        young: Young's modulus of both, Pa.
     """
-    length, width, thickness, young = 0.05, 0.010, 0.0005, 207e9
+    lengths = {"left": amount("left", left), "right": amount("right", right)}
+    width, thickness = amount("width", width), amount("thickness", thickness)
+    half, young = amount("apart", apart) / 2, amount("young", young)
     gamma, k_theta = 0.8517, 2.65
-    stiffness = 2 * gamma * k_theta * young * (width * thickness**3 / 12) / length
-    low, high = length * (1 - gamma) / 2, length * (1 + gamma) / 2
+    top = max(lengths.values())
     b = Builder("flexure_stage")
     # The stub of a blade below its link belongs to the ground, the one above to the stage.
-    half = (thickness / 2, width / 2, (high - low) / 2)
-    stub = (thickness / 2, width / 2, low / 2)
-    for name, x in (("left", -0.03), ("right", 0.03)):
-        block(b, name, (x, 0, length / 2), half, density=7850.0, rgba=SKY)
-        b.world_shape(shapes.box(stub, position=(x, 0, low / 2), rgba=STEEL))
-    stubs = [shapes.box(stub, position=(x, 0, -0.008 - low / 2), rgba=STEEL) for x in (-0.03, 0.03)]
-    block(b, "stage", (0, 0, length + 0.008), (0.036, 0.012, 0.008), density=2700.0, rgba=ORANGE, extra=stubs)
-    for name, x in (("left", -0.03), ("right", 0.03)):
-        b.hinge(f"{name}_foot", "world", name, anchor=(x, 0, low), axis=Y, **spring(stiffness, 0.002))
-        b.hinge(f"{name}_head", name, "stage", anchor=(x, 0, high), axis=Y, **spring(stiffness, 0.002))
-    b.world_shape(shapes.box((0.045, 0.015, 0.006), position=(0, 0, -0.006), rgba=DARK))
+    stubs, hinges = [], []
+    for (name, length), x in zip(lengths.items(), (-half, half), strict=True):
+        foot = top - length
+        stiffness = 2 * gamma * k_theta * young * (width * thickness**3 / 12) / length
+        section, stub = (thickness / 2, width / 2), length * (1 - gamma) / 2
+        low, high = foot + stub, foot + length * (1 + gamma) / 2
+        block(b, name, (x, 0, foot + length / 2), (*section, (high - low) / 2), density=7850.0, rgba=SKY)
+        b.world_shape(shapes.box((*section, low / 2), position=(x, 0, low / 2), rgba=STEEL))
+        stubs.append(shapes.box((*section, stub / 2), position=(x, 0, -0.008 - stub / 2), rgba=STEEL))
+        hinges.append((name, (x, 0, low), (x, 0, high), spring(stiffness, 0.002)))
+    block(
+        b,
+        "stage",
+        (0, 0, top + 0.008),
+        (half + 0.006, 0.012, 0.008),
+        density=2700.0,
+        rgba=ORANGE,
+        extra=stubs,
+    )
+    for name, low, high, springs in hinges:
+        b.hinge(f"{name}_foot", "world", name, anchor=low, axis=Y, **springs)
+        b.hinge(f"{name}_head", name, "stage", anchor=high, axis=Y, **springs)
+    b.world_shape(shapes.box((half + 0.015, 0.015, 0.006), position=(0, 0, -0.006), rgba=DARK))
     b.end_effectors("stage")
     return b.build()

@@ -6,8 +6,9 @@ import math
 import os
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pliant.errors import FormatError, InputError
@@ -21,6 +22,7 @@ from pliant.study.parameters import parse_parameters
 from pliant.study.source import find_mechanism
 
 if TYPE_CHECKING:
+    from pliant.study.cases import Row
     from pliant.study.results import Results
 
 __all__ = ["Study", "read"]
@@ -90,9 +92,7 @@ class Study:
             raise InputError(f"sampling: unknown '{sampling}'{suggestion(sampling, SAMPLINGS)}")
         self.sampling = sampling
         self.time_limit = None if time_limit is None else number(time_limit, "time_limit", above=0.0)
-        self.results = self.folder / as_path(results, "results")
-        if self.results.suffix != ".parquet":
-            raise InputError(f"results: a name that ends in .parquet expected, not '{results}'")
+        self.results = _table(self.folder, results)
         self.parameters = parse_parameters(parameters)
         self.outputs = parse_outputs(outputs, [p.name for p in self.parameters])
         self._check_use()
@@ -104,16 +104,16 @@ class Study:
         """Refuse a parameter that nothing depends on: most often a word is missing."""
         if any(output.function for output in self.outputs):
             return  # it may ask for any
-        used = set().union(*(output.load.parameters for output in self.outputs))
+        used = set().union(*(output.parameters for output in self.outputs))
         for p in self.parameters:
             if p.target is None and p.name not in used:
                 raise InputError(
                     f"parameter '{p.name}' changes nothing: say stiffness = 'JOINTS', damping = 'JOINTS' or "
-                    "argument = 'NAME', or use its name in a wrench"
+                    "argument = 'NAME', or use its name in a wrench or grasp"
                 )
         for p in self.parameters:
             if p.name in used and any(isinstance(value, str | bool) for value in p.given):
-                raise InputError(f"parameter '{p.name}' is used in a wrench: numbers expected")
+                raise InputError(f"parameter '{p.name}' is used in a wrench or grasp: numbers expected")
 
     def _check_first(self) -> None:
         """Names of joints and bodies, on the mechanism of the first case."""
@@ -162,7 +162,8 @@ class Study:
         resume: bool = False,
         workers: int | None = None,
         scheduler: str | None = None,
-        progress: Any = None,
+        progress: Callable[[int, int, int], Any] | None = None,
+        watch: Callable[[Row], Any] | None = None,
     ) -> Results:
         """Compute all cases and leave the table at `results`.
 
@@ -171,13 +172,20 @@ class Study:
             workers: processes on this machine; as many as it has cores by default.
             scheduler: address of a Dask scheduler to use instead, such as `tcp://host:8786`.
             progress: called as `progress(done, failed, total)` now and then.
+            watch: called as `watch(row)` for every case as it comes; a row has `index`, `outputs`, `duration`, `error`.
 
         Raises:
             PliantError: there are results already, or of another study; they cannot be written; no worker starts.
         """
         from pliant.study.running import run
 
-        return run(self, resume=resume, workers=workers, scheduler=scheduler, progress=progress)
+        return run(self, resume=resume, workers=workers, scheduler=scheduler, progress=progress, watch=watch)
+
+
+def _table(folder: Path, given: str | os.PathLike[str]) -> Path:
+    if as_path(given, "results").suffix != ".parquet":
+        raise InputError(f"results: a name that ends in .parquet expected, not '{given}'")
+    return folder / as_path(given, "results")
 
 
 def _output(fields: dict[str, Any], function: Any) -> dict[str, Any]:
@@ -195,12 +203,21 @@ def _plain(value: Any) -> Any:
 
 
 def read(path: str | os.PathLike[str], results: str | os.PathLike[str] | None = None) -> Study:
-    """A study from a TOML file; `results` puts the table elsewhere (relative to the current folder).
+    """A study from a TOML or Python file; `results` puts the table elsewhere (relative to the current folder).
+
+    A Python file makes one `Study` at its top level.
 
     Raises:
         PliantError: it cannot be read, or something in it is missing, misspelt or does not fit.
     """
     path = as_path(path)
+    if path.suffix == ".py":
+        from pliant.study.scripts import study_in
+
+        study = study_in(path)
+        if results is not None:
+            study.results = _table(Path.cwd(), results)
+        return study
     data = read_bytes(path, _MAX_FILE)
     try:
         given = tomllib.loads(data.decode("utf-8"))

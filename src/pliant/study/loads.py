@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,30 @@ from pliant.errors import InputError
 from pliant.mechanism.edit import suggestion
 from pliant.study.checks import number, numbers, table
 
-__all__ = ["Load", "parse_load"]
+__all__ = ["Entry", "Load", "entry_names", "entry_value", "parse_entry", "parse_load"]
+
+Entry = float | str  # a number; or a parameter's name, perhaps after a minus
+
+
+def parse_entry(given: Any, parameters: Sequence[str], where: str) -> Entry:
+    """A number, or a word that stands for a parameter."""
+    if not isinstance(given, str):
+        return number(given, where)
+    if given.removeprefix("-") not in parameters:
+        raise InputError(f"{where}: no parameter '{given}'{suggestion(given.removeprefix('-'), parameters)}")
+    return given
+
+
+def entry_value(entry: Entry, values: Mapping[str, Any]) -> float:
+    """The number of a case."""
+    if not isinstance(entry, str):
+        return entry
+    return -values[entry[1:]] if entry.startswith("-") else values[entry]
+
+
+def entry_names(entries: Iterable[Entry]) -> set[str]:
+    """Names of the parameters among entries."""
+    return {entry.removeprefix("-") for entry in entries if isinstance(entry, str)}
 
 
 @dataclass(frozen=True)
@@ -18,24 +41,21 @@ class Load:
     """What acts on a mechanism.
 
     Attributes:
-        wrench: body and its three or six numbers, world axes; a word stands for the parameter of that name.
+        wrench: body and its three or six entries, world axes.
         gravity: m/s², or None where it is compensated.
     """
 
-    wrench: tuple[tuple[str, tuple[float | str, ...]], ...] = ()
+    wrench: tuple[tuple[str, tuple[Entry, ...]], ...] = ()
     gravity: tuple[float, ...] | None = None
 
     @property
     def parameters(self) -> set[str]:
         """Names of the parameters in it."""
-        return {entry for _, entries in self.wrench for entry in entries if isinstance(entry, str)}
+        return entry_names(entry for _, entries in self.wrench for entry in entries)
 
     def wrenches(self, values: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
         """The wrenches of a case."""
-        return {
-            body: tuple(values[entry] if isinstance(entry, str) else entry for entry in entries)
-            for body, entries in self.wrench
-        }
+        return {body: tuple(entry_value(entry, values) for entry in entries) for body, entries in self.wrench}
 
 
 def parse_load(given: Mapping[str, Any], parameters: Sequence[str], where: str) -> Load:
@@ -48,14 +68,8 @@ def parse_load(given: Mapping[str, Any], parameters: Sequence[str], where: str) 
             raise InputError(
                 f"{where}: wrench on '{body}': three or six numbers expected, not {entries!r:.80}"
             )
-        for entry in entries:
-            if not isinstance(entry, str):
-                number(entry, f"{where}: wrench on '{body}'")
-            elif entry not in parameters:
-                raise InputError(
-                    f"{where}: wrench on '{body}': no parameter '{entry}'{suggestion(entry, parameters)}"
-                )
-        wrench.append((body, tuple(entry if isinstance(entry, str) else float(entry) for entry in entries)))
+        place = f"{where}: wrench on '{body}'"
+        wrench.append((body, tuple(parse_entry(entry, parameters, place) for entry in entries)))
     gravity = given.get("gravity", False)
     if isinstance(gravity, bool):
         return Load(tuple(wrench), tuple(map(float, EARTH)) if gravity else None)

@@ -14,7 +14,8 @@ from pliant.mechanism import Mechanism
 from pliant.mechanism.edit import suggestion
 from pliant.study.checks import check_keys, check_name, number, table, whole
 from pliant.study.functions import Reference, argument_count, refer
-from pliant.study.loads import Load, parse_load
+from pliant.study.grasps import COLUMNS, KEYS, Grasp, parse_grasp
+from pliant.study.loads import Load, entry_names, parse_load
 
 __all__ = ["Output", "Situation", "parse_outputs"]
 
@@ -27,6 +28,7 @@ _OPTIONS = {  # kind: what else may be said of it
     "frequencies": ("wrench", "gravity"),
     "displacement": ("components", "wrench", "gravity"),
     "energy": ("timestep", "wrench"),
+    "grasp": (*KEYS, "wrench", "gravity"),
     "function": (),
 }
 
@@ -57,12 +59,14 @@ class Output:
 
     Attributes:
         name: of its column.
-        kind: "compliance", "principal", "frequencies", "displacement", "energy" or "function".
+        kind: "compliance", "principal", "frequencies", "displacement", "energy", "grasp" or "function".
         body: whose; empty where it is of the whole mechanism.
-        parts: entries of the compliance, components of the displacement; or "translation" or "rotation".
+        parts: entries of the compliance, components of the displacement, columns of a grasp; or "translation" or
+            "rotation".
         value: how many frequencies; seconds of a run.
         timestep: of a run, s.
         load: what acts.
+        grasp: what is grasped.
         function: the user's.
         goal: "min" or "max", which end of it is better; for Pareto fronts.
     """
@@ -74,8 +78,21 @@ class Output:
     value: float = 0.0
     timestep: float = 0.0
     load: Load = field(default_factory=Load)
+    grasp: Grasp | None = None
     function: Reference | None = None
     goal: str = "min"
+
+    @property
+    def parameters(self) -> set[str]:
+        """Names of the parameters in it."""
+        return self.load.parameters | entry_names(self.grasp.entries if self.grasp else ())
+
+    @property
+    def goals(self) -> dict[str, str]:
+        """Which end is better, by output or column."""
+        if self.grasp is None:
+            return {self.name: self.goal}
+        return {f"{self.name}.{part}": "max" if part == "success" else "min" for part in self.parts}
 
     def check(self, m: Mechanism) -> None:
         """Refuse a body that the mechanism does not have."""
@@ -136,6 +153,10 @@ class Output:
             raise InputError(f"output '{self.name}': its load stores no energy")
         simulation.step(max(1, round(self.value / self.timestep)))
         return (_total(simulation) - rest) / start
+
+    def _grasp(self, case: Situation) -> Any:
+        assert self.grasp is not None
+        return self.grasp.play(case.at(Load(gravity=self.load.gravity)), self.load, case.values)
 
     def _function(self, case: Situation) -> Any:
         function = self._callable
@@ -199,7 +220,8 @@ def _parse(name: str, given: Any, parameters: Sequence[str]) -> Output:
         )
         raise InputError(f"{where}: {said}{hint}")
     kind = kinds[0]
-    check_keys(given, (kind, *_OPTIONS[kind], "goal"), where)
+    check_keys(given, (kind, *_OPTIONS[kind], *(["goal"] if kind != "grasp" else [])), where)
+    given = {"gravity": True, **given} if kind == "grasp" else given
     options: dict[str, Any] = {"load": parse_load(given, parameters, where)}
     if kind in ("compliance", "principal", "displacement"):
         options["body"] = given[kind]
@@ -221,10 +243,14 @@ def _parse(name: str, given: Any, parameters: Sequence[str]) -> Output:
     elif kind == "energy":
         options["value"] = number(given[kind], f"{where}: energy", above=0.0)
         options["timestep"] = number(given.get("timestep", 1 / 240), f"{where}: timestep", above=0.0)
+    elif kind == "grasp":
+        options |= {"grasp": parse_grasp(given, parameters, where), "parts": COLUMNS}
     else:
         options["function"] = refer(given[kind], where)
     if kind in ("displacement", "energy") and options["load"] == Load():
         raise InputError(f"{where}: say what acts, as in wrench = {{ {given.get(kind)} = [0, 0, -5] }}")
+    if kind == "grasp" and not options["load"].wrench:
+        raise InputError(f"{where}: say what closes the fingers, as in wrench = {{ FINGERTIP = [10, 0, 0] }}")
     goal = given.get("goal", "min")
     _words(goal, GOALS, f"{where}: goal")
     return Output(name, kind, goal=goal, **options)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,19 +12,21 @@ from numpy.typing import NDArray
 
 from pliant.engines.reduced.accuracy import save
 from pliant.errors import FormatError, PliantError
+from pliant.study.panels import BLUE, GREY, ORANGE, Floats, figure, is_wide, panels, scale, shown_as
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from pliant.study.results import Results
 
 __all__ = ["pareto_front", "plot_results"]
 
-_BLUE, _ORANGE, _GREY = "#3566c4", "#d9822b", "#c9ced6"
-_PANELS = 9  # outputs in one picture
+_FRONTS = 3  # outputs that are set against each other
+_ROWS, _COLUMNS = 4, 8  # outputs and parameters in a table of responses
+_AXES, _OUTPUTS = 16, 6  # of parallel coordinates, and how many of them are outputs at most
 _LINES = 2000  # of parallel coordinates; more are a blot
-Floats = NDArray[np.float64]
+_BINS = 16  # along a parameter
+_TWO = 2  # values that are just no and yes
 
 
 def plot_results(results: Results, folder: Path) -> list[Path]:
@@ -38,22 +41,25 @@ def plot_results(results: Results, folder: Path) -> list[Path]:
         raise FormatError(f"'{folder}' cannot be written: {error.strerror or error}") from None
     data = _numbers(results)
     outputs = [name for name in results.outputs if name in data]
-    parameters = [name for name in results.parameters if name in data]
+    parameters = [name for name in results.parameters if name in data and len(set(data[name])) > 1]
     if not outputs or not len(data[outputs[0]]):
         raise PliantError(f"'{results.path}': no case has succeeded, there is nothing to plot")
     made: dict[str, Figure] = {}
-    if len(results.parameters) == 1 and parameters:
+    if len(parameters) == 1:
         made["response"] = _response(results, data, parameters[0], outputs)
-    if len(results.parameters) == 2 == len(parameters):
+    elif len(results.parameters) == 2 == len(parameters):
         made["heatmap"] = _heat_maps(results, data, parameters, outputs)
-    if len(outputs) >= 2:
-        made["pareto"] = _pareto(results, data, outputs)
+    elif parameters:
+        made["response"] = _responses(results, data, parameters, outputs)
+    many = [name for name in _heads(outputs, data) if len(set(data[name])) > _TWO]
+    if len(many) >= 2:
+        made["pareto"] = _pareto(results, data, many)
     if len(parameters) + len(outputs) >= 3:
-        made["parallel"] = _parallel(results, data, [*parameters, *outputs])
+        made["parallel"] = _parallel(results, data, parameters, outputs)
     written = []
-    for name, figure in made.items():
+    for name, drawn in made.items():
         written.append(folder / f"{results.path.stem}-{name}.png")
-        save(figure, written[-1])
+        save(drawn, written[-1])
     return written
 
 
@@ -70,54 +76,72 @@ def _numbers(results: Results) -> dict[str, Floats]:
     return found
 
 
-def _figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width * columns, height * rows), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    panels = list(np.ravel(figure.subplots(rows, columns, squeeze=False)))
-    for axes in panels:
-        axes.tick_params(labelsize=8)
-        axes.spines[["top", "right"]].set_visible(False)
-    return figure, panels
+def _heads(outputs: Sequence[str], data: dict[str, Floats]) -> list[str]:
+    """Of an output in several columns one stands for it, so that different ones meet where there are some."""
+    heads: dict[str, str] = {}
+    for name in outputs:
+        head = name.partition(".")[0]
+        if head not in heads or len(set(data[heads[head]])) <= _TWO:
+            heads[head] = name
+    return list(heads.values()) if len(heads) > 1 else list(outputs)
 
 
-def _panels(names: Sequence[str]) -> tuple[Figure, list[tuple[Axes, str]]]:
-    """One panel per name, in rows of three."""
-    names = names[:_PANELS]
-    columns = min(3, len(names))
-    figure, axes = _figure(
-        -(-len(names) // columns), columns, 6.4 if columns == 1 else 4.2, 4.2 if columns == 1 else 3.2
-    )
-    for spare in axes[len(names) :]:
-        spare.set_visible(False)
-    return figure, list(zip(axes, names, strict=False))
-
-
-def _scale(results: Results, name: str) -> str:
-    logarithmic = {p.name for p in results.axes if p.logarithmic}
-    return "log" if name in logarithmic else "linear"
-
-
-def _wide(values: Floats) -> bool:
-    """Whether values read better on a logarithmic scale: positive, over more than a decade and a half."""
-    return bool(values.min() > 0 and values.max() > 30 * values.min())
+def _logarithmic(results: Results, name: str) -> bool:
+    return any(p.name == name and p.logarithmic for p in results.axes)
 
 
 def _response(results: Results, data: dict[str, Floats], parameter: str, outputs: Sequence[str]) -> Figure:
-    figure, panels = _panels(outputs)
-    drawn = bool(results.design.drawn)
+    made, found = panels(outputs)
     order = np.argsort(data[parameter], kind="stable")
-    for axes, name in panels:
+    for axes, name in found:
         x, y = data[parameter][order], data[name][order]
-        axes.plot(x, y, "." if drawn else "o-", color=_BLUE, markersize=3, linewidth=1.2)
-        axes.set_xscale(_scale(results, parameter))
-        axes.set_yscale("log" if _wide(y) else "linear")
+        axes.plot(x, y, "." if results.design.drawn else "o-", color=BLUE, markersize=3, linewidth=1.2)
+        scale(axes, "x", _logarithmic(results, parameter), x)
+        scale(axes, "y", is_wide(y), y)
         axes.grid(True, color="#dddddd", linewidth=0.6)
         axes.set_xlabel(parameter, fontsize=9)
         axes.set_ylabel(name, fontsize=9)
-    return figure
+    return made
+
+
+def _responses(
+    results: Results, data: dict[str, Floats], parameters: Sequence[str], outputs: Sequence[str]
+) -> Figure:
+    """Every output over every parameter: all cases, and their median. Of no and yes it is the rate."""
+    parameters, outputs = parameters[:_COLUMNS], outputs[:_ROWS]
+    made, found = figure(len(outputs), len(parameters), 2.2, 2.0)
+    for i, axes in enumerate(found):
+        output, parameter = divmod(i, len(parameters))
+        x, y = data[parameters[parameter]], data[outputs[output]]
+        few = len(set(y)) <= _TWO
+        axes.plot(x, y, ".", color=GREY, markersize=2 if len(x) <= 2000 else 1)
+        axes.plot(
+            *_middle(x, y, np.mean if few else np.median),
+            "-" if results.design.drawn else "o-",
+            color=ORANGE,
+            markersize=3,
+            linewidth=1.5,
+        )
+        scale(axes, "x", _logarithmic(results, parameters[parameter]), x, 3)
+        scale(axes, "y", not few and is_wide(y), y, 4)
+        axes.grid(True, color="#dddddd", linewidth=0.6)
+        axes.label_outer()
+        if output == len(outputs) - 1:
+            axes.set_xlabel(parameters[parameter], fontsize=9)
+        if parameter == 0:
+            axes.set_ylabel(outputs[output], fontsize=9)
+    count = len(data[outputs[0]])
+    made.suptitle(f"{count} cases; the line is their median, or the rate of what is 0 or 1", fontsize=9)
+    return made
+
+
+def _middle(x: Floats, y: Floats, middle: Callable[[Floats], Any]) -> tuple[Floats, Floats]:
+    """The middle of bins of equally many cases, or at every value where there are few."""
+    values = np.unique(x)
+    if len(values) <= _BINS:
+        return values, np.array([middle(y[x == value]) for value in values])
+    parts = np.array_split(np.argsort(x, kind="stable"), min(_BINS, max(4, len(x) // 30)))
+    return np.array([np.median(x[p]) for p in parts]), np.array([middle(y[p]) for p in parts])
 
 
 def _heat_maps(
@@ -125,24 +149,27 @@ def _heat_maps(
 ) -> Figure:
     from matplotlib.colors import LogNorm
 
-    figure, panels = _panels(outputs)
+    made, found = panels(outputs)
     a, b = parameters
-    for axes, name in panels:
+    for axes, name in found:
         z = data[name]
-        look: dict[str, Any] = {"cmap": "viridis", "norm": LogNorm() if _wide(z) else None}
+        look: dict[str, Any] = {"cmap": "viridis", "norm": LogNorm() if is_wide(z) else None}
         if results.design.drawn:
-            drawn = axes.scatter(data[a], data[b], c=z, s=9, linewidths=0, **look)
+            size = float(np.clip(8000 / len(z), 4, 50))
+            drawn = axes.scatter(data[a], data[b], c=z, s=size, linewidths=0, **look)
         else:
             x, y = (np.array(results.design.axes[p], dtype=np.float64) for p in (a, b))
             i, j = (np.argsort(v) for v in (x, y))
             drawn = axes.pcolormesh(x[i], y[j], results.grid(name)[i][:, j].T, shading="nearest", **look)
-        axes.set_xscale(_scale(results, a))
-        axes.set_yscale(_scale(results, b))
+        scale(axes, "x", _logarithmic(results, a), data[a])
+        scale(axes, "y", _logarithmic(results, b), data[b])
         axes.set_xlabel(a, fontsize=9)
         axes.set_ylabel(b, fontsize=9)
         axes.set_title(name, fontsize=9)
-        figure.colorbar(drawn, ax=axes).ax.tick_params(labelsize=8)
-    return figure
+        bar = made.colorbar(drawn, ax=axes)
+        bar.ax.tick_params(labelsize=8)
+        shown_as(bar.ax.yaxis, is_wide(z), z)
+    return made
 
 
 def pareto_front(x: Floats, y: Floats) -> NDArray[np.int64]:
@@ -154,65 +181,73 @@ def pareto_front(x: Floats, y: Floats) -> NDArray[np.int64]:
 
 
 def _pareto(results: Results, data: dict[str, Floats], outputs: Sequence[str]) -> Figure:
-    goals = results.goals
-    # Of an output in several columns the first stands for it, so that two different ones meet where there are two.
-    heads = list({name.partition(".")[0]: name for name in reversed(outputs)}.values())[::-1]
-    a, b = (heads if len(heads) > 1 else outputs)[:2]
-    signs = [-1.0 if goals.get(name.partition(".")[0]) == "max" else 1.0 for name in (a, b)]
-    front = pareto_front(signs[0] * data[a], signs[1] * data[b])
-    figure, (axes,) = _figure(1, 1, 6.4, 4.2)
-    axes.scatter(data[a], data[b], s=9, color=_GREY, linewidths=0, label=f"{len(data[a])} cases")
-    axes.plot(
-        data[a][front],
-        data[b][front],
-        "o-",
-        color=_ORANGE,
-        markersize=4,
-        linewidth=1.2,
-        label=f"front: {len(front)}",
-    )
-    for name, sign, axis in ((a, signs[0], axes.xaxis), (b, signs[1], axes.yaxis)):
-        axis.set_label_text(f"{name} ({'less' if sign > 0 else 'more'} is better)", fontsize=9)
-    axes.set_xscale("log" if _wide(data[a]) else "linear")
-    axes.set_yscale("log" if _wide(data[b]) else "linear")
-    axes.grid(True, color="#dddddd", linewidth=0.6)
-    axes.legend(fontsize=8, frameon=False)
-    return figure
+    """The first outputs, two by two where they are at odds."""
+    signs = {name: -1.0 if results.goal(name) == "max" else 1.0 for name in outputs}
+    pairs = list(combinations(outputs[:_FRONTS], 2))
+    fronts = {(a, b): pareto_front(signs[a] * data[a], signs[b] * data[b]) for a, b in pairs}
+    pairs = [pair for pair in pairs if len(fronts[pair]) > 1] or pairs[:1]
+    made, found = figure(1, len(pairs), *((6.4, 4.2) if len(pairs) == 1 else (4.6, 3.8)))
+    for axes, (a, b) in zip(found, pairs, strict=True):
+        front = fronts[a, b]
+        axes.plot(data[a], data[b], ".", color=GREY, markersize=3, label=f"{len(data[a])} cases")
+        label = f"front: {len(front)}" if len(front) > 1 else "one is best in both"
+        line = "o-" if len(front) <= 40 else "-"
+        axes.plot(
+            data[a][front], data[b][front], line, color=ORANGE, markersize=4, linewidth=1.4, label=label
+        )
+        for name, sign, axis in ((a, signs[a], axes.xaxis), (b, signs[b], axes.yaxis)):
+            axis.set_label_text(f"{name} ({'less' if sign > 0 else 'more'} is better)", fontsize=9)
+        scale(axes, "x", is_wide(data[a]), data[a])
+        scale(axes, "y", is_wide(data[b]), data[b])
+        axes.grid(True, color="#dddddd", linewidth=0.6)
+        axes.legend(fontsize=8, frameon=False)
+    return made
 
 
-def _parallel(results: Results, data: dict[str, Floats], names: Sequence[str]) -> Figure:
-    """One line per case through its parameters and outputs; its colour is that of the last output."""
+def _parallel(
+    results: Results, data: dict[str, Floats], parameters: Sequence[str], outputs: Sequence[str]
+) -> Figure:
+    """One line per case through its parameters and outputs; its colour is that of the first output."""
     from matplotlib.collections import LineCollection
 
-    names = names[:12]
-    count = len(data[names[0]])
+    colour = outputs[0]
+    outputs = outputs[:_OUTPUTS]
+    names = [*parameters[: _AXES - len(outputs)], *outputs]
+    count = len(data[colour])
     chosen = np.linspace(0, count - 1, min(count, _LINES)).astype(int)
-    columns, ticks = [], []
+    heights, ends = {}, {}
     for name in names:
         values = data[name][chosen]
-        logarithmic = _scale(results, name) == "log" or _wide(values)
+        logarithmic = _logarithmic(results, name) or is_wide(values)
         shown = np.log(values) if logarithmic and values.min() > 0 else values
         low, high = shown.min(), shown.max()
-        columns.append((shown - low) / (high - low) if high > low else np.full(len(shown), 0.5))
-        ticks.append((f"{values.min():.3g}", f"{values.max():.3g}"))
-    heights = np.stack(columns, axis=1)
-    figure, (axes,) = _figure(1, 1, max(6.4, 1.1 * len(names)), 4.2)
-    places = np.broadcast_to(np.arange(len(names), dtype=np.float64), heights.shape)
+        heights[name] = (shown - low) / (high - low) if high > low else np.full(len(shown), 0.5)
+        ends[name] = f"{values.min():.3g}", f"{values.max():.3g}"
+    order = np.argsort(heights[colour], kind="stable")
+    order = order[::-1] if results.goal(colour) == "min" else order  # the best on top
+    made, (axes,) = figure(1, 1, max(6.4, 0.95 * len(names)), 4.2)
+    places = np.arange(len(names), dtype=np.float64)
     lines = LineCollection(
-        list(np.stack([places, heights], axis=2)),
-        array=heights[:, -1],
+        [np.column_stack([places, [heights[name][i] for name in names]]) for i in order],
+        array=heights[colour][order],
         cmap="viridis",
         linewidths=0.8,
-        alpha=max(0.08, min(0.8, 60 / len(chosen))),
+        alpha=max(0.1, min(0.8, 80 / len(chosen))),
     )
     axes.add_collection(lines)
-    axes.set_xlim(-0.3, len(names) - 0.7)
+    axes.set_xlim(-0.4, len(names) - 0.6)
     axes.set_ylim(-0.12, 1.12)
-    axes.set_xticks(range(len(names)), names, fontsize=8, rotation=30 if len(names) > 6 else 0)
+    slanted = sum(map(len, names)) > 9 * len(names)
+    axes.set_xticks(
+        places, names, fontsize=8, rotation=25 if slanted else 0, ha="right" if slanted else "center"
+    )
     axes.set_yticks([])
+    axes.tick_params(length=0)
     axes.spines[["left", "bottom"]].set_visible(False)
-    for i, (low, high) in enumerate(ticks):
-        axes.axvline(i, color="#777777", linewidth=0.8, zorder=0)
-        axes.text(i, -0.03, low, ha="center", va="top", fontsize=7)
-        axes.text(i, 1.03, high, ha="center", va="bottom", fontsize=7)
-    return figure
+    for i, name in enumerate(names):
+        axes.axvline(i, color=ORANGE if name in outputs else "#777777", linewidth=1.0, ymin=0.1, ymax=0.9)
+        axes.text(i, -0.03, ends[name][0], ha="center", va="top", fontsize=7)
+        axes.text(i, 1.03, ends[name][1], ha="center", va="bottom", fontsize=7)
+    less = f", {len(chosen)} of {count} cases" if len(chosen) < count else ""
+    axes.set_title(f"colour: {colour}, from blue (low) to yellow (high){less}", fontsize=9)
+    return made

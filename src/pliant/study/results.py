@@ -32,7 +32,7 @@ class Results:
         definition: of the study, as plain values.
         total: how many cases the study has.
         parameters, outputs: names of their columns.
-        goals: "min" or "max", by the name of the output.
+        goals: "min" or "max", by the name of the output or of a column of it.
     """
 
     def __init__(self, path: Path, about: dict[str, Any], table: Table):
@@ -61,6 +61,10 @@ class Results:
         error = self.arrow["error"].to_pylist()
         index = self.arrow["index"].to_pylist()
         return {i: e for i, e in zip(index, error, strict=True) if e is not None}
+
+    def goal(self, column: str) -> str:
+        """Which end of an output's column is better, "min" or "max"."""
+        return self.goals.get(column) or self.goals.get(column.partition(".")[0], "min")
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:

@@ -28,7 +28,13 @@ _SHOW = 0.1  # seconds between signs of progress
 
 
 def run(
-    study: Study, *, resume: bool, workers: int | None, scheduler: str | None, progress: Progress | None
+    study: Study,
+    *,
+    resume: bool,
+    workers: int | None,
+    scheduler: str | None,
+    progress: Progress | None,
+    watch: Callable[[Row], Any] | None,
 ) -> Results:
     """See `Study.run`."""
     if os.environ.get(INSIDE):
@@ -48,7 +54,7 @@ def run(
         try:
             missing = [i for i in range(len(study)) if i not in store.done]
             with closing(_rows(study, missing, count, client)) as rows:
-                _collect(rows, store, len(study), progress)
+                _collect(_watched(rows, watch), store, len(study), progress)
             store.finish()
         finally:
             store.close()
@@ -72,6 +78,13 @@ def _rows(study: Study, missing: list[int], count: int, client: Any) -> Generato
         about = json.dumps(study.definition()).encode() + os.urandom(8)
         key = f"pliant-study-{hashlib.sha256(about).hexdigest()[:16]}"
         yield from run_on_cluster(client, key, payload, cases, study.time_limit)
+
+
+def _watched(rows: Iterator[Row], watch: Callable[[Row], Any] | None) -> Iterator[Row]:
+    for row in rows:
+        if watch is not None:
+            watch(row)
+        yield row
 
 
 def _collect(rows: Iterator[Row], store: Store, total: int, progress: Progress | None) -> None:

@@ -71,7 +71,7 @@ class Store:
             "version": pliant.__version__,
             "study": study.definition(),
             "cases": len(study),
-            "goals": {output.name: output.goal for output in study.outputs},
+            "goals": {name: goal for output in study.outputs for name, goal in output.goals.items()},
         }
         self._lock: IO[bytes] | None = None
         self.done: set[int] = set()  # computed without an error
