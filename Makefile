@@ -6,8 +6,11 @@ PY     := $(VENV)/bin/python
 UV     := $(VENV)/bin/uv
 STAMP  := $(VENV)/.setup-done
 UV_STAMP := $(VENV)/.uv-done
+DOCS_STAMP := $(VENV)/.docs-done
 # `make lock LOCK_FLAGS=--upgrade` moves every pin to the newest version.
 LOCK_FLAGS ?=
+# Without a network it gives up soon.
+APT_FLAGS ?= --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
 PYTEST_FLAGS ?=
 
 # Compiled kernels survive between runs.
@@ -20,7 +23,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow demo bench peers browser lint types format lock clean distclean
+.PHONY: help setup test slow demo docs bench peers browser lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -36,6 +39,9 @@ slow: $(STAMP)  ## Run the slow tests
 demo: $(STAMP)  ## Take the tour: a table, pictures and 3-D recordings in out/demo
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pliant demo --out out/demo
 
+docs: $(STAMP) $(DOCS_STAMP)  ## Build the documentation site, docs/_build/html; a warning is an error
+	$(PY) -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -d docs/_build/doctrees docs docs/_build/html
+
 bench: $(STAMP)  ## Run the benchmarks
 	$(PY) benchmarks/run.py
 
@@ -44,8 +50,9 @@ peers: $(STAMP)  ## Install the other engines that the benchmarks compare with
 
 browser:  ## Install Chromium, in which the tests look at the live view (Debian and its kin)
 	@command -v chromium >/dev/null || { \
-	  if [ "$$(id -u)" = 0 ]; then apt-get install -y --no-install-recommends chromium; \
-	  else sudo apt-get install -y --no-install-recommends chromium; fi; }
+	  command -v apt-get >/dev/null || { echo "No apt-get here: install Chromium as 'chromium' by hand." >&2; exit 1; }; \
+	  as=$$([ "$$(id -u)" = 0 ] || echo 'sudo -n'); \
+	  $$as apt-get $(APT_FLAGS) update && $$as apt-get $(APT_FLAGS) install -y --no-install-recommends chromium; }
 
 lint: $(STAMP)  ## Check style and formatting
 	$(PY) -m ruff check .
@@ -64,12 +71,13 @@ COMPILE = $(UV) pip compile --quiet --universal --python-version 3.11 --generate
 lock: $(UV_STAMP)  ## Renew the pins in requirements/ after a change of dependencies
 	$(COMPILE) requirements/uv.in --output-file requirements/uv.txt >/dev/null
 	$(COMPILE) pyproject.toml --group dev --output-file requirements/dev.txt >/dev/null
+	$(COMPILE) --group docs --constraints requirements/dev.txt --output-file requirements/docs.txt >/dev/null
 	$(COMPILE) requirements/models.in --no-deps --output-file requirements/models.txt >/dev/null
 	$(COMPILE) requirements/peers.in --no-deps --output-file requirements/peers.txt >/dev/null
 	@! grep -nE '://|file:|^-' requirements/*.txt || { echo 'A lock file holds an address.' >&2; exit 1; }
 
 clean:  ## Remove caches, build output and pictures
-	rm -rf .cache .hypothesis .pytest_cache .ruff_cache build dist out
+	rm -rf .cache .hypothesis .pytest_cache .ruff_cache build dist out docs/_build
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean  ## Remove .venv as well
@@ -87,4 +95,8 @@ $(STAMP): $(UV_STAMP) pyproject.toml requirements/dev.txt requirements/models.tx
 	$(UV) pip install --python $(PY) --require-hashes -r requirements/dev.txt
 	$(UV) pip install --python $(PY) --require-hashes --no-deps -r requirements/models.txt
 	$(UV) pip install --python $(PY) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(DOCS_STAMP): $(STAMP) requirements/docs.txt
+	$(UV) pip install --python $(PY) --require-hashes -r requirements/docs.txt
 	@touch $@

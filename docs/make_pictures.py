@@ -6,7 +6,10 @@ import re
 import runpy
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import matplotlib.image
 import numpy as np
@@ -76,37 +79,56 @@ def readme() -> None:
             matplotlib.image.imsave(OUT / f"{name}.png", np.round(image * 63) / 63)
 
 
-def viewer() -> None:
-    """The live view, with a finger pulled and its ellipsoid shown, as Chromium draws it without a display."""
+@contextmanager
+def _looking(what: Any, path: Path, rows: int, levels: int) -> Iterator[tuple[Any, Any]]:
+    """The live view in Chromium, without a display: (view, page). Its upper rows are a picture in the end."""
     from playwright.sync_api import sync_playwright
 
     software = ["--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
     with (
-        pliant.view(pliant.gallery.hand(), port=0, block=False) as shown,
+        pliant.view(what, port=0, block=False) as shown,
         sync_playwright() as driver,
         driver.chromium.launch(executable_path=shutil.which("chromium"), args=software) as browser,
     ):
-        session, ask = shown.session, shown.runner.ask
         page = browser.new_page(viewport={"width": 1100, "height": 700})
+        page.set_default_timeout(120_000)
         page.goto(shown.url)
-        page.get_by_text("Add a model here").wait_for()
-        page.get_by_role("checkbox", name="Ellipsoid").check()
         page.get_by_role("alert").get_by_role("button").click()  # that there is no graphics card
+        yield shown, page
+        page.wait_for_timeout(8000)
+        raw = page.screenshot()
+    image = matplotlib.image.imread(io.BytesIO(raw))[:rows, :, :3]
+    matplotlib.image.imsave(path, np.round(image * levels) / levels)
+
+
+def viewer() -> None:
+    """The live view, with a finger pulled and its ellipsoid shown."""
+    with _looking(pliant.gallery.hand(), OUT / "viewer.png", 700, 31) as (shown, page):
+        session, ask = shown.session, shown.runner.ask
+        page.get_by_role("checkbox", name="Ellipsoid").check()
         tip = ask(lambda: session.simulation.pose("index_tip")[:3, 3])
         ask(lambda: session.pull("picture", "index_tip", tip, tip + np.array([0.0, 0.01, 0.06])))
         page.get_by_text("Stiffness of").wait_for()
         page.wait_for_timeout(3000)
         page.get_by_role("button", name="Pause").click()
         page.get_by_role("button", name="Play").wait_for()
-        page.wait_for_timeout(5000)
-        raw = page.screenshot(timeout=120_000)
-    image = matplotlib.image.imread(io.BytesIO(raw))[..., :3]
-    matplotlib.image.imsave(OUT / "viewer.png", np.round(image * 31) / 31)
+
+
+def world_view() -> None:
+    """A world in the live view: a hand that holds a ball, seen through."""
+    with _looking(pliant.gallery.worlds.grasp(), OUT / "world_view.png", 620, 23) as (shown, page):
+        session, ask = shown.session, shown.runner.ask
+        page.get_by_role("button", name="Pause").click()
+        page.get_by_role("checkbox", name="See through").check()
+        ask(session.reset)
+        ask(lambda: session.step(96))
+        page.mouse.move(300, 650)
 
 
 if __name__ == "__main__":
     gallery()
     readme()
     viewer()
+    world_view()
     size = sum(file.stat().st_size for file in OUT.glob("*.png"))
     print(f"{len(list(OUT.glob('*.png')))} pictures, {size / 1e6:.2f} MB in {OUT}")

@@ -1,4 +1,4 @@
-"""Every Python block of README.md and docs/ runs, and every link between files leads somewhere."""
+"""Every Python block of README.md and docs/ runs, every link leads somewhere, and the site has all pages."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+import pliant
+
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]
 BLOCK = re.compile(r"(?P<skip><!-- skip -->\s*)?^```python\n(?P<code>.*?)^```", re.M | re.S)
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+HEADING = re.compile(r"^#{1,3} (?P<text>.+)$", re.M)
 PICTURES = 1_500_000  # bytes of all pictures together: a repository is no album
 
 
@@ -53,20 +57,39 @@ def test_links_lead_somewhere(page):
         file = page.parent / target if target else page
         assert file.exists(), f"{name(page)}: no '{found['target']}'"
         if anchor:
-            assert f"\n## {anchor}\n" in file.read_text(encoding="utf-8"), (
-                f"{name(page)}: no heading '{anchor}'"
-            )
+            headings = (found["text"] for found in HEADING.finditer(file.read_text(encoding="utf-8")))
+            assert anchor in {anchored(text) for text in headings}, f"{name(page)}: no heading '{anchor}'"
+
+
+def anchored(heading):
+    """The name of a heading in links, as forges and Sphinx make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def test_every_page_is_reached_from_the_index():
-    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    """By a link that a forge shows, and by the site's table of contents."""
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    listed = {
+        line for block in re.findall(r"```{toctree}\n.*?```", index, re.S) for line in block.split("\n")
+    }
     for page in PAGES[1:]:
-        assert page.name == "index.md" or f"({page.name})" in index
+        path = page.relative_to(DOCS).as_posix()
+        assert path == "index.md" or (f"({path})" in index and path.removesuffix(".md") in listed)
+
+
+def test_the_reference_has_all_public_names():
+    """Whatever `pliant` offers is on a page, and every page of the reference is listed."""
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in (DOCS / "api").glob("*.rst")}
+    text = "".join(pages.values())
+    missing = [word for word in pliant.__all__ if not re.search(rf":: pliant\.{word}\b", text)]
+    assert missing == []
+    listed = (DOCS / "api" / "index.md").read_text(encoding="utf-8").splitlines()
+    assert set(pages) <= set(listed)
 
 
 def test_pictures_are_used_and_small():
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
-    pictures = sorted((ROOT / "docs" / "pictures").glob("*"))
+    pictures = sorted((DOCS / "pictures").glob("*"))
     assert all(f"pictures/{picture.name}" in text for picture in pictures)
     assert sum(picture.stat().st_size for picture in pictures) < PICTURES
 

@@ -48,6 +48,17 @@ EXPECTED = {
         ["256 hands, 0 failed", "100 flexures pushed by 5 N move by 1.1"],
         ["hand-heatmap.png", "hand-pareto.png", "hand-parallel.png"],
     ),
+    "14_scenes.py": (
+        [
+            "by 100 mm",
+            "0 mm deep when 6 mm off, 30 mm deep when 4 mm off",
+            "walked 1.0",
+            "19.62 N",
+            "bump of 60 mm",
+            "4.71 m/s",
+        ],
+        ["scenes.png"],
+    ),
 }
 
 

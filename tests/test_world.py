@@ -219,6 +219,29 @@ def test_nothing_tunnels_below_the_speed_limit(shape, wall):
         assert away > 0.015
 
 
+@pytest.mark.parametrize("seed", [28, 78])
+def test_what_is_inside_the_floor_comes_out(seed):
+    """A mesh of 6 mm falls so fast that it is all inside after a step: it does not stay there."""
+    rng = np.random.default_rng(seed)
+    points = rng.normal(size=(12, 3))
+    points *= 0.006 / np.linalg.norm(points, axis=1).max()
+    world = World(1 / 60)
+    world.add_static("floor", shapes.plane())
+    hull = shapes.mesh(points, ConvexHull(points).simplices)
+    world.add_body(
+        "it",
+        hull,
+        mass=0.05,
+        com=(0, 0, 0),
+        inertia=7e-7 * np.eye(3),
+        position=(0, 0, 0.7),
+        spin=20 * rng.normal(size=3),
+    )
+    world.step(180)
+    pose = world["it"].pose()
+    assert (points @ pose[:3, :3].T + pose[:3, 3])[:, 2].min() > -1e-3
+
+
 def test_height_fields_and_meshes():
     x, y = np.meshgrid(np.linspace(-1, 1, 21), np.linspace(-1, 1, 21))
     ground = shapes.height_field(0.2 * (x**2 + y**2), (1, 1))
@@ -319,9 +342,12 @@ def test_a_pull_brings_a_body_to_its_target():
         world = World(1 / 60, gravity=(0, 0, 0))
         world.add_body("ball", shapes.sphere(0.05), mass=mass)
         world.pull("ball", (0.3, 0.2, 0.1))
-        world.step(120)
+        world.step()
+        np.testing.assert_allclose(world.pulls["ball"], mass * world["ball"].twist[:3] * 60, rtol=1e-9)
+        world.step(119)
         np.testing.assert_allclose(world["ball"].position, (0.3, 0.2, 0.1), atol=1e-3)
         world.release("ball")
+        assert world.pulls == {}
         world["ball"].twist = np.zeros(6)
         before = world["ball"].position
         world.step(30)

@@ -251,5 +251,10 @@ class World(Detailed):
         self._pulls = [] if body is None else [p for p in self._pulls if p[0] != body]
         self._hand_pulls()
 
+    @property
+    def pulls(self) -> dict[str, Floats]:
+        """The bodies that are pulled at, and the force of each spring in the last step, N, world."""
+        return {body: spring.impulse / self._timestep for body, spring in self._pulls}
+
     def __repr__(self) -> str:
         return f"<World: {len(self._handles)} things at t = {self.time:.6g} s>"

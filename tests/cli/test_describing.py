@@ -14,6 +14,9 @@ def test_gallery_lists_everything(cli, cli_json, monkeypatch):
     found = cli_json("gallery")
     assert [m["name"] for m in found["mechanisms"]] == list(pliant.gallery.names())
     assert [s["name"] for s in found["scenes"]] == list(pliant.gallery.scenes.names())
+    worlds = {w["name"]: w["what"] for w in found["worlds"]}
+    assert "lifts it" in worlds["grasp"]
+    assert "lifting_hand" not in worlds  # a mechanism
     ladder = next(m for m in found["mechanisms"] if m["name"] == "ladder")
     assert (ladder["bodies"], ladder["joints"], ladder["loops"]) == (36, 48, 12)
     assert "spring ladder" in ladder["what"]
@@ -35,6 +38,66 @@ def test_gallery_scene(cli, cli_json):
     assert "pliant run gallery:heavy_ball" in cli("gallery", "heavy_ball").stdout
     found = cli_json("gallery", "heavy_ball:1e4,joints=5")
     assert (found["kind"], found["bodies"]) == ("scene", 5)
+
+
+def test_gallery_world(cli, cli_json):
+    said = cli("gallery", "grasp").stdout
+    assert "a world: pliant.gallery.worlds.grasp(" in said
+    assert "pliant view gallery:grasp" in said
+    found = cli_json("gallery", "grasp:full")
+    assert (found["kind"], found["arguments"]["kind"]) == ("world", "reduced")
+    things = {thing["name"]: thing for thing in found["things"]}
+    assert (things["hand"]["kind"], things["hand"]["bodies"]) == ("mechanism", 7)
+    assert (things["ball"]["kind"], things["ball"]["mass"]) == ("body", 0.1)
+    assert things["floor"]["kind"] == "never moves"
+
+
+def test_gallery_draws(cli, monkeypatch):
+    """Dots in the terminal, and pictures in a folder."""
+    from pliant.viewer.sketch import sketch
+
+    assert sketch(pliant.gallery.gripper()) in cli("gallery", "gripper").stdout
+    Path("pictures").mkdir()
+    cli("gallery", "helix:4", "--pictures", "pictures")
+    monkeypatch.setattr(pliant.gallery, "names", lambda: ())
+    monkeypatch.setattr(pliant.gallery.scenes, "names", lambda: ())
+    monkeypatch.setattr("pliant.cli.sources.world_names", lambda: ("grasp",))
+    assert "wrote pictures to pictures" in cli("gallery", "--pictures", "pictures").stderr
+    made = {path.name: path.read_bytes()[:4] for path in Path("pictures").iterdir()}
+    assert made == dict.fromkeys(("helix.png", "grasp.png"), b"\x89PNG")
+
+
+def test_a_name_that_both_a_mechanism_and_a_world_have(monkeypatch):
+    from pliant.cli import sources
+    from pliant.gallery import worlds
+
+    monkeypatch.setattr(pliant.gallery, "names", lambda: ("helix", "grasp"))
+    monkeypatch.setattr(pliant.gallery, "grasp", pliant.gallery.helix, raising=False)
+    assert "worlds.grasp" in sources.world_names()
+    assert "grasp" not in sources.world_names()
+    assert sources.gallery_maker("worlds.grasp") is worlds.grasp
+    assert sources.gallery_maker("grasp") is pliant.gallery.helix
+
+
+def test_info_of_a_world(cli, cli_json):
+    found = cli_json("info", "gallery:worlds.grasp")
+    assert (found["kind"], found["name"], len(found["things"])) == ("world", "grasp", 3)
+    assert "reduced model" in cli("info", "gallery:grasp").stdout
+
+
+def test_info_of_a_blend(cli, cli_json):
+    m = pliant.gallery.helix(8)
+    loaded = pliant.reduce(m, at=pliant.equilibrium(m, {"link8": (0, 0, -30)}))
+    pliant.blend([pliant.reduce(m), loaded]).save("blend.npz")
+    found = cli_json("info", "blend.npz")
+    assert (found["kind"], found["bodies"]) == ("blended model", 8)
+    blend = found["blend"]
+    assert (blend["end_effectors"], blend["joints"], blend["exponent"]) == (["link8"], "mean", 6.0)
+    np.testing.assert_array_equal(blend["models"][1]["wrench"], loaded.wrench)
+    np.testing.assert_array_equal(blend["models"][1]["frequencies"], loaded.frequencies())
+    said = cli("info", "blend.npz").stdout
+    assert "blend of 2 models, end effectors link8" in said
+    assert "30" in said
 
 
 def test_info(cli, cli_json, robot):

@@ -57,7 +57,7 @@ def test_misspelt_names(refused):
         ("gallery:helix:5,6", "too many"),
         ("gallery:helix:link=5", "it takes links"),
         ("gallery:helix:5,links=6", "given twice"),
-        ("gallery:hand:5", "it takes no arguments"),
+        ("gallery:loop:5", "it takes no arguments"),
         ("gallery:", "the gallery has no ''"),
     ],
 )
@@ -116,6 +116,10 @@ def test_places_that_cannot_be_written(refused, arguments, monkeypatch):
     assert "expected" in refused(*arguments, "file.unknown")
     monkeypatch.setattr(os, "access", lambda *_: False)
     assert "is read-only" in refused(*arguments, "file.npz")
+
+
+def test_no_folder_for_pictures(refused):
+    assert "there is no such folder" in refused("gallery", "--pictures", "missing")
 
 
 def test_a_device_is_not_replaced(refused):

@@ -33,6 +33,24 @@ pliant.ConstrainedSimulation.step = step
 sys.argv[0] = "pliant"
 main()
 """
+# Ctrl-C while numba compiles, in the middle of one of its passes.
+COMPILING = """
+import os, signal, sys
+from numba.core.compiler_machinery import PassManager
+from pliant.cli import main
+
+original, calls = PassManager._runPass, []
+
+def run(self, *arguments):
+    calls.append(0)
+    if len(calls) == 40:
+        os.kill(os.getpid(), signal.SIGINT)
+    return original(self, *arguments)
+
+PassManager._runPass = run
+sys.argv[0] = "pliant"
+main()
+"""
 RUN = ("run", "gallery:two_link", "--engine", "constrained", "-s", "100", "-t", "0.001")
 
 
@@ -81,6 +99,24 @@ def test_interrupt_with_nothing_to_save(process):
     assert done.returncode == 130
     assert done.stderr.count("\n") == 1
     assert "nothing was to be saved" in done.stderr
+
+
+def test_interrupt_while_compiling(process, monkeypatch, tmp_path):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cold"))
+    done = process("-c", COMPILING, *RUN, "-o", "path.npz")
+    # Python ends itself by the signal if that came while an `exec` ran; to a shell both are 130.
+    assert done.returncode in (130, -signal.SIGINT)
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("pliant: interrupted")
+    if Path("path.npz").exists():
+        assert done.stderr.endswith("what there was is in path.npz\n")
+
+
+def test_interrupt_while_arguments_are_read(process):
+    code = "import signal, typer.core as t\ndef stop(*a, **k): signal.raise_signal(signal.SIGINT)\n"
+    code += "from pliant.cli import main\nt.TyperGroup.parse_args = stop\nmain()"
+    done = process("-c", code, "info", "gallery:hand")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "pliant: interrupted\n")
 
 
 def test_interrupt_anywhere_else(process):

@@ -42,6 +42,48 @@ def test_a_saved_model(cli_json, refused):
     assert "single model" in refused("run", "model.npz", "--engine", "blended")
 
 
+def test_a_saved_blend(cli_json, refused):
+    m = pliant.gallery.helix(8)
+    loaded = pliant.reduce(m, at=pliant.equilibrium(m, {"link8": (0, 0, -30)}))
+    model = pliant.blend([pliant.reduce(m), loaded])
+    model.save("blend.npz")
+    pose = stepped(pliant.ReducedSimulation(model, 0.01), (0, 0, -20), 10, "link8")
+    found = cli_json("run", "blend.npz", "-s", "0.1", "-t", "0.01", "-w", "link8:0,0,-20")
+    assert found["engine"] == "blended"
+    np.testing.assert_allclose(found["bodies"]["link8"]["pose"], pose, rtol=0, atol=1e-14)
+    assert "is a blend of models" in refused("run", "blend.npz", "--engine", "reduced")
+    assert "is a blend of models" in refused("reduce", "blend.npz")
+
+
+def test_a_world(cli_json, cli, refused):
+    from pliant.gallery import worlds
+
+    play = worlds.grasp()
+    play.run(1.5)
+    arguments = "run", "gallery:grasp", "-s", "1.5"
+    found = cli_json(*arguments, "-o", "path.npz", "--record", "grasp.html", "--plot", "grasp.png")
+    assert (found["engine"], found["mechanism"], found["steps"]) == ("world", "grasp", 90)
+    np.testing.assert_array_equal(found["bodies"]["ball"]["pose"], play.world["ball"].pose())
+    held = [c for c in found["contacts"] if np.any(c["force"])]
+    assert {pair for c in held for pair in c["bodies"]} >= {"ball", "hand/finger1_tip"}
+    np.testing.assert_array_equal([c["force"] for c in found["contacts"]], play.world.contacts.forces)
+    path = pliant.Trajectory.load("path.npz")
+    np.testing.assert_allclose(path.pose("hand/palm")[-1], play.world.pose("hand/palm"), atol=1e-12)
+    assert "<html" in Path("grasp.html").read_text(encoding="utf-8")[:2000].lower()
+    assert Path("grasp.png").read_bytes()[:4] == b"\x89PNG"
+    watched = cli_json("run", "gallery:grasp", "-s", "0.05", "-e", "hand/palm")
+    assert list(watched["bodies"]) == ["hand/palm"]
+    assert "last step: " in cli("run", "gallery:grasp", "-s", "0.05").stdout
+    for option in (("--engine", "reduced"), ("-t", "0.1"), ("-w", "ball:0,0,1"), ("--no-gravity",)):
+        said = refused(*arguments, *option)
+        assert "is a world" in said
+        assert "pliant gallery grasp" in said
+    assert "did you mean 'ball'" in refused(*arguments, "-e", "bal")
+    for command in ("reduce", "compare"):
+        assert "is a world, not one mechanism" in refused(command, "gallery:grasp")
+    assert "springs are fixed" in refused(*arguments, "--default-stiffness", "1")
+
+
 def test_blended_is_repeatable(cli_json):
     arguments = "run", "gallery:helix:8", "--engine", "blended", "-s", "0.05", "-w", "link8:0,0,-100"
     first, second = (cli_json(*arguments, "--seed", "3") for _ in range(2))

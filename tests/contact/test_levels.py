@@ -25,9 +25,7 @@ def chain(count=8):
             shapes=[shapes.rod((-0.1, 0, 0), (0, 0, 0), 0.01)],
         )
         axis = (0, 1, 0) if i % 2 else (0, 0, 1)
-        b.hinge(
-            f"j{i}", above, name, anchor=(0.1 * i, 0, 0), axis=axis, stiffness=2.0 + 0.3 * i, damping=0.2
-        )
+        b.hinge(f"j{i}", above, name, anchor=(0.1 * i, 0, 0), axis=axis, stiffness=2.0 + 0.3 * i, damping=0.2)
         above = name
     b.end_effectors(f"link{count - 1}")
     return b.build()

@@ -118,6 +118,27 @@ def test_more_contacts_than_there_is_room_for():
     np.testing.assert_allclose(one.poses, other.poses, rtol=0, atol=1e-12)
 
 
+def test_room_grows_more_than_once():
+    """40 contacts, then 68: what has room for those is not what had for these."""
+
+    def shower():
+        world = pliant.World(1 / 60)
+        world.add_static("floor", shapes.plane())
+        for i in range(17):
+            height = 0.05 if i < 10 else 0.3
+            world.add_body(f"b{i}", shapes.box((0.04, 0.04, 0.04)), position=(0.1 * i, 0, height))
+        return world
+
+    one, other = shower(), by_python(shower())
+    for steps in (10, 30):
+        one.step(steps)
+        other.step(steps)
+    assert len(one.contacts) == 68
+    assert one._stepper is not None
+    assert one._stepper.collider.capacity >= 68
+    np.testing.assert_allclose(one.poses, other.poses, rtol=0, atol=1e-12)
+
+
 def test_a_state_is_restored_between_and_within_calls():
     world = drops()
     world.step(40)

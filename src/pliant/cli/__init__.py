@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+
 __all__ = ["main"]
 
 
 def main() -> None:
     """Run the command line with the arguments of this process; exits with 0, 1 (error), 2 (usage) or 130 (Ctrl-C)."""
-    from pliant.cli.app import app
+    try:
+        from pliant.cli.app import app
 
-    app(prog_name="pliant")
+        app(prog_name="pliant")
+    except KeyboardInterrupt:  # while modules are imported, or between two commands' own care for it
+        print("pliant: interrupted", file=sys.stderr)
+        sys.exit(130)

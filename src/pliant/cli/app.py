@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 import pliant
+from pliant.cli.bench import bench
 from pliant.cli.compare import compare
 from pliant.cli.demo import demo
 from pliant.cli.gallery import gallery
@@ -31,6 +32,13 @@ UsageProblem: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == 
 
 class Commands(TyperGroup):
     """A group whose commands end with one clear line instead of a traceback, whatever is wrong with the input."""
+
+    def make_context(self, *args: Any, **extra: Any) -> Any:
+        try:
+            return super().make_context(*args, **extra)
+        except KeyboardInterrupt:  # the parser imports what it needs when it needs it
+            say("interrupted")
+            raise typer.Exit(130) from None
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -108,5 +116,5 @@ def start(
         print(context.get_help())
 
 
-for command in (demo, gallery, info, reduce, run, compare, sweep, view):
+for command in (demo, gallery, info, reduce, run, compare, sweep, view, bench):
     app.command(command.__name__)(command)

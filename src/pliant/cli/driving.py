@@ -17,7 +17,7 @@ from pliant.engines.arguments import EARTH
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError
 
-__all__ = ["TIMESTEPS", "Recorded", "apply", "make", "record", "watched"]
+__all__ = ["TIMESTEPS", "Played", "Recorded", "apply", "make", "record", "watched"]
 
 TIMESTEPS = {
     Engine.reduced: 1e-3,
@@ -27,6 +27,7 @@ TIMESTEPS = {
 }
 _NONE = (0.0, 0.0, 0.0)
 _MOST = 4e9  # bytes of poses
+_MANY = 20  # bodies that are told of, of a world
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,31 @@ class Recorded:
     stopped: BaseException | None = None
 
 
+class Played:
+    """A world and what is done to it, with the words of a simulation."""
+
+    def __init__(self, play: Any, bodies: int):
+        self._play, self._bodies = play, bodies
+        self.timestep, self.step = play.world.timestep, play.step
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start."""
+        return self._play.world.time
+
+    @property
+    def poses(self) -> np.ndarray:
+        """World poses of all bodies that move, (bodies, 4, 4)."""
+        return self._play.world.poses[: self._bodies]
+
+
 def watched(source: Source, bodies: Sequence[str] | None, wrenches: Mapping[str, Any]) -> tuple[str, ...]:
-    """End effectors: those that were named, or suggested; and all bodies that something acts on."""
+    """End effectors: those that were named, or suggested; and all bodies that something acts on.
+
+    Of a world, those that were named, or the bodies that belong to no mechanism.
+    """
+    if source.play is not None and not bodies:
+        return tuple(name for name in source.mechanism.body_names if "/" not in name)[:_MANY]
     if source.model is not None:
         if bodies:
             raise InputError(
@@ -115,6 +139,8 @@ def _model(
 ) -> Any:
     m = source.mechanism
     if engine is Engine.blended:
+        if isinstance(source.model, pliant.BlendedModel):
+            return source.model
         if source.model is not None:
             raise InputError(
                 f"'{source.text}' is a single model: give the mechanism's own file to blend several"
@@ -126,6 +152,8 @@ def _model(
             m, bodies, loads, budget=6, candidates=24, held_out=8, seed=seed, progress=False
         )
         return found.model
+    if isinstance(source.model, pliant.BlendedModel):
+        raise InputError(f"'{source.text}' is a blend of models: --engine blended, or leave it out")
     if source.model is not None:
         if gravity and source.model.base is None:
             raise InputError(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from pliant.cli.options import AllowOption, JsonOption, KeyframeOption, RepairOption, SourceArgument
-from pliant.cli.output import print_json
+from pliant.cli.output import print_json, print_table
 
-__all__ = ["info", "mechanism_facts"]
+__all__ = ["info", "mechanism_facts", "print_things", "world_facts"]
 
 
 def info(
@@ -17,7 +17,7 @@ def info(
     allow: AllowOption = None,
     repair: RepairOption = False,
 ) -> None:
-    """Summarise a mechanism, a saved model or a saved trajectory.
+    """Summarise a mechanism, a world, a saved model or a saved trajectory.
 
     \b
     Examples:
@@ -26,12 +26,25 @@ def info(
       pliant info model.npz
     """
     from pliant.cli.sources import resolve
+    from pliant.engines.reduced import BlendedModel
 
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair)
+    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, worlds=True)
     m, model, path = found.mechanism, found.model, found.trajectory
+    if found.play is not None:
+        things = world_facts(found.play.world)
+        if as_json:
+            print_json(
+                {"kind": found.kind, "name": m.name, "timestep": found.play.world.timestep, "things": things}
+            )
+        else:
+            print(f"{m.name}: a world, steps of {found.play.world.timestep:.6g} s\n")
+            print_things(things)
+        return
     if as_json:
         facts: dict[str, Any] = {"kind": found.kind, **mechanism_facts(m, joints=True)}
-        if model is not None:
+        if isinstance(model, BlendedModel):
+            facts["blend"] = _blend_facts(model)
+        elif model is not None:
             facts["model"] = {
                 "end_effectors": model.end_effectors,
                 "rank": model.rank,
@@ -47,7 +60,11 @@ def info(
         return
     if path is not None:
         print(f"trajectory: {len(path)} frames from {path.time[0]:.6g} s to {path.time[-1]:.6g} s, of\n")
-    print(m.summary() if model is None else f"{model.summary()}\n\n{m.summary()}")
+    if isinstance(model, BlendedModel):
+        _print_blend(_blend_facts(model))
+    elif model is not None:
+        print(f"{model.summary()}\n")
+    print(m.summary())
 
 
 def mechanism_facts(m: Any, joints: bool = False) -> dict[str, Any]:
@@ -81,3 +98,70 @@ def mechanism_facts(m: Any, joints: bool = False) -> dict[str, Any]:
             for j in range(m.joint_count)
         ]
     return facts
+
+
+# --- worlds
+
+
+def world_facts(world: Any) -> list[dict[str, Any]]:
+    """What is in a world: name, kind, number of bodies, mass."""
+    from pliant.engines.constrained import ConstrainedSimulation
+    from pliant.engines.reduced import BlendedModel, ReducedSimulation
+
+    out = []
+    for name in world:
+        thing = world[name]
+        facts: dict[str, Any] = {"name": name, "kind": "never moves", "bodies": 0, "mass": None}
+        if isinstance(thing, ReducedSimulation):
+            blended = isinstance(thing.model, BlendedModel)
+            facts["kind"] = "blended model" if blended else "reduced model"
+        elif isinstance(thing, ConstrainedSimulation):
+            facts["kind"] = "mechanism"
+        elif hasattr(thing, "mass"):
+            facts |= {"kind": "body", "bodies": 1, "mass": thing.mass}
+        if isinstance(thing, ReducedSimulation | ConstrainedSimulation):
+            m = thing.model.mechanism if isinstance(thing, ReducedSimulation) else thing.mechanism
+            facts |= {"bodies": m.body_count, "mass": m.total_mass}
+        out.append(facts)
+    return out
+
+
+def print_things(things: list[dict[str, Any]]) -> None:
+    """What is in a world, as a table."""
+    rows = [
+        [t["name"], t["kind"], str(t["bodies"]), "" if t["mass"] is None else f"{t['mass']:.4g}"]
+        for t in things
+    ]
+    print_table(["thing", "moves as", "bodies", "mass (kg)"], rows, left=(0, 1))
+
+
+# --- blends
+
+
+def _blend_facts(blend: Any) -> dict[str, Any]:
+    return {
+        "end_effectors": blend.end_effectors,
+        "exponent": blend.exponent,
+        "distance": blend.distance,
+        "matrices": blend.matrices,
+        "joints": "mean" if blend.polynomial is None else "polynomial",
+        "floating_base": blend.base and blend.base.body,
+        "models": [
+            {"wrench": one.wrench, "rank": one.rank, "frequencies": one.frequencies()} for one in blend.models
+        ],
+    }
+
+
+def _print_blend(facts: dict[str, Any]) -> None:
+    words = ", ".join(f"{word} {facts[word]}" for word in ("distance", "exponent", "matrices", "joints"))
+    print(
+        f"blend of {len(facts['models'])} models, end effectors {', '.join(facts['end_effectors'])}: {words}\n"
+    )
+    rows = []
+    for i, one in enumerate(facts["models"]):
+        w = one["wrench"].reshape(-1, 6)
+        force, torque = (float((w[:, part] ** 2).sum() ** 0.5) for part in (slice(0, 3), slice(3, 6)))
+        lowest = one["frequencies"][0] if len(one["frequencies"]) else float("nan")
+        rows.append([str(i), f"{force:.4g}", f"{torque:.4g}", str(one["rank"]), f"{lowest:.4g}"])
+    print_table(["model", "force (N)", "torque (N m)", "rank", "lowest frequency (Hz)"], rows)
+    print()

@@ -20,6 +20,7 @@ __all__ = [
     "SourceArgument",
     "StiffnessOption",
     "WrenchesOption",
+    "complete_gallery",
 ]
 
 
@@ -32,10 +33,20 @@ class Engine(StrEnum):
     quasistatic = "quasistatic"
 
 
-def _complete_gallery(incomplete: str) -> list[str]:
-    from pliant.cli.sources import PREFIX, gallery_names
+def complete_gallery(incomplete: str) -> list[str]:
+    """Names of the gallery that go on like this; worlds, which take seconds to import, only if no others do."""
+    from pliant.cli.sources import gallery_names, world_names
 
-    return [name for name in (f"{PREFIX}{n}" for n in gallery_names()) if name.startswith(incomplete)]
+    found = [name for name in gallery_names(worlds=False) if name.startswith(incomplete)]
+    return found or [name for name in world_names() if name.startswith(incomplete)]
+
+
+def _complete_source(incomplete: str) -> list[str]:
+    from pliant.cli.sources import PREFIX
+
+    if not PREFIX.startswith(incomplete[: len(PREFIX)]):
+        return []  # a file
+    return [PREFIX + name for name in complete_gallery(incomplete.removeprefix(PREFIX[: len(incomplete)]))]
 
 
 SourceArgument = Annotated[
@@ -44,7 +55,7 @@ SourceArgument = Annotated[
         metavar="FILE",
         help="MJCF, URDF or pliant file, saved model (.npz), or gallery:NAME, with arguments as in "
         "gallery:helix:100 or gallery:ladder:16,form=rails.",
-        autocompletion=_complete_gallery,
+        autocompletion=_complete_source,
         show_default=False,
     ),
 ]

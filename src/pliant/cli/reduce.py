@@ -22,6 +22,7 @@ from pliant.cli.output import destination, print_json, print_table, say, writing
 
 if TYPE_CHECKING:
     from pliant.engines.reduced import ReducedModel
+from pliant.errors import InputError
 
 __all__ = ["reduce"]
 
@@ -57,12 +58,17 @@ def reduce(
       pliant reduce gallery:helix:100 -w link100:0,0,-50 --json
     """
     from pliant.cli.sources import parse_wrenches, resolve
+    from pliant.engines.reduced import BlendedModel
 
     destination(output, ".npz")
     destination(plot)
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
     loads = parse_wrenches(wrenches, found.mechanism)
     if found.model is not None and not (end_effectors or loads or gravity or modes):
+        if isinstance(found.model, BlendedModel):
+            raise InputError(
+                f"'{file}' is a blend of models: `pliant info` tells of it; -e BODY reduces anew"
+            )
         model = found.model
     else:
         model = _reduced(found.mechanism, end_effectors, loads, gravity, modes)

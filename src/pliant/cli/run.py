@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +23,10 @@ from pliant.cli.options import (
     WrenchesOption,
 )
 from pliant.cli.output import destination, print_json, print_table, say, writing
+from pliant.mechanism.summary import counted
+
+if TYPE_CHECKING:
+    from pliant.cli.sources import Source
 
 __all__ = ["run"]
 
@@ -32,7 +36,8 @@ def run(
     engine: Annotated[
         Engine | None,
         typer.Option(
-            help="What computes the motion. By default reduced; constrained for a scene.", show_default=False
+            help="What computes the motion. By default reduced; constrained for a scene; a world has its own.",
+            show_default=False,
         ),
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", "-s", help="How long.")] = 1.0,
@@ -75,13 +80,14 @@ def run(
     allow: AllowOption = None,
     repair: RepairOption = False,
 ) -> None:
-    """Simulate a mechanism from rest under constant wrenches.
+    """Simulate a mechanism from rest under constant wrenches, or a world with what is done to it.
 
     \b
     Examples:
       pliant run gallery:hand -w index_tip:0,0,2 --plot hand.png
       pliant run hand.xml --engine constrained -w ff_tip:0,0,5 -s 2 -o trajectory.npz --record hand.html
       pliant run gallery:heavy_ball:1e6 -s 5
+      pliant run gallery:grasp -s 3 --record grasp.html
       pliant run gallery:millipede --engine quasistatic --no-gravity -w leg501_10:0,0,1 -s 0.5
     """
     from pliant.cli import driving
@@ -90,29 +96,39 @@ def run(
     destination(output, ".npz")
     destination(plot, ".png", ".svg", ".pdf")
     destination(html, ".html")
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
+    found = resolve(
+        file,
+        keyframe=keyframe,
+        allow=allow,
+        repair=repair,
+        default_stiffness=default_stiffness,
+        worlds=True,
+    )
     loads = parse_wrenches(wrenches, found.mechanism)
     bodies = driving.watched(found, end_effectors, loads)
-    engine = engine or (Engine.reduced if found.scene is None else Engine.constrained)
-    own = driving.TIMESTEPS[engine] if found.scene is None else found.scene.timestep
     start = time.perf_counter()
-    simulation = driving.make(
-        found, engine, own if timestep is None else timestep, bodies, loads, gravity, tolerance, seed
-    )
+    if found.play is not None:
+        given = {"--engine": engine, "--timestep": timestep, "-w": wrenches, "--gravity": gravity}
+        simulation, kind = _world(found, given), "world"
+    else:
+        engine = engine or _usual(found)
+        own = driving.TIMESTEPS[engine] if found.scene is None else found.scene.timestep
+        step, kind = own if timestep is None else timestep, engine.value
+        simulation = driving.make(found, engine, step, bodies, loads, gravity, tolerance, seed)
     setup = time.perf_counter() - start
-    name = f"{found.mechanism.name}, {engine.value}"
+    name = f"{found.mechanism.name}, {kind}"
     done = driving.record(simulation, found.mechanism, seconds, fps, name)
     path = done.trajectory
     files = _write(path, output, plot, html, bodies or path.mechanism.body_names[-1:], loads)
     facts = {
         "mechanism": path.mechanism.name,
-        "engine": engine.value,
+        "engine": kind,
         "timestep": simulation.timestep,
         "steps": done.steps,
         "time": path.time[-1],
         "frames": len(path),
         "bodies": _bodies(path, bodies),
-        **(_extra(simulation) if done.stopped is None else {}),  # a step that was cut off is no state
+        **(_extra(simulation, found) if done.stopped is None else {}),  # a step that was cut off is no state
         "interrupted": isinstance(done.stopped, KeyboardInterrupt),
         "files": files,
         "timing": {"setup": setup, "step": done.seconds_per_step},
@@ -132,6 +148,26 @@ def run(
         raise typer.Exit(1)
     if files and not as_json:
         say(f"wrote {', '.join(map(str, files.values()))}")
+
+
+def _usual(found: Source) -> Engine:
+    if found.scene is not None:
+        return Engine.constrained
+    return Engine.blended if found.kind == "blended model" else Engine.reduced
+
+
+def _world(found: Source, given: dict[str, Any]) -> Any:
+    """A world to be run; options that only mechanisms have are refused."""
+    from pliant.cli.driving import Played
+    from pliant.errors import InputError
+
+    for option, value in given.items():
+        if value not in (None, []):
+            raise InputError(
+                f"'{found.text}' is a world, with engines and forces of its own: leave {option} out; "
+                f"`pliant gallery {found.text.removeprefix('gallery:')}` lists arguments it takes"
+            )
+    return Played(found.play, found.mechanism.body_count)
 
 
 def _write(
@@ -176,9 +212,17 @@ def _bodies(path: Any, bodies: Sequence[str]) -> dict[str, Any]:
     return found
 
 
-def _extra(simulation: Any) -> dict[str, Any]:
+def _extra(simulation: Any, found: Source) -> dict[str, Any]:
     """What only one engine knows."""
     extra: dict[str, Any] = {}
+    if found.play is not None:
+        touching = found.play.world.contacts
+        extra["contacts"] = [
+            {"bodies": pair, "point": point, "force": force, "distance": distance}
+            for pair, point, force, distance in zip(
+                touching.bodies, touching.points, touching.forces, touching.distances, strict=True
+            )
+        ]
     if hasattr(simulation, "energy"):
         energy = simulation.energy
         extra["energy"] = {
@@ -194,8 +238,9 @@ def _extra(simulation: Any) -> dict[str, Any]:
 def _report(facts: dict[str, Any]) -> None:
     step = facts["timing"]["step"]
     speed = f", {1e6 * step:.3g} µs a step" if step == step else ""
+    engine = facts["engine"] if facts["engine"] == "world" else f"{facts['engine']} engine"
     print(
-        f"{facts['mechanism']}, {facts['engine']} engine: {facts['steps']} steps of {facts['timestep']:.6g} s"
+        f"{facts['mechanism']}, {engine}: {facts['steps']} steps of {facts['timestep']:.6g} s"
         f" to {facts['time']:.6g} s{speed}"
     )
     if "energy" in facts:
@@ -203,6 +248,11 @@ def _report(facts: dict[str, Any]) -> None:
         print(f"energy: {words}; joints open by at most {facts['violation']:.1e} m")
     if "active_joints" in facts:
         print(f"last step: {facts['active_joints']} joints moved, error at most {facts['error_bound']:.3g}")
+    if "contacts" in facts:
+        acting = [contact for contact in facts["contacts"] if contact["force"].any()]
+        pairs = sorted({" on ".join(contact["bodies"]) for contact in acting})
+        said = f": {', '.join(pairs[:6])}{' ...' if len(pairs) > 6 else ''}" if pairs else ""
+        print(f"last step: {counted(len(acting), 'contact')}{said}")
     rows = []
     for body, at in facts["bodies"].items():
         numbers = (*at["pose"][:3, 3], at["moved"], at["farthest"])

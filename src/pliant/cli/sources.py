@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,15 @@ from pliant.errors import FormatError, InputError
 from pliant.gallery.arguments import PREFIX, parse_arguments
 
 if TYPE_CHECKING:
-    from pliant.engines.reduced import ReducedModel
+    from pliant.engines.reduced import BlendedModel, ReducedModel
     from pliant.engines.trajectory import Trajectory
     from pliant.gallery.scenes import Scene
+    from pliant.gallery.worlds import Play
     from pliant.mechanism import Mechanism
 
-__all__ = ["PREFIX", "Source", "gallery_maker", "gallery_names", "parse_wrenches", "resolve"]
+__all__ = ["PREFIX", "Source", "gallery_maker", "gallery_names", "parse_wrenches", "resolve", "world_names"]
+
+_WORLDS = "worlds."  # before the name of a world that a mechanism or scene has too
 
 
 @dataclass(frozen=True)
@@ -27,20 +31,22 @@ class Source:
 
     Attributes:
         text: as the user wrote it.
-        mechanism: the mechanism.
-        scene, model, trajectory: what it is part of, if it is.
+        mechanism: the mechanism; of a world, all its bodies, each on its own.
+        scene, play, model, trajectory: what it is part of, if it is.
     """
 
     text: str
     mechanism: Mechanism
     scene: Scene | None = None
-    model: ReducedModel | None = None
+    play: Play | None = None
+    model: ReducedModel | BlendedModel | None = None
     trajectory: Trajectory | None = None
 
     @property
     def kind(self) -> str:
         """What it is, in a word."""
-        parts = {"scene": self.scene, "reduced model": self.model, "trajectory": self.trajectory}
+        model = "blended model" if hasattr(self.model, "models") else "reduced model"
+        parts = {"scene": self.scene, "world": self.play, model: self.model, "trajectory": self.trajectory}
         return next((word for word, part in parts.items() if part is not None), "mechanism")
 
 
@@ -51,8 +57,14 @@ def resolve(
     allow: Sequence[Path] | None = None,
     repair: bool = False,
     default_stiffness: float | None = None,
+    worlds: bool = False,
 ) -> Source:
-    """The source a FILE argument names; the other arguments as the options of the same names.
+    """The source a FILE argument names; most other arguments as the options of the same names.
+
+    Args:
+        text: what the user wrote.
+        keyframe, allow, repair, default_stiffness: see the options.
+        worlds: whether a world will do.
 
     Raises:
         PliantError: there is no such file or gallery name, or it cannot be read.
@@ -61,8 +73,12 @@ def resolve(
         found = _from_gallery(text)
     else:
         found = _from_file(text, keyframe, allow, repair)
+    if found.play is not None and not worlds:
+        raise InputError(f"'{text}' is a world, not one mechanism: `pliant run` and `pliant view` take it")
     if default_stiffness is None:
         return found
+    if found.play is not None:
+        raise InputError(f"'{text}' is a world, its springs are fixed: leave --default-stiffness out")
     if found.model is not None:
         raise InputError(f"'{text}' is a model, its springs are fixed: give the mechanism's own file")
     m = found.mechanism
@@ -77,7 +93,7 @@ def _from_file(text: str, keyframe: str | None, allow: Sequence[Path] | None, re
     from pliant.formats import load
 
     path = Path(text)
-    if not path.exists() and text in gallery_names():
+    if text.isidentifier() and not path.exists() and text in gallery_names():
         raise FormatError(f"'{text}': there is no such file; did you mean '{PREFIX}{text}'?")
     try:
         with path.open("rb") as file:
@@ -94,7 +110,7 @@ def _keyframe(given: str | None) -> str | int | None:
 
 
 def _from_npz(text: str, path: Path) -> Source:
-    from pliant.engines.reduced import ReducedModel
+    from pliant.engines.reduced.blended_file import load_model
     from pliant.engines.trajectory import FORMAT, Trajectory
 
     try:
@@ -105,18 +121,32 @@ def _from_npz(text: str, path: Path) -> Source:
     if trajectory:
         path_over_time = Trajectory.load(path)
         return Source(text, path_over_time.mechanism, trajectory=path_over_time)
-    model = ReducedModel.load(path)
+    model = load_model(path)
     return Source(text, model.mechanism, model=model)
 
 
 # --- gallery
 
 
-def gallery_names() -> tuple[str, ...]:
-    """Names of all mechanisms, then of all scenes."""
+def gallery_names(worlds: bool = True) -> tuple[str, ...]:
+    """Names of all mechanisms, then of all scenes, then of all worlds, which take a while to import."""
     from pliant import gallery
 
-    return (*gallery.names(), *gallery.scenes.names())
+    return (*gallery.names(), *gallery.scenes.names(), *(world_names() if worlds else ()))
+
+
+def world_names() -> tuple[str, ...]:
+    """Names of all worlds; where there is a mechanism of the same name, with `worlds.` before it."""
+    from pliant.gallery import worlds
+
+    makers = (name for name in worlds.__all__ if _annotation(getattr(worlds, name)) == "Play")
+    others = gallery_names(worlds=False)
+    return tuple(f"{_WORLDS}{name}" if name in others else name for name in makers)
+
+
+def _annotation(maker: Any) -> Any:
+    """What a function says it returns, as it is written."""
+    return getattr(maker, "__annotations__", {}).get("return")
 
 
 def gallery_maker(name: str) -> Callable[..., Any]:
@@ -128,22 +158,28 @@ def gallery_maker(name: str) -> Callable[..., Any]:
     from pliant import gallery
     from pliant.mechanism.edit import suggestion
 
-    if name in gallery.names():
-        return getattr(gallery, name)
-    if name in gallery.scenes.names():
-        return getattr(gallery.scenes, name)
+    for known, module in ((gallery.names(), gallery), (gallery.scenes.names(), gallery.scenes)):
+        if name in known:
+            return getattr(module, name)
+    bare, known = name.removeprefix(_WORLDS), world_names()
+    if bare in known or f"{_WORLDS}{bare}" in known:
+        return getattr(import_module("pliant.gallery.worlds"), bare)
     raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery_names())}")
 
 
 def _from_gallery(text: str) -> Source:
     from pliant.gallery.scenes import Scene
+    from pliant.mechanism import Mechanism
 
     name, _, given = text.removeprefix(PREFIX).partition(":")
     maker = gallery_maker(name)
     made = maker(**parse_arguments(name, maker, given))
+    if isinstance(made, Mechanism):
+        return Source(text, made)
     if isinstance(made, Scene):
         return Source(text, made.mechanism, scene=made)
-    return Source(text, made)
+    title = name.removeprefix(_WORLDS).replace("_", " ")
+    return Source(text, made.world.scene.replace(name=title), play=made)
 
 
 # --- wrenches

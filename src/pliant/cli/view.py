@@ -37,23 +37,32 @@ def view(
     allow: AllowOption = None,
     repair: RepairOption = False,
 ) -> None:
-    """Show a mechanism live in the browser: pull it with the mouse, change engines and springs while it runs.
+    """Show a mechanism or a world live in the browser: pull it with the mouse, change engines while it runs.
 
     \b
     Examples:
       pliant view gallery:hand
       pliant view hand.xml --engine constrained
       pliant view gallery:crane_lift --port 0
+      pliant view gallery:grasp
     """
     import pliant
     from pliant.cli.sources import resolve
+    from pliant.errors import InputError
 
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness)
-    what = found.scene.simulation() if found.scene is not None else found.model or found.mechanism
+    found = resolve(
+        file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness, worlds=True
+    )
+    if found.play is not None and (bodies or engine is not None):
+        raise InputError(f"'{file}' is a world, which has its own engines: leave -e and --engine out")
+    what = (
+        found.scene.simulation() if found.scene is not None else found.play or found.model or found.mechanism
+    )
     with pliant.view(what, host=host, port=port, block=False) as shown:
+        session = shown.session
         if bodies:
-            shown.runner.ask(lambda: shown.session.set_end_effectors(bodies))
+            shown.runner.ask(lambda: session.set_end_effectors(bodies))
         if engine is not None:
-            shown.runner.ask(lambda: shown.session.set_engine(engine.value), timeout=600)
+            shown.runner.ask(lambda: session.set_engine(engine.value), timeout=600)
         print(f"pliant shows '{found.mechanism.name}' at {shown.url} (Ctrl+C ends)", flush=True)
         shown.wait(seconds)

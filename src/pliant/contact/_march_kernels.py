@@ -19,7 +19,7 @@ DONE, MORE_ROOM, NOT_PLACED, FREE_LOST, MODEL_LOST, FORCES_LOST = range(6)
 # Columns of the report: contacts, blocks, sweeps of both solvers, which half of the memory is the last step's.
 TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, REPORT = range(7)
 # Places in `settings`
-STEP, MARGIN, REACH, SLOP, SHARE, BOUNCE, TOLERANCE, FALL, AHEAD, SETTINGS = range(10)
+STEP, MARGIN, REACH, SLOP, SHARE, THIN, BOUNCE, TOLERANCE, FALL, AHEAD, SETTINGS = range(11)
 
 _collide = types.ExternalFunction("mj_collision", types.void(types.intp, types.intp))
 _jit = njit(cache=True, error_model="numpy", nogil=True)
@@ -52,7 +52,10 @@ def march(
     (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
      own_work) = model  # fmt: skip
     h, count_free, count_own = settings[STEP], state.shape[0], body_link.shape[0]
-    moving, capacity = count_free + count_own, kind.shape[0]
+    moving = count_free + count_own
+    room = min(
+        kind.shape[0] // 2, first.shape[0], taken.shape[0]
+    )  # a contact may have rolling resistance besides
     split = 6 * count_free
     for done in range(steps):
         _copy(free_poses, count_free, 0, poses)
@@ -66,7 +69,7 @@ def march(
             return NOT_PLACED, done, bad
         _collide(address, data)
         count = found[0]
-        if 2 * count > capacity:
+        if count > room:
             return MORE_ROOM, done, count
         filling.remember(moving, poses, places)
         _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second,
@@ -125,7 +128,7 @@ def march(
         if not math.isfinite(total):
             return FORCES_LOST, done, 0
         report[AGAIN] = solver.project(rows, kind, give, gap, side, J, Y, block, u, w, amount, settings[SLOP],
-                                       settings[SHARE], h, sweeps, settings[TOLERANCE])  # fmt: skip
+                                       settings[SHARE], settings[THIN], h, sweeps, settings[TOLERANCE])  # fmt: skip
         new = 1 - half
         filling.keep(
             count, match, axes, impulse, old_normal[half], old_impulse[new], old_steady[new], old_normal[new]

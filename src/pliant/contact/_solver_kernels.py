@@ -173,11 +173,14 @@ def disk(a, b, c, f, g, radius):
 
 
 @_jit
-def project(count, kind, give, gap, side, J, Y, block, u, w, amount, slop, share, h, iterations, tolerance):
+def project(
+    count, kind, give, gap, side, J, Y, block, u, w, amount, slop, share, deep, h, iterations, tolerance
+):
     """Velocities w besides u, for this step's positions only, that bring bodies out of each other.
 
-    Contacts are left as deep as `slop`; of what is deeper, a `share` goes in this step. Others may close as far as
-    that. Returns the number of sweeps, 0 if nothing was to be done.
+    Contacts are left as deep as `slop`; of what is deeper, a `share` goes in this step, and all of what is as deep as
+    `deep`: so far inside, surfaces no longer tell what holds a body. Others may close as far as that. Returns the
+    number of sweeps, 0 if nothing was to be done.
     """
     deepest = 0.0
     for b in range(count):
@@ -185,7 +188,7 @@ def project(count, kind, give, gap, side, J, Y, block, u, w, amount, slop, share
         if kind[b] == CONTACT and give[b, 0] == 0.0:
             depth = -(gap[b] + h * row_velocity(b, 0, side, J, u)) - slop
             deepest = max(deepest, depth)
-            amount[b, 1] = (share * depth if depth > 0.0 else depth) / h
+            amount[b, 1] = (share * depth if 0.0 < depth < deep else depth) / h
     if deepest <= 0.0:
         return 0
     for sweep in range(iterations):

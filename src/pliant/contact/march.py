@@ -82,7 +82,7 @@ class March:
             raise InputError("contacts cannot be detected without Python here")
         settings = np.zeros(kernels.SETTINGS)
         fall = 0.0 if self._free is None else self._free.fall
-        settings[:] = s.h, t.margin, t.reach, t.slop, t.share, t.bounce, t.tolerance, fall, t.ahead
+        settings[:] = s.h, t.margin, t.reach, t.slop, t.share, t.thin, t.bounce, t.tolerance, fall, t.ahead
         self._arguments: tuple[Any, ...] = (
             settings,
             self._report,

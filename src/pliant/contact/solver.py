@@ -103,7 +103,15 @@ class Blocks:
         )
 
     def project(
-        self, u: Floats, w: Floats, slop: float, share: float, h: float, iterations: int, tolerance: float
+        self,
+        u: Floats,
+        w: Floats,
+        slop: float,
+        share: float,
+        deep: float,
+        h: float,
+        iterations: int,
+        tolerance: float,
     ) -> int:
         """Velocities `w` for positions alone that bring bodies out of each other; returns the sweeps it took."""
         return kernels.project(
@@ -120,6 +128,7 @@ class Blocks:
             self.amount,
             slop,
             share,
+            deep,
             h,
             iterations,
             tolerance,

@@ -34,7 +34,7 @@ class Settings:
         reach: the same while something moves as far as that in a step.
         thin: half the thickness of the thinnest shape that moves, m.
         slop: depth that is left alone, m.
-        share: of what is deeper, so much goes in a step.
+        share: of what is deeper, so much goes in a step; all of it, if it is as deep as `thin`.
         bounce: approach below which there is no restitution, m/s.
         sweeps, tolerance: most sweeps of a step, and the residual that is enough, m/s.
         ahead: what comes in fast is to be seen before it is inside: so many steps ahead; two, for two that meet.
@@ -238,7 +238,7 @@ class ContactStepper:
         if not np.isfinite(u).all():
             self.fail()
         w[:] = 0.0
-        again = b.project(u, w, s.slop, s.share, h, s.sweeps, s.tolerance)
+        again = b.project(u, w, s.slop, s.share, s.thin, h, s.sweeps, s.tolerance)
         self.effort = Effort(b.count, (sweeps, again), residual)
         for i, pull in enumerate(self.pulls):
             pull.impulse[:] = b.impulse[b.count - len(self.pulls) + i]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import FormatError, InputError
 from pliant.mechanism import Mechanism
+from pliant.mechanism.summary import counted
 
 __all__ = ["FORMAT", "VERSION", "Trajectory"]
 
@@ -20,7 +21,7 @@ FORMAT, VERSION = "pliant-trajectory", 1
 _ROTATION = 1e-6  # how far a rotation in a file may be from an orthonormal matrix
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trajectory:
     """Poses of all bodies at successive times.
 
@@ -43,6 +44,10 @@ class Trajectory:
         if index < 0:
             raise InputError("the world does not move: name a body")
         return self.poses[:, index]
+
+    def __repr__(self) -> str:
+        end = f" to {self.time[-1]:.4g} s" if len(self) else ""
+        return f"<Trajectory of '{self.mechanism.name}': {counted(len(self), 'frame')}{end}>"
 
     # --- files
 

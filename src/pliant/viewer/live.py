@@ -1,4 +1,4 @@
-"""`view`: a mechanism live in the browser."""
+"""`view`: a mechanism or a world live in the browser."""
 
 from __future__ import annotations
 
@@ -6,28 +6,34 @@ import errno
 import os
 import socket
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pliant.engines.reduced import BlendedModel, ReducedModel
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.viewer.session import Session
 from pliant.viewer.setup import Simulation
+from pliant.viewer.world_session import WorldSession
+from pliant.world import World
+
+if TYPE_CHECKING:
+    from pliant.gallery.worlds import Play
 
 __all__ = ["View", "view"]
 
 
 def view(
-    what: Mechanism | ReducedModel | BlendedModel | Simulation,
+    what: Mechanism | ReducedModel | BlendedModel | Simulation | World | Play,
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
     block: bool = True,
 ) -> View:
-    """Show a mechanism in the browser, in motion: pull it with the mouse, change engines, springs, end effectors.
+    """Show a mechanism or a world in the browser, in motion: pull it with the mouse, change engines and springs.
 
     Args:
-        what: a Mechanism; a model; or a simulation, which then runs in here: leave it alone until the view is stopped.
+        what: a Mechanism; a model; a simulation; a World, or one with what is done to it, from `gallery.worlds`.
+            Simulations and worlds run in here: leave them alone until the view is stopped.
         host: the address to listen at. By default only this machine can connect: whoever can may do anything here.
         port: the port to listen at; 0 takes any that is free.
         block: wait until interrupted (Ctrl+C). False returns at once.
@@ -45,7 +51,7 @@ def view(
         True
         >>> shown.stop()
     """
-    session = Session(what)
+    session = _session(what)
     shown = View(session, _checked(host, port), port)
     if block:
         print(f"pliant shows '{session.mechanism.name}' at {shown.url} (Ctrl+C ends)", flush=True)
@@ -58,17 +64,18 @@ class View:
     """A live view; made by `pliant.view`. As a context manager it stops at the end.
 
     Attributes:
-        session: what runs; ask the `runner` to touch it.
+        session: what runs, a `Session` or a `WorldSession`; ask the `runner` to touch it.
         runner: the thread it runs in.
         page: what browsers see.
     """
 
-    def __init__(self, session: Session, host: str, port: int):
+    def __init__(self, session: Session | WorldSession, host: str, port: int):
         import viser
 
-        from pliant.viewer.page import Page
+        from pliant.viewer.mechanism_page import MechanismPage
         from pliant.viewer.runner import Runner
         from pliant.viewer.scene import quiet
+        from pliant.viewer.world_page import WorldPage
 
         _claim(host, port)
         with quiet():
@@ -78,9 +85,13 @@ class View:
             raise _in_use(host, port)
         # A page could ask viser for a tunnel through which the whole internet may connect.
         self._server.request_share_url = lambda verbose=True: None
-        self.session, self._host = session, host
-        self.page = Page(self._server, session)
-        self.runner = Runner(session, self.page.show, self.page.fail)
+        self.session: Any = session
+        self._host = host
+        if isinstance(session, WorldSession):
+            self.page = WorldPage(self._server, session)
+        else:
+            self.page = MechanismPage(self._server, session)
+        self.runner = Runner(session, self.page.show, self.page.fail, lambda: self.page.pacing.interval)
         self.page.connect(self.runner)
         self._stopped = False
         self.runner.start()
@@ -109,7 +120,7 @@ class View:
     def stop(self) -> None:
         """Stop the simulation and the server; again does nothing."""
         if not self._stopped:
-            self._stopped = True
+            self._stopped = self.page.pacing.stopped = True
             self.runner.stop()
             self._quit()
 
@@ -136,6 +147,11 @@ class View:
 
 
 # --- arguments
+
+
+def _session(what: Any) -> Session | WorldSession:
+    world = isinstance(what, World) or isinstance(getattr(what, "world", None), World)
+    return WorldSession(what) if world else Session(what)
 
 
 def _checked(host: Any, port: Any) -> str:

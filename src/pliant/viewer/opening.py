@@ -36,7 +36,9 @@ def begin(what: Any, models: Models) -> tuple[Setup, Simulation]:
         engine = "constrained" if isinstance(what, ConstrainedSimulation) else "quasistatic"
         m = what.mechanism
         return Setup(engine, m, what._gravity.copy(), _suggested(m), (None,), what.timestep), what
-    raise InputError(f"view: a Mechanism, a model or a simulation expected, not {type(what).__name__}")
+    raise InputError(
+        f"view: a Mechanism, a model or a simulation expected, or a World, not {type(what).__name__}"
+    )
 
 
 def _mechanism(m: Mechanism, models: Models) -> tuple[Setup, Simulation]:

@@ -1,9 +1,9 @@
-"""`Overlay`: what is drawn besides the mechanism: force arrows with their values, an ellipsoid, a target."""
+"""`Overlay`: what is drawn besides the mechanism: arrows of pulls and contacts, an ellipsoid, a target."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +14,17 @@ from pliant.viewer.measures import Ellipsoid
 from pliant.viewer.parts import _indexed
 from pliant.viewer.pulls import Pull
 
+if TYPE_CHECKING:
+    from pliant.viewer.world_session import Contacts
+
 __all__ = ["Overlay", "newtons"]
 
 Floats = NDArray[np.float64]
-_FORCE, _SOFT = (198, 40, 40), (255, 152, 0)
+_FORCE, _TOUCH, _SOFT = (198, 40, 40), (46, 139, 87), (255, 152, 0)
 _LONGEST = 0.3  # of the scene's size: the longest axis of an ellipsoid
+_REACH = 0.5  # of the scene's size: the largest contact force
+_FORGET = 0.02  # a picture: how soon contact forces that were larger once no longer make the others short
+_SHORTEST = 0.03  # of the longest: shorter contact forces are not drawn
 
 
 class Overlay:
@@ -36,6 +42,16 @@ class Overlay:
             head_length=0.06 * size,
             visible=False,
         )
+        self._contacts = self._scene.add_arrows(
+            "/contacts",
+            np.zeros((1, 2, 3)),
+            _TOUCH,
+            shaft_radius=0.01 * size,
+            head_radius=0.028 * size,
+            head_length=0.07 * size,
+            visible=False,
+        )
+        self._largest = 0.0
         self._labels: dict[Hashable, Any] = {}
         vertices, faces = _indexed(triangles._ball(32), "sphere")
         self._ellipsoid = self._scene.add_batched_meshes_simple(
@@ -75,6 +91,20 @@ class Overlay:
                 )
             label = self._labels[key]
             label.text, label.position = text, pull.target
+
+    def contacts(self, found: Contacts | None) -> None:
+        """Show contact forces as arrows from where they act, or none; the largest of late has the full length."""
+        now = 0.0 if found is None else found.largest
+        self._largest = max(now, self._largest + _FORGET * (now - self._largest))
+        if found is None or not now > 0:
+            self._contacts.visible = False
+            return
+        arrows = found.forces * (_REACH * self._size / self._largest)
+        long = np.linalg.norm(arrows, axis=1) > _SHORTEST * _REACH * self._size
+        self._contacts.points = np.stack([found.points, found.points + arrows], axis=1)[long].astype(
+            np.float32
+        )
+        self._contacts.visible = bool(long.any())
 
     def ellipsoid(self, shape: Ellipsoid | None, pose: Floats | None) -> float:
         """Show how a body at a pose gives way, or nothing; returns the force that moves it onto the ellipsoid, N."""

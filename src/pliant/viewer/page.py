@@ -1,4 +1,4 @@
-"""`Page`: what browsers see of a session, and what they ask of it.
+"""`Page`: what browsers see of a session, and what they ask of it, as far as all views have it.
 
 Callbacks run in viser's threads. None of them touches the session: each hands a command to the runner.
 """
@@ -11,32 +11,31 @@ from typing import Any
 
 import numpy as np
 
-from pliant.errors import InputError, PliantError
 from pliant.viewer.overlay import Overlay
+from pliant.viewer.pacing import Pacing
 from pliant.viewer.panel import Panel
 from pliant.viewer.runner import Runner
 from pliant.viewer.scene import Scene
-from pliant.viewer.session import Session
 
 __all__ = ["Page"]
 
 _WORDS, _PLOTS = 0.2, 0.5  # s between updates of numbers and of plots
-_TARGET = "target"
 
 
 class Page:
     """The scene, what is drawn over it, and the panel, for all clients alike."""
 
-    def __init__(self, server: Any, session: Session):
-        self._server, self._session = server, session
-        self.scene = Scene(server, session.mechanism, session.poses)
+    room = 1.0  # around what is seen at first
+
+    def __init__(self, server: Any, session: Any, panel: Panel):
+        self._server, self._session, self.panel = server, session, panel
+        self.scene = Scene(server, session.mechanism, session.poses, self.room)
         self.overlay = Overlay(server, self.scene.size)
-        self.panel = Panel(server, session)
+        self.pacing = Pacing(server)
         self.selected: str | None = None
         self._frame: tuple[Any, ...] = ()
         self._said, self._plotted = 0.0, 0.0
-        self._shape: tuple[str, Any] | None = None
-        self.panel.state(session)
+        panel.state(session)
 
     # --- what clients ask for
 
@@ -46,26 +45,14 @@ class Page:
         for handle in self.scene.handles:
             handle.on_drag("left")(self._drag)
             handle.on_click(self._click)
-        self.overlay.target.on_update(self._move_target)
         self._when(panel.play, lambda _: self._set_playing(not session.playing))
         self._when(panel.buttons, self._press)
-        self._when(panel.apply, lambda _: self._set_effectors(_names(panel.effectors.value)))
-        self._when(panel.toggle, lambda _: self._toggle())
-        self._when(panel.add, lambda _: self._add_model())
-        for control, change in (
-            (panel.engine, session.set_engine),
-            (panel.gravity, lambda on: self._lost(session.set_gravity(on))),
-            (panel.stiffness, lambda x: self._lost(session.set_stiffness(x))),
-            (panel.speed, session.set_speed),
-            (panel.strength, session.set_strength),
-            (panel.shown, lambda _: self._set_target(panel.target.value)),
-            (panel.ellipsoid, lambda _: None),
-            (panel.target, self._set_target),
-        ):
-            self._when(control, change)
+        self._when(panel.speed, session.set_speed)
+        self._when(panel.strength, session.set_strength)
 
         @self._server.on_client_connect
-        async def _(_: Any) -> None:
+        async def _(client: Any) -> None:
+            self.pacing.watch(client)
             runner.do(self._redraw)
 
         @self._server.on_client_disconnect
@@ -97,8 +84,10 @@ class Page:
             self._session.playing = False
             self._session.step()
         else:
-            self._session.reset()
-            self._set_target(False)
+            self._reset()
+
+    def _reset(self) -> None:
+        self._session.reset()
 
     def _set_playing(self, on: bool) -> None:
         self._session.playing = on
@@ -132,54 +121,6 @@ class Page:
         shade = np.array([0.6 if other == self.selected else 0.0 for other in m.body_names])
         self.scene.colour(shade if self.selected is not None else None)
 
-    def _toggle(self) -> None:
-        if self.selected is not None:
-            known = self._session.end_effectors
-            without = tuple(body for body in known if body != self.selected)
-            self._set_effectors(without if self.selected in known else (*known, self.selected))
-
-    def _set_effectors(self, bodies: tuple[str, ...]) -> None:
-        try:
-            self._session.set_end_effectors(bodies)
-        finally:
-            self.panel.effector_names(self._session.end_effectors)
-            self.panel.selection(self.selected, self._session)
-        self._set_target(self.panel.target.value)
-
-    def _set_target(self, on: bool) -> None:
-        """Show the handle at the end effector that is chosen, and pull that to it; or neither."""
-        session, body = self._session, self.panel.shown.value
-        self.panel.target.value = on
-        self.overlay.target.visible = on
-        session.release(_TARGET)
-        if on:
-            place = session.simulation.pose(body)[:3, 3]
-            self.overlay.target.position = place
-            session.pull(_TARGET, body, place, place)
-
-    async def _move_target(self, event: Any) -> None:
-        target = np.array(event.target.position)
-        self._runner.do(lambda: self._session.move(_TARGET, target), event.client, _TARGET)
-
-    def _add_model(self) -> None:
-        waiting = [
-            client.add_notification("Adding a model", "Looking for the true equilibrium ...", loading=True)
-            for client in self._server.get_clients().values()
-        ]
-        try:
-            added = self._session.add_model()
-        finally:
-            for note in waiting:
-                note.remove()
-        self._say(
-            "Model added",
-            f"{added.models} models are blended. The view was up to {1000 * added.error:.3g} mm from the truth.",
-        )
-
-    def _lost(self, models: int) -> None:
-        if models:
-            self._say("Models dropped", f"{models} of the blend had no equilibrium like this.")
-
     # --- what clients are told
 
     def fail(self, message: str, who: Any) -> None:
@@ -201,44 +142,29 @@ class Page:
         if not self._server.get_clients():
             return
         session, now = self._session, time.monotonic()
-        frame = (session.time, session.simulation, tuple(p.target.tobytes() for p in session.pulls.values()))
+        frame = (*self._state(), *(p.target.tobytes() for p in session.pulls.values()))
         if frame != self._frame:
             self._frame = frame
-            self.scene.update(session.poses)
-            self.overlay.pulls(session.pulls)
-            self._show_ellipsoid()
+            with self._server.atomic():
+                self.scene.update(session.poses)
+                self.overlay.pulls(session.pulls)
+                self._draw()
+            self.pacing.drawn = True
         if now - self._said >= _WORDS:
             self._said = now
             self.panel.numbers(session)
-            self._find_ellipsoid()
+            self._say_more()
         if now - self._plotted >= _PLOTS:
             self._plotted = now
             self.panel.plots(session)
+        self._server.flush()
 
-    def _find_ellipsoid(self) -> None:
-        """The ellipsoid that is asked for; it changes slowly."""
-        body = self.panel.shown.value
-        shape = None
-        if self.panel.ellipsoid.value:
-            try:
-                shape = self._session.ellipsoid(body)
-            except PliantError:
-                self.panel.ellipsoid.value = False
-                self._shape = None
-                raise
-        self._shape = None if shape is None else (body, shape)
-        force = self._show_ellipsoid()
-        self.panel.about_effector(body, shape, force)
+    def _state(self) -> tuple[Any, ...]:
+        """What a picture depends on, besides pulls."""
+        return (self._session.time,)
 
-    def _show_ellipsoid(self) -> float:
-        if self._shape is None:
-            return self.overlay.ellipsoid(None, None)
-        body, shape = self._shape
-        return self.overlay.ellipsoid(shape, self._session.simulation.pose(body))
+    def _draw(self) -> None:
+        """Draw what only some sessions have."""
 
-
-def _names(text: Any) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in str(text).split(","))
-    if not any(names):
-        raise InputError("end effectors: name at least one body, with commas between several")
-    return tuple(name for name in names if name)
+    def _say_more(self) -> None:
+        """Update slowly what only some sessions have."""

@@ -41,7 +41,7 @@ class Part:
         rgba: colours, (n, 4); either all opaque or none.
         flat: faces are flat, not samples of a round surface.
         two_sided: seen from behind as well.
-        endless: an infinite plane: no part of the mechanism's extent.
+        ground: a plane without end or of the world: no part of the extent of what stands on it.
     """
 
     vertices: NDArray[np.float32]
@@ -53,7 +53,7 @@ class Part:
     rgba: Floats
     flat: bool
     two_sided: bool
-    endless: bool
+    ground: bool
 
     def place(self, poses: Floats, turns: Floats) -> tuple[Floats, Floats]:
         """Positions (n, 3) and quaternions (n, 4) in the world, of bodies at poses with quaternions `turns`.
@@ -92,7 +92,7 @@ def make_parts(m: Mechanism) -> list[Part]:
                 rgba=table.rgba[of],
                 flat=kind not in (*_ROUND, "cylinder"),
                 two_sided=two_sided,
-                endless=kind == "plane" and 0.0 in detail,
+                ground=kind == "plane" and (0.0 in detail or bool((table.body[of] < 0).all())),
             )
         )
     return out
@@ -104,7 +104,7 @@ def bounds(parts: list[Part], poses: Floats) -> tuple[Floats, Floats]:
     turns = spatial.quat_from_matrix(world[:, :3, :3])
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for part in parts:
-        if part.endless or not len(part.vertices):
+        if part.ground or not len(part.vertices):
             continue
         position, wxyz = part.place(world, turns)
         a, b = part.vertices.min(axis=0), part.vertices.max(axis=0)

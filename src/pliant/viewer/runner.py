@@ -9,11 +9,12 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from pliant.errors import PliantError
-from pliant.viewer.session import Session
+from pliant.viewer.clock import Clock
+from pliant.viewer.pacing import FRAME
 
 __all__ = ["Runner"]
 
-_FRAME = 1 / 30  # s between pictures
+_SHARE = 0.8  # of the time between two pictures, for steps
 _LONGEST = 0.25  # s: a longer pause, such as a model being made, is not caught up on
 
 
@@ -23,15 +24,22 @@ class Runner:
     Nothing else may touch the session while it runs: hand over what is to be done with `do`.
     """
 
-    def __init__(self, session: Session, show: Callable[[], None], fail: Callable[[str, Any], None]):
+    def __init__(
+        self,
+        session: Clock,
+        show: Callable[[], None],
+        fail: Callable[[str, Any], None],
+        interval: Callable[[], float] = lambda: FRAME,
+    ):
         """Prepare.
 
         Args:
             session: what to run.
             show: draws the session; called between steps, in the runner's thread.
             fail: told what went wrong, and who had asked for it (None: nobody).
+            interval: seconds from one picture to the next.
         """
-        self.session, self._show, self._fail = session, show, fail
+        self.session, self._show, self._fail, self._interval = session, show, fail, interval
         self._lock = threading.Lock()
         self._waiting: dict[Any, tuple[Callable[[], None], Any]] = {}
         self._count = 0
@@ -86,20 +94,23 @@ class Runner:
         return answer["value"]
 
     def _run(self) -> None:
-        last = time.perf_counter()
+        last = due = time.perf_counter()
         while not self._stopped.is_set():
             with self._lock:
                 waiting, self._waiting = self._waiting, {}
             for command, who in waiting.values():
                 self._try(command, who)
+            frame = self._interval()
             begin = time.perf_counter()
             real, last = min(begin - last, _LONGEST), begin
-            self._try(lambda real=real: self.session.advance(real), None)
+            self._try(lambda real=real, frame=frame: self.session.advance(real, _SHARE * frame), None)
             shown = time.perf_counter()
             self._try(self._show, None)
-            # Drawing huge mechanisms takes long: they are drawn less often, and simulated no less.
-            pause = max(_FRAME - (time.perf_counter() - begin), time.perf_counter() - shown, 0.001)
-            self._stopped.wait(pause)
+            now = time.perf_counter()
+            # A picture that was late does not delay the next. Drawing huge mechanisms takes long: they are drawn less
+            # often, and simulated no less.
+            due = max(due + frame, now + max(now - shown, 0.001))
+            self._stopped.wait(due - now)
 
     def _try(self, command: Callable[[], Any], who: Any) -> None:
         try:

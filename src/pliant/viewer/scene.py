@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 _MANY = 2000  # copies: beyond this, no shadows
 _APART = 100  # links across the picture that can be told apart
+_FADED = 0.45  # opacity
 _FIELD_OF_VIEW = 0.75  # rad, vertical
 _GRID, _GRID_SECTION = (222, 226, 232), (196, 203, 213)
 
@@ -33,15 +34,16 @@ class Scene:
         centre: of that sphere.
     """
 
-    def __init__(self, server: Any, mechanism: Mechanism, poses: Floats | None = None):
+    def __init__(self, server: Any, mechanism: Mechanism, poses: Floats | None = None, room: float = 1.0):
         """Draw a mechanism.
 
         Args:
             server: a `viser.ViserServer`.
             mechanism: what to draw.
             poses: of its bodies, (bodies, 4, 4); the reference poses if None.
+            room: how far away the camera starts; 1: all is just seen.
         """
-        self.server, self.mechanism = server, mechanism
+        self.server, self.mechanism, self._room = server, mechanism, room
         at = mechanism.reference_poses if poses is None else poses
         self._parts = make_parts(mechanism)
         low, high = bounds(self._parts, at)
@@ -68,7 +70,7 @@ class Scene:
             lod="off",  # the meshes are as coarse as their number asks for
             flat_shading=part.flat,
             side="double" if part.two_sided else "front",
-            cast_shadow=not self._many and not part.endless,
+            cast_shadow=not self._many and not part.ground,
             receive_shadow=False,  # the floor does; round surfaces would be striped
         )
 
@@ -94,6 +96,12 @@ class Scene:
                 shade = np.append(bodies, 0.0)[part.body][:, None]
                 own = np.round(own * (1 - shade) + np.array([255.0, 140.0, 40.0]) * shade).astype(np.uint8)
             handle.batched_colors = own
+
+    def fade(self, on: bool) -> None:
+        """Let what is inside bodies or behind them be seen, or not."""
+        for part, handle in zip(self._parts, self.handles, strict=True):
+            if part.rgba[:, 3].min() >= 1:  # what is clear already stays as it is
+                handle.opacity = _FADED if on else None
 
     def _surroundings(self, low: Floats, high: Floats) -> None:
         scene, camera = self.server.scene, self.server.initial_camera
@@ -129,7 +137,7 @@ class Scene:
         )
         # From the front, right and above, as far as it takes to see everything.
         direction = np.array([0.62, -0.95, 0.55])
-        distance = 1.05 * self.size * self._nearness() / np.sin(_FIELD_OF_VIEW / 2)
+        distance = 1.05 * self._room * self.size * self._nearness() / np.sin(_FIELD_OF_VIEW / 2)
         camera.position = self.centre + distance * direction / np.linalg.norm(direction)
         camera.look_at, camera.up = self.centre, (0.0, 0.0, 1.0)
         camera.fov = _FIELD_OF_VIEW

@@ -5,8 +5,6 @@ Nothing here knows of a browser or of threads. Whoever calls it does so from one
 
 from __future__ import annotations
 
-import time as clock
-from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,21 +13,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.engines.arguments import EARTH
-from pliant.engines.quasistatic import QuasistaticSimulation
 from pliant.engines.reduced import ReducedSimulation
+from pliant.engines.violation import Violation
 from pliant.errors import InputError, PliantError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
-from pliant.viewer.measures import Ellipsoid, Measures, Violation, compliance_ellipsoid, energy_of
+from pliant.viewer.clock import STRENGTHS, Clock, within
+from pliant.viewer.measures import Ellipsoid, Measures, compliance_ellipsoid, energy_of
 from pliant.viewer.opening import begin
-from pliant.viewer.pulls import Pull, loads, mobility, settle, softness, vector
+from pliant.viewer.pulls import Pull, settle, vector
 from pliant.viewer.setup import ENGINES, Models, Setup, Simulation, coordinates, place, resolve
+from pliant.viewer.springs import Springs
 
-__all__ = ["SCALES", "SPEEDS", "STRENGTHS", "Added", "Session"]
+__all__ = ["SCALES", "Added", "Session"]
 
 Floats = NDArray[np.float64]
-_HISTORY = 400  # measurements kept
-SPEEDS, SCALES, STRENGTHS = (0.05, 5.0), (0.1, 10.0), (0.1, 2.0)
+SCALES = (0.1, 10.0)
 
 
 @dataclass(frozen=True)
@@ -41,27 +40,23 @@ class Added:
     equilibrium: Configuration
 
 
-class Session:
+class Session(Clock):
     """A mechanism that is simulated, pulled and looked at.
 
     Attributes:
         setup: which engine runs on what.
         simulation: that engine.
         end_effectors: the ones chosen; a reduced model also knows bodies that are being pulled.
-        playing: whether `advance` does anything.
-        speed: simulated time per real time.
         pulls: springs that act, by key.
         history: `Measures`, the latest last.
     """
 
     def __init__(self, what: Any):
         """Take a Mechanism, a ReducedModel, a BlendedModel or a simulation."""
+        super().__init__()
         self._models, self._violation = Models(), Violation()
-        self.playing, self.speed, self.strength, self._scale = True, 1.0, 1.0, 1.0
-        self.pulls: dict[Hashable, Pull] = {}
-        self.history: deque[Measures] = deque(maxlen=_HISTORY)
-        self._offset, self._owed, self._step_time, self._rate = 0.0, 0.0, 0.0, 1.0
-        self._fresh = True  # pulls have no last place: velocities are not known
+        self.strength, self._scale, self._offset = 1.0, 1.0, 0.0
+        self.pulls = Springs()
         self.setup, self.simulation = begin(what, self._models)
         self._base = self.setup.mechanism
         self.end_effectors = self.setup.end_effectors
@@ -116,43 +111,21 @@ class Session:
 
     # --- time
 
+    @property
+    def timestep(self) -> float:
+        return self.simulation.timestep
+
     def step(self, n: int = 1) -> None:
-        """Advance by steps, whether playing or not. After an error it is paused where it was."""
         try:
             if not self.pulls:
                 self.simulation.step(n)
                 return
             for _ in range(n):
-                self._pull()
+                self.pulls.apply(self.simulation)
                 self.simulation.step(1)
         except PliantError:
             self.playing = False
             raise
-
-    def advance(self, real: float, budget: float = 0.03) -> int:
-        """Advance by real time times speed, if playing; what does not fit into the budget (s) is dropped.
-
-        Returns the number of steps.
-        """
-        if not self.playing or real <= 0:
-            return 0
-        h = self.simulation.timestep
-        self._owed += real * self.speed
-        due = int(self._owed / h)
-        self._owed -= due * h
-        done, start, spent = 0, clock.perf_counter(), 0.0
-        while done < due and spent < budget:
-            # As many at once as half of what is left will allow, so that a slow step does not freeze the view.
-            likely = int((budget - spent) / 2 / self._step_time) if self._step_time > 0 else 1
-            chunk = min(due - done, max(1, likely))
-            self.step(chunk)
-            done += chunk
-            before, spent = spent, clock.perf_counter() - start
-            self._step_time = (spent - before) / chunk
-        if due:
-            wanted = due * h / max(self.speed, 1e-9)
-            self._rate += min(1.0, real) * (done * h / wanted - self._rate)
-        return done
 
     def reset(self) -> None:
         """Back to the start of the engine that runs: time zero, at rest, no pulls."""
@@ -163,8 +136,8 @@ class Session:
         else:
             self.simulation = place(setup, self._models, None)
         self.setup = setup
-        self._offset, self._owed, self._fresh = 0.0, 0.0, True
-        self.history.clear()
+        self._offset, self.pulls.fresh = 0.0, True
+        self._restart()
 
     # --- what runs
 
@@ -190,7 +163,7 @@ class Session:
 
     def set_stiffness(self, scale: float) -> int:
         """Multiply the stiffness of all joints; returns how many models of a blend were lost by it."""
-        scale = _within(scale, "stiffness", SCALES)
+        scale = within(scale, "stiffness", SCALES)
         base = self._base
         m = base.replace(stiffness=scale * base.stiffness, tendon_stiffness=scale * base.tendon_stiffness)
         lost = self._change(replace(self.setup, mechanism=m))
@@ -210,20 +183,19 @@ class Session:
         self._go(setup)
         return lost
 
-    def set_speed(self, speed: float) -> None:
-        """Simulated time per real time."""
-        self.speed = _within(speed, "speed", SPEEDS)
-
     def set_strength(self, strength: float) -> None:
         """How hard pulls pull, 1 the usual."""
-        self.strength = _within(strength, "pull strength", STRENGTHS)
-        self._fit(anew=True)
+        self.strength = within(strength, "pull strength", STRENGTHS)
+        self.pulls.fit(self.simulation, self.mechanism, self.strength, anew=True)
 
     def _go(self, setup: Setup) -> None:
         """Go on with another setup from where things stand, or raise and leave everything as it is."""
         q, time, before = self.q, self.time, self.simulation
         if setup.reduced:
-            setup = replace(setup, end_effectors=self._known(setup.end_effectors))
+            known = dict.fromkeys(
+                [*setup.end_effectors, *self.pulls.bodies]
+            )  # what is chosen, and what is pulled
+            setup = replace(setup, end_effectors=tuple(known))
             rest = setup.samples[0]
             if setup.gravity.any() and rest is None:
                 setup, _ = resolve(setup)
@@ -234,8 +206,8 @@ class Session:
             self.simulation = place(setup, self._models, q)
             self._offset = time - self.simulation.time
         self.setup = setup
-        self._fresh = True
-        self._fit()
+        self.pulls.fresh = True
+        self.pulls.fit(self.simulation, self.mechanism, self.strength)
 
     # --- pulls
 
@@ -260,8 +232,8 @@ class Session:
         try:
             if self.setup.reduced and body not in self.setup.end_effectors:
                 self._go(replace(self.setup, end_effectors=self.end_effectors))
-            self._fresh = True
-            self._fit()
+            self.pulls.fresh = True
+            self.pulls.fit(self.simulation, m, self.strength)
         except PliantError:
             del self.pulls[key]
             if old is not None:
@@ -276,33 +248,7 @@ class Session:
 
     def release(self, key: Hashable) -> None:
         """Let go; nothing if there is no such pull (any more)."""
-        pull = self.pulls.pop(key, None)
-        if pull is not None and not any(other.body == pull.body for other in self.pulls.values()):
-            self.simulation.apply_wrench(pull.body, (0, 0, 0))
-
-    def _known(self, chosen: tuple[str, ...]) -> tuple[str, ...]:
-        """What a reduced model must know: what is chosen, and what is pulled."""
-        return tuple(dict.fromkeys([*chosen, *(pull.body for pull in self.pulls.values())]))
-
-    def _fit(self, anew: bool = False) -> None:
-        h, moving = self.simulation.timestep, not isinstance(self.simulation, QuasistaticSimulation)
-        for pull in self.pulls.values():
-            place = self.simulation, self.mechanism, pull.body, pull.point
-            before = pull.stiffness
-            pull.fit(mobility(*place), softness(*place), h, self.strength, moving)
-            # A spring that suits another engine nearly as well stays as it is, and so does its force.
-            if not anew and 0.5 < before / pull.stiffness < 1.5:
-                pull.stiffness = before
-            pull.update(self.poses, None)
-
-    def _pull(self) -> None:
-        """Apply the forces of all pulls at the present poses."""
-        poses, h = self.poses, None if self._fresh else self.simulation.timestep
-        for pull in self.pulls.values():
-            pull.update(poses, h)
-        self._fresh = False
-        for body, wrench in loads(list(self.pulls.values()), poses).items():
-            self.simulation.apply_wrench(body, **wrench)
+        self.pulls.release(key, self.simulation)
 
     # --- the interactive loop of TVCG
 
@@ -331,8 +277,7 @@ class Session:
         """Numbers now; they join the history."""
         energy = energy_of(self.simulation, self.mechanism, self.q, self.setup.gravity)
         now = Measures(self.time, energy, self.violation, self._step_time, self._rate)
-        if not self.history or now.time > self.history[-1].time:
-            self.history.append(now)
+        self._remember(now)
         return now
 
     def ellipsoid(self, body: str) -> Ellipsoid:
@@ -343,11 +288,3 @@ class Session:
         if setup.gravity.any() and setup.samples[0] is None:
             setup, _ = resolve(setup)
         return compliance_ellipsoid(self._models.model(setup), body, None)
-
-
-def _within(value: Any, what: str, limits: tuple[float, float]) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-        raise InputError(f"{what}: a number expected, not {value!r:.80}")
-    if not limits[0] <= value <= limits[1]:
-        raise InputError(f"{what}: a number from {limits[0]:g} to {limits[1]:g} expected, not {value:g}")
-    return float(value)

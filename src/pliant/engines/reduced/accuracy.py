@@ -34,7 +34,7 @@ _ROUNDING = 1e-12  # loops open by less are closed
 _FLOOR = 1e-4  # of the largest error: what a plot shows at its lower edge
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Accuracy:
     """Errors of a model at rest under n wrenches, as fractions of the mechanism's radius; made by `measure`.
 
@@ -107,6 +107,17 @@ class Accuracy:
         axes.set_title(title if title is not None else f"{self.name}: error at rest", fontsize=10)
         save(out, path)
         return out
+
+    def _repr_png_(self) -> bytes:
+        from pliant.engines.reduced.notebook import png
+
+        return png(self.plot())
+
+    def __repr__(self) -> str:
+        return (
+            f"<Accuracy of '{self.name}' under {counted(len(self.wrenches), 'wrench', 'wrenches')}: position error "
+            f"{self.rms:.3g} rms, {self.worst:.3g} at worst, of the radius>"
+        )
 
     def draw(self, axes: Axes) -> None:
         """Draw the same into existing axes."""

@@ -12,6 +12,7 @@ which never inverts a compliance, so ranks may change from model to model.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,7 @@ from pliant.engines.reduced.polynomial import JointPolynomial, fit_polynomial
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.summary import counted
 from pliant.statics import Configuration
 from pliant.statics.loads import chart, parse_wrench
 
@@ -302,8 +304,32 @@ class BlendedModel:
 
         return measure(self, wrenches, progress)
 
+    # --- files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all models and their mechanism to an `.npz` file that `BlendedModel.load` reads back without loss."""
+        from pliant.engines.reduced.blended_file import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: str | os.PathLike[str]) -> BlendedModel:
+        """Read a blend that `save` wrote. The file is not trusted: everything in it is checked.
+
+        Raises:
+            FormatError: the file holds no blend, is damaged, or is of a newer version.
+        """
+        from pliant.engines.reduced.blended_file import load
+
+        return load(path)
+
+    def _repr_html_(self) -> str:
+        from pliant.engines.reduced.notebook import blend_html
+
+        return blend_html(self)
+
     def __repr__(self) -> str:
-        return f"<BlendedModel of {len(self.models)} models of '{self.mechanism.name}'>"
+        return f"<BlendedModel of {counted(len(self.models), 'model')} of '{self.mechanism.name}'>"
 
 
 def _matched(stack: Floats) -> tuple[Floats, Floats]:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import zipfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,22 @@ from pliant.engines.reduced.model import FreeBase, ReducedModel
 from pliant.errors import FormatError, MechanismError
 from pliant.formats.json_file import check_version, pieces, read
 from pliant.formats.paths import as_path, read_bytes, replacing
+from pliant.mechanism import Mechanism
 
-__all__ = ["FORMAT", "VERSION", "load", "read_about", "read_arrays", "save"]
+__all__ = [
+    "FORMAT",
+    "VERSION",
+    "describe",
+    "load",
+    "numbers",
+    "packed",
+    "read_about",
+    "read_arrays",
+    "require",
+    "restore",
+    "save",
+    "write",
+]
 
 FORMAT, VERSION = "pliant-reduced-model", 1
 _LIMIT = 4_000_000_000  # bytes
@@ -40,9 +55,25 @@ _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.r
 
 def save(model: ReducedModel, path: str | os.PathLike[str]) -> None:
     """Write a model; the file appears complete or not at all."""
-    about = {
-        "format": FORMAT,
-        "version": VERSION,
+    about = {"format": FORMAT, "version": VERSION, **describe(model)}
+    write(path, about, {**numbers(model), "mechanism": packed(model.mechanism)})
+
+
+def load(path: str | os.PathLike[str]) -> ReducedModel:
+    """Read a model that `save` wrote; see `ReducedModel.load`."""
+    path = as_path(path)
+    arrays = read_arrays(path)
+    hint = (
+        "holds no reduced model: `ReducedModel.save` writes such files, and `BlendedModel.load` reads blends"
+    )
+    about = read_about(arrays, path, FORMAT, VERSION, hint)
+    require(arrays, ("mechanism",), path)
+    return restore(about, arrays, read(arrays["mechanism"].tobytes(), path), path)
+
+
+def describe(model: ReducedModel) -> dict[str, Any]:
+    """What a model is besides numbers."""
+    return {
         "end_effectors": model.end_effectors,
         "projection": model.projection,
         "inertia": model.inertia,
@@ -50,25 +81,26 @@ def save(model: ReducedModel, path: str | os.PathLike[str]) -> None:
         "length": model.length,
         "limits": model.limits,
     }
+
+
+def numbers(model: ReducedModel) -> dict[str, NDArray[Any]]:
+    """The arrays of a model."""
     arrays: dict[str, NDArray[Any]] = {name: getattr(model, name) for name in _ARRAYS}
-    if model.base is not None:
-        arrays["base_inertia"] = model.base.inertia
-    arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
-    arrays["mechanism"] = np.frombuffer("".join(pieces(model.mechanism)).encode(), dtype=np.uint8)
-    with replacing(as_path(path)) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+    return arrays if model.base is None else {**arrays, "base_inertia": model.base.inertia}
 
 
-def load(path: str | os.PathLike[str]) -> ReducedModel:
-    """Read a model that `save` wrote; see `ReducedModel.load`."""
-    path = as_path(path)
-    arrays = read_arrays(path)
-    about = _about(arrays, path)
-    expected = {*_ARRAYS, "mechanism", "about"} | ({"base_inertia"} if about["base"] is not None else set())
-    for name in sorted(expected - arrays.keys()):
-        raise FormatError(f"'{path}': array '{name}' is missing: the file is damaged")
-    mechanism = read(arrays["mechanism"].tobytes(), path)
-    effectors, base = about["end_effectors"], None
+def restore(
+    about: dict[str, Any], arrays: dict[str, NDArray[Any]], mechanism: Mechanism, path: Path
+) -> ReducedModel:
+    """The model of a mechanism that has this description and these arrays.
+
+    Raises:
+        FormatError: they do not belong together, or are none of a model.
+    """
+    _check_about(about, path)
+    base = None
+    require(arrays, (*_ARRAYS, *(["base_inertia"] if about["base"] is not None else [])), path)
+    effectors = about["end_effectors"]
     try:
         for body in (*effectors, *([] if about["base"] is None else [about["base"]])):
             if mechanism.body_index(body) < 0:
@@ -92,6 +124,27 @@ def load(path: str | os.PathLike[str]) -> ReducedModel:
         if matrix is not None and np.linalg.eigvalsh((matrix + matrix.T) / 2).min(initial=1.0) <= 0:
             raise FormatError(f"'{path}': '{name}' is not positive definite: no inertia is")
     return model
+
+
+# --- archives
+
+
+def packed(mechanism: Mechanism) -> NDArray[np.uint8]:
+    """A mechanism as an array of bytes."""
+    return np.frombuffer("".join(pieces(mechanism)).encode(), dtype=np.uint8)
+
+
+def write(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
+    """Write arrays, and what they are, as `.npz`; the file appears complete or not at all."""
+    said = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
+    with replacing(as_path(path)) as file:
+        np.savez(file, allow_pickle=False, **arrays, about=said)
+
+
+def require(arrays: dict[str, NDArray[Any]], names: Iterable[str], path: Path) -> None:
+    """Refuse a file in which arrays are missing."""
+    for name in sorted(set(names) - arrays.keys()):
+        raise FormatError(f"'{path}': array '{name}' is missing: the file is damaged")
 
 
 def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
@@ -149,9 +202,7 @@ def read_about(
     return about
 
 
-def _about(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Any]:
-    hint = "holds no reduced model: `ReducedModel.save` writes such files"
-    about = read_about(arrays, path, FORMAT, VERSION, hint)
+def _check_about(about: dict[str, Any], path: Path) -> None:
     names: Any = about.get("end_effectors")
     strings = isinstance(names, list) and names and all(isinstance(name, str) for name in names)
     if not strings or len(set(names)) != len(names):
@@ -164,7 +215,6 @@ def _about(arrays: dict[str, NDArray[Any]], path: Path) -> dict[str, Any]:
         raise FormatError(f"'{path}': base: a name or null expected")
     if not isinstance(about.setdefault("limits", False), bool):  # files from before limits have no such word
         raise FormatError(f"'{path}': limits: true or false expected")
-    return about
 
 
 def _check_shapes(arrays: dict[str, NDArray[Any]], path: Path, nq: int, nv: int, effectors: int) -> None:

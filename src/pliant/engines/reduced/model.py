@@ -248,6 +248,11 @@ class ReducedModel:
 
         return plot(self, path, **options)
 
+    def _repr_html_(self) -> str:
+        from pliant.engines.reduced.notebook import model_html
+
+        return model_html(self)
+
     def __repr__(self) -> str:
         extra = f", {self.modes} modes" if self.modes else ""
         floating = ", free base" if self.base else ""

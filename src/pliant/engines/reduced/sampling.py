@@ -41,7 +41,7 @@ KINDS = {"blend": 12, "polynomial": 4}  # and how many models by default
 _MOST = 15  # problems listed
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Sampled:
     """A blend and how good it is; made by `sample`.
 
@@ -88,6 +88,14 @@ class Sampled:
         if len(self.problems) > _MOST:
             lines.append(f"  ... and {len(self.problems) - _MOST} more")
         return "\n".join(lines)
+
+    def _repr_png_(self) -> bytes:
+        from pliant.engines.reduced.notebook import png
+
+        return png(self.plot())
+
+    def __repr__(self) -> str:
+        return f"<Sampled {self.model!r}: position error {self.accuracy.rms:.3g} rms under fresh wrenches>"
 
     def plot(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:
         """Error of the candidates against the number of models, and errors under fresh wrenches (TVCG Fig. 7)."""

@@ -1,0 +1,88 @@
+"""Sphinx: `make docs` turns these pages and the docstrings into docs/_build/html, without a network or a display."""
+
+from __future__ import annotations
+
+import inspect
+from importlib.metadata import version as installed
+from typing import Any
+
+from docutils import nodes
+from latex2mathml.converter import convert
+
+import pliant
+
+project = "pliant"
+author = copyright = "The pliant developers"
+version = release = installed("pliant")
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = f"pliant {version}"
+html_show_sourcelink = html_copy_source = False
+
+# Equations between dollars, links to headings: what a forge shows, too.
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 3
+html_math_renderer = "mathml"
+
+# Docstrings quote code in single backticks, as Markdown does.
+default_role = "code"
+autodoc_default_options = {"members": True, "inherited-members": "tuple, Exception"}
+autoclass_content = "both"  # what the class is, and what its constructor takes
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_type_aliases = {"ArrayLike": "ArrayLike", "Floats": "NDArray"}
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+# Annotations name numpy and the standard library, whose indices would need a network, and inner classes of pliant,
+# which have no page.
+nitpick_ignore_regex = [("py:.*", r"(?!pliant\.\w+$).*")]
+suppress_warnings = ["ref.python"]  # `stiffness` among the attributes of one class is not that of another
+
+
+def formulas(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """An indented paragraph of a docstring is a formula or code, to be kept as it is."""
+    out: list[str] = []
+    for line in lines:
+        last = next((text for text in reversed(out) if text.strip()), None)
+        if line.strip() and out and not out[-1].strip() and last is not None:
+            indent = len(last) - len(last.lstrip())
+            if len(line) - len(line.lstrip()) >= indent + 4 and not last.endswith("::"):
+                out += [" " * indent + "::", ""]
+        out.append(line)
+    lines[:] = out
+
+
+def sentences(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
+    """A property's docstring is text. Napoleon takes what is before its first colon for a type."""
+    if what == "property":
+        lines[:] = [*(inspect.getdoc(thing) or "").splitlines(), ""]
+
+
+def public_name(app: Any, env: Any, node: Any, contents: Any) -> Any:
+    """`pliant.mechanism.model.Mechanism`, as an annotation has it, is documented as `pliant.Mechanism`."""
+    name = node.get("reftarget", "").rpartition(".")[2]
+    if node.get("refdomain") != "py" or name not in pliant.__all__:
+        return None
+    domain = env.get_domain("py")
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", f"pliant.{name}", node, contents)
+
+
+def equation(page: Any, node: Any) -> None:
+    """MathML, which browsers draw themselves: no script from elsewhere is needed."""
+    if isinstance(node, nodes.math):
+        page.body.append(convert(node.astext()))
+    else:
+        drawn = convert(node.astext(), display="block").replace(
+            "<math ", '<math style="overflow: visible" ', 1
+        )
+        page.body.append(f'<div style="overflow: auto hidden; padding: 0.5em 0">{drawn}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Any) -> None:
+    app.connect("autodoc-process-docstring", formulas, priority=400)  # before napoleon
+    app.connect("autodoc-process-docstring", sentences, priority=600)  # after it
+    app.add_html_math_renderer("mathml", (equation, None), (equation, None))
+    app.connect("missing-reference", public_name)

@@ -1,0 +1,33 @@
+"""`Play`: a world and what is done to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pliant.world import World
+
+__all__ = ["Play"]
+
+
+@dataclass(frozen=True, eq=False)
+class Play:
+    """A world and what is done to it as time goes by.
+
+    Attributes:
+        world: at its start.
+        act: called before every step with the time.
+    """
+
+    world: World
+    act: Callable[[float], None]
+
+    def step(self, n: int = 1) -> None:
+        """Advance by `n` time steps."""
+        for _ in range(n):
+            self.act(self.world.time)
+            self.world.step()
+
+    def run(self, seconds: float) -> None:
+        """Advance by a time."""
+        self.step(round(seconds / self.world.timestep))
