@@ -53,9 +53,8 @@ def march(
      own_work) = model  # fmt: skip
     h, count_free, count_own = settings[STEP], state.shape[0], body_link.shape[0]
     moving = count_free + count_own
-    room = min(
-        kind.shape[0] // 2, first.shape[0], taken.shape[0]
-    )  # a contact may have rolling resistance besides
+    # a contact may take two blocks: it may have rolling resistance
+    room = min(kind.shape[0] // 2, first.shape[0], taken.shape[0])
     split = 6 * count_free
     for done in range(steps):
         _copy(free_poses, count_free, 0, poses)
@@ -75,14 +74,6 @@ def march(
         _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second,
                  at, normal, distance)  # fmt: skip
         half = report[HALF]
-        if count == 0:
-            report[TOUCHING] = report[ROWS] = report[KEPT] = 0
-            bad = _fly(fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses, h)
-            if bad >= 0:
-                return FREE_LOST, done, bad
-            if count_own > 0 and reduced.advance(1, False, sizes, links, constants, own, own_poses) != 0:
-                return MODEL_LOST, done, 0
-            continue
         rows = filling.fill(count, first, second, at, normal, distance, material, h, kind, partner, body, point, axes,
                             bound, target, give, gap, impulse, turning)  # fmt: skip
         solver.match(count, shape_first, shape_second, at, report[KEPT], old_first[half], old_second[half],
@@ -100,8 +91,11 @@ def march(
             free.accelerate(fixed, state, given, free_poses, gravity, h, wrench)
             free.velocities(fixed, state, work, u)
             free.rows(rows, kind, body, point, axes, side, J, Y, 0, fixed, state, work)
-        elif count_free > 0:
-            bad = _fly(fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses, h)
+        else:
+            free.accelerate(fixed, state, given, free_poses, gravity, h, wrench)
+            for b in range(count_free):
+                touched[b] = False
+            bad = free.move(fixed, principal, state, wrench, gravity, touched, still, h, work, free_poses)
             if bad >= 0:
                 return FREE_LOST, done, bad
         if busy_own:
@@ -116,6 +110,9 @@ def march(
             return MODEL_LOST, done, 0
         if busy_own:
             reduced_contact.velocities(sizes, own, turn, u[split:])
+        if count == 0:
+            report[TOUCHING] = report[ROWS] = report[KEPT] = 0
+            continue
         # impulses
         filling.bounce(count, first, second, material, h, settings[BOUNCE], gap, side, J, before, u, target)
         solver.blocks(rows, side, give, J, Y, block, inverse)
@@ -158,15 +155,6 @@ def _copy(source, count, first, out):
         for i in range(3):
             for j in range(4):
                 out[first + b, i, j] = source[b, i, j]
-
-
-@_jit
-def _fly(fixed, axes, state, given, gravity, wrench, touched, still, work, poses, h):
-    """A step of free bodies that touch nothing; returns the first that is not finite, or -1."""
-    free.accelerate(fixed, state, given, poses, gravity, h, wrench)
-    for b in range(state.shape[0]):
-        touched[b] = False
-    return free.move(fixed, axes, state, wrench, gravity, touched, still, h, work, poses)
 
 
 @_jit
