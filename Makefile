@@ -23,10 +23,10 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow demo docs bench peers browser lint types format lock clean distclean
+.PHONY: help setup test slow demo docs bench bench-quick peers browser lint types format lock clean distclean
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMP)  ## Create .venv with all pinned dependencies and pliant itself (editable)
 
@@ -43,7 +43,13 @@ docs: $(STAMP) $(DOCS_STAMP)  ## Build the documentation site, docs/_build/html;
 	$(PY) -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -d docs/_build/doctrees docs docs/_build/html
 
 bench: $(STAMP)  ## Run the benchmarks
-	$(PY) benchmarks/run.py
+	@mkdir -p out
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pliant bench --json out/bench.json
+
+bench-quick: $(STAMP)  ## A quick run of them, and whether something has become slower
+	@mkdir -p out
+	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pliant bench --quick --json out/bench-quick.json
+	OPENBLAS_NUM_THREADS=1 $(PY) benchmarks/guard.py out/bench-quick.json
 
 peers: $(STAMP)  ## Install the other engines that the benchmarks compare with
 	$(UV) pip install --python $(PY) --require-hashes --no-deps -r requirements/peers.txt

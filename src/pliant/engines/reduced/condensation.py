@@ -87,11 +87,11 @@ def condense(
     momentum = kinetic.times(np.ascontiguousarray(basis.T))
     mass = momentum @ basis
     if inertia == "condensed":
-        grip = basis @ (loaded.T @ p.rows)  # what takes back the motion of the end effectors
+        reach, back = loaded.T @ p.rows, basis.T  # motion of the end effectors, and what takes it back
 
         def held(force: Floats) -> Floats:
             motion = p.solve(force)
-            return motion - motion @ grip.T
+            return motion - (motion @ reach.T) @ back
 
         lag = momentum @ held(momentum).T
         speed = np.zeros(0)
