@@ -1,4 +1,8 @@
-"""What a user waits for: importing, building a huge mechanism, the first equilibrium with a cold compile cache."""
+"""The suite of starting: importing, first results with and without a compile cache, building, memory.
+
+Everything runs in fresh processes. Memory is the growth of the resident set to its peak (Linux; elsewhere not
+measured).
+"""
 
 from __future__ import annotations
 
@@ -6,54 +10,182 @@ import os
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 
-from measure import show
+import numpy as np
+from measure import Timing, compared
+from results import Progress, Row, Table
 
-SNIPPETS = {
-    "import numpy (for comparison)": "import numpy",
-    "import pliant": "import pliant",
-    "molecule(50_000) built and checked": "import pliant; pliant.gallery.helix(3); mark(); "
-    "pliant.gallery.molecule(50_000)",
-    "millipede() built and checked": "import pliant; pliant.gallery.helix(3); mark(); pliant.gallery.millipede()",
-    "first equilibrium, compiled code cached": "import pliant; m = pliant.gallery.helix(50); mark(); "
-    "pliant.equilibrium(m, {m.end_effectors[0]: (0, 0, -100.0)})",
-}
+SUITE = "start"
 TIMER = """
-import resource, time
-start = time.perf_counter()
+import time
+def memory():  # megabytes, now and at most since the mark; the peak that the system reports survives exec
+    try:
+        words = open("/proc/self/status").read().split()
+    except OSError:
+        return float("nan"), float("nan")
+    return tuple(int(words[words.index(key) + 1]) / 1024 for key in ("VmRSS:", "VmHWM:"))
 def mark():
     global start, low
+    try:
+        open("/proc/self/clear_refs", "w").write("5")  # forgets the peak
+    except OSError:
+        pass
+    low = memory()[0]
     start = time.perf_counter()
-    low = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-low = 0
-{snippet}
-print(time.perf_counter() - start, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - low) / 1024)
+mark()
+CODE
+print(time.perf_counter() - start, memory()[1] - low)
 """
+FIRST = {  # the first result of each part: preparation, then what is timed
+    "equilibrium of helix(50)": (
+        "import pliant; m = pliant.gallery.helix(50)",
+        "pliant.equilibrium(m, {m.end_effectors[0]: (0, 0, -100.0)})",
+    ),
+    "reduce(helix(50)) and a step": (
+        "import pliant; m = pliant.gallery.helix(50)",
+        "pliant.ReducedSimulation(pliant.reduce(m), 0.001).step()",
+    ),
+    "a constrained step of helix(50)": (
+        "import pliant; m = pliant.gallery.helix(50)",
+        "pliant.ConstrainedSimulation(m, 0.001).step()",
+    ),
+    "a quasi-static step of helix(50)": (
+        "import pliant; m = pliant.gallery.helix(50)",
+        "pliant.QuasistaticSimulation(m, 0.001).step()",
+    ),
+}
+SMALL = 2.0  # MB; less may have been found in memory that loading had freed
+DEEPEST = 490  # bodies in a row that MuJoCo reads
+IMPORTS = {
+    "MuJoCo": "mujoco",
+    "Pinocchio": "pinocchio",
+    "DART": "dartpy",
+    "Exudyn": "exudyn",
+    "Drake": "pydrake.all",
+}
 
 
-def _measure(snippet: str, cache: str, rounds: int = 5) -> tuple[float, float]:
-    environment = {**os.environ, "NUMBA_CACHE_DIR": cache, "PYTHONDONTWRITEBYTECODE": ""}
-    results = []
+def _fresh(code: str, rounds: int, cache: str | None = None) -> tuple[Timing, float]:
+    """Seconds, and the most megabytes."""
+    environment = {**os.environ, **({} if cache is None else {"NUMBA_CACHE_DIR": cache})}
+    found = []
     for _ in range(rounds):
-        command = [sys.executable, "-c", TIMER.format(snippet=snippet)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
-        results.append(tuple(map(float, done.stdout.split())))
-    return min(r[0] for r in results), max(r[1] for r in results)
+        command = [sys.executable, "-c", TIMER.replace("CODE", code)]
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1200)
+        if done.returncode:
+            raise RuntimeError(f"{code}: {done.stderr.strip().splitlines()[-1]}")
+        found.append([float(word) for word in done.stdout.split()[-2:]])
+    seconds, megabytes = np.array(found).T
+    low, middle, high = np.quantile(seconds, (0.25, 0.5, 0.75)).tolist()
+    return Timing(middle, (high - low) / 2, float(seconds.min())), float(megabytes.max())
 
 
-def run() -> dict[str, dict[str, float]]:
-    """Best of five fresh processes each; the cold compile once."""
-    results = {}
+def imports(quick: bool, progress: Progress) -> list[Table]:
+    """What `import` costs, here and there."""
+    rounds = 2 if quick else 7
+    progress("import pliant")
+    ours, memory = _fresh("import pliant", rounds)
+    numpy = _fresh("import numpy", rounds)[0].median
+    rows, missing = [], []
+    for name, module in IMPORTS.items():
+        if quick and name != "MuJoCo":
+            continue
+        if find_spec(module.partition(".")[0]) is None:
+            missing.append(f"{name}: not installed (`make peers`)")
+            continue
+        progress(f"import {module}")
+        theirs, more = _fresh(f"import {module}", rounds)
+        row = compared("import pliant", ours, theirs, peer_name=f"import {module}", target="under 0.4")
+        row.values = {"MB": memory, "peer's MB": more, "numpy alone, s": numpy}
+        rows.append(row)
+    settings = "Wall clock of fresh processes. pliant imports numba and MuJoCo only when they are needed."
+    return [
+        Table(
+            SUITE,
+            "import",
+            "Importing",
+            "s",
+            rows or [compared("import pliant", ours)],
+            settings=settings,
+            missing=missing,
+        )
+    ]
+
+
+def first_results(quick: bool, progress: Progress) -> list[Table]:
+    """The first result of a process, with compiled code in the cache and without."""
+    rows = []
     with tempfile.TemporaryDirectory() as cache:
-        snippet = SNIPPETS["first equilibrium, compiled code cached"]
-        seconds, memory = _measure(snippet, cache, rounds=1)
-        results["first equilibrium, everything to compile"] = {"seconds": seconds, "MB": memory}
-        for name, code in SNIPPETS.items():
-            seconds, memory = _measure(code, cache)
-            results[name] = {"seconds": seconds, "MB": memory}
-    show(
-        "start",
-        ["", "seconds", "memory added (MB)"],
-        [[n, r["seconds"], r["MB"]] for n, r in results.items()],
+        for name, (before, code) in FIRST.items():
+            if quick and "reduce" not in name:
+                continue
+            cold = None
+            if not quick:
+                progress(f"{name}, everything to compile")
+                cold = _fresh(f"{before}\nmark()\n{code}", 1, cache)[0].median
+            progress(f"{name}, compiled")
+            warm, memory = _fresh(f"{before}\nmark()\n{code}", 1 if quick else 7, None if quick else cache)
+            row = compared(name, warm, values={"MB": memory})
+            row.values["s with everything to compile"] = cold
+            row.note = "compiling not measured with --quick" if quick else ""
+            rows.append(row)
+    settings = "Wall clock of fresh processes, without the import; compiled code is in numba's cache."
+    return [Table(SUITE, "first-results", "The first result of a process", "s", rows, settings=settings)]
+
+
+def building(quick: bool, progress: Progress) -> list[Table]:
+    """Huge mechanisms, built and checked."""
+    rows = []
+    for name, target in (("millipede()", ""), ("molecule(50_000)", "under 2 s and 300 MB")):
+        if quick and target:
+            continue
+        progress(f"building {name}")
+        code = (
+            f"import pliant; pliant.gallery.helix(3)\nmark()\nm = pliant.gallery.{name}\nassert m.body_count"
+        )
+        ours, memory = _fresh(code, 1 if quick else 5)
+        rows.append(compared(name, ours, target=target, values={"MB": memory}))
+    return [Table(SUITE, "building", "Huge mechanisms, built and checked", "s", rows, settings="Wall clock.")]
+
+
+def memory(quick: bool, progress: Progress) -> list[Table]:
+    """Resident memory of a model in motion, beside MuJoCo's."""
+    theirs = (
+        "import mujoco, pliant\nxml = pliant.gallery.{0}.to_mjcf()\nmujoco.MjData(mujoco.MjModel.from_xml_string("
+        "pliant.gallery.helix(3).to_mjcf()))\nmark()\nm = mujoco.MjModel.from_xml_string(xml)\n"
+        "d = mujoco.MjData(m)\nmujoco.mj_step(m, d)"
     )
-    return results
+    engines = {
+        "reduced": "pliant.ReducedSimulation(pliant.reduce({0}), 0.001)",
+        "constrained": "pliant.ConstrainedSimulation({0}, 0.001)",
+        "quasistatic": "pliant.QuasistaticSimulation({0}, 0.001)",
+    }
+    rows = []
+    for links in (400,) if quick else (400, 3000):
+        made = f"helix({links})"
+        progress(f"memory of {made}")
+        peer = _fresh(theirs.format(made), 1)[1] if links < DEEPEST else None
+        for engine, code in engines.items():
+            if quick and engine != "reduced":
+                continue
+            ready = code.format("pliant.gallery.helix(3)")
+            used = code.format(f"pliant.gallery.{made}")
+            ours = _fresh(f"import pliant\n{ready}.step()\nmark()\ns = {used}\ns.step()", 1)[1]
+            row = Row(f"{made}, {engine}", ours, peer, peer_name="MuJoCo" if peer else "")
+            row.ratio = peer / ours if peer and ours > SMALL else None
+            row.note = "" if peer else f"MuJoCo reads chains of up to {DEEPEST} bodies"
+            rows.append(row)
+    settings = (
+        "Growth of the resident set from a loaded and compiled library to a simulation that has made a step. Memory "
+        "that was freed while loading is used again, so a megabyte or two may be missing."
+    )
+    return [Table(SUITE, "memory", "Memory of a mechanism in motion", "MB", rows, settings=settings)]
+
+
+PARTS = (imports, first_results, building, memory)
+
+
+def run(quick: bool, progress: Progress) -> list[Table]:
+    """All parts."""
+    return [table for part in PARTS for table in part(quick, progress)]

@@ -8,6 +8,7 @@ installed raises `ImportError` at import; `find` turns that into a word for the 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
 from typing import Protocol
@@ -16,9 +17,10 @@ import numpy as np
 
 from peers.system import Chain
 
-__all__ = ["NAMES", "Chain", "Run", "build", "find"]
+__all__ = ["NAMES", "TITLES", "Chain", "Run", "build", "find", "found"]
 
-NAMES = ("pliant", "mujoco", "dart", "exudyn", "drake")
+TITLES = {"pliant": "pliant", "mujoco": "MuJoCo", "dart": "DART", "exudyn": "Exudyn", "drake": "Drake"}
+NAMES = tuple(TITLES)
 
 
 class Run(Protocol):
@@ -37,9 +39,16 @@ def find(name: str) -> tuple[ModuleType | None, str]:
     try:
         return import_module(f"peers.{name}_chain"), ""
     except ImportError as error:
-        return None, f"{name} left out: {error} (`make peers` installs the peers)"
-    except AttributeError as error:  # too old, or pliant without its constrained engine
-        return None, f"{name} left out: {error}"
+        return None, f"{TITLES[name]} is left out: {error} (`make peers` installs the peers)"
+    except AttributeError as error:  # too old
+        return None, f"{TITLES[name]} is left out: {error}"
+
+
+def found(names: Iterable[str] = NAMES) -> tuple[dict[str, ModuleType], list[str]]:
+    """The adaptors that are there, and a word about each that is not."""
+    looked = {name: find(name) for name in names}
+    there = {name: adaptor for name, (adaptor, _) in looked.items() if adaptor is not None}
+    return there, [why for adaptor, why in looked.values() if adaptor is None]
 
 
 def build(name: str, system: Chain, h: float, setting: str | None = None) -> Run:

@@ -1,0 +1,248 @@
+"""A hexapod stands and walks on uneven ground: pliant beside MuJoCo, each at its largest step that is near enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+from measure import Timing, compared
+from results import Progress, Row, Table
+from turns import summary
+
+from pliant.errors import PliantError
+from pliant.gallery import worlds
+
+__all__ = ["agreement", "hexapod", "stands", "walks"]
+
+STEPS = (1 / 10, 1 / 12, 1 / 15, 1 / 20, 1 / 30, 1 / 40, 1 / 60, 1 / 90, 1 / 120, 1 / 180, 1 / 240)
+SMALL = 1 / 500
+HEIGHT = 0.16  # m, of the body
+WAIT, WALK, PERIOD = 0.5, 4.0, 0.8  # s
+
+
+class Walker(Protocol):
+    """A hexapod in one engine."""
+
+    def run(self, seconds: float) -> None: ...
+    def timed(self, seconds: float) -> float: ...
+    @property
+    def failed(self) -> bool: ...
+    @property
+    def place(self) -> np.ndarray: ...
+
+
+class Ours:
+    """`worlds.hexapod`."""
+
+    def __init__(self, h: float, kind: str, walks: bool):
+        self.failed, self._h = False, h
+        self._play, self._walks = worlds.hexapod(kind, timestep=h), walks
+
+    def run(self, seconds: float) -> None:
+        self.timed(seconds)
+
+    def timed(self, seconds: float) -> float:
+        """Advance; how long the steps took, without what drives them. Standing, it is one call."""
+        world, took, n = self._play.world, 0.0, round(seconds / self._h)
+        try:
+            for _ in range(n if self._walks else 1):
+                if self._walks:
+                    self._play.act(world.time)
+                start = perf_counter()
+                world.step(1 if self._walks else n)
+                took += perf_counter() - start
+        except PliantError:
+            self.failed = True
+        return took
+
+    @property
+    def place(self) -> np.ndarray:
+        return self._play.world.pose("hexapod/body")[:3, 3]
+
+
+Make = Callable[[float], Walker]
+Found = tuple[float, Walker]
+
+
+def stands(make: Make, within: float) -> Found | None:
+    """The largest step at which it stands: as high as in small steps, and without drifting."""
+    small = make(SMALL)
+    small.run(2.0)
+    for h in STEPS if not small.failed else ():
+        walker = make(h)
+        walker.run(2.0)
+        before = walker.place
+        if walker.failed or not abs(before[2] - small.place[2]) < within * HEIGHT:
+            continue
+        walker.run(5.0)
+        if not walker.failed and np.linalg.norm(walker.place - before) < within * HEIGHT:
+            return h, walker
+    return None
+
+
+def walks(make: Make, within: float) -> Found | None:
+    """The largest step at which it comes where it comes in small steps, but for a share of the way."""
+    way = _way(make(SMALL))
+    if way is None:
+        return None
+    for h in STEPS:
+        walker = make(h)
+        found = _way(walker)
+        if found is not None and np.linalg.norm((found - way)[:2]) < within * np.linalg.norm(way[:2]):
+            return h, walker
+    return None
+
+
+def _way(walker: Walker) -> np.ndarray | None:
+    """From where it has come down to where it is after the walk; None if it fails."""
+    walker.run(WAIT)
+    start = walker.place
+    walker.run(WALK)
+    return None if walker.failed else walker.place - start
+
+
+TASKS = {
+    "stands, height within 1 %": (False, stands, 0.01),
+    "walks, place within 1 % of the way": (True, walks, 0.01),
+    "walks, place within 3 % of the way": (True, walks, 0.03),
+}
+
+
+def hexapod(quick: bool, progress: Progress) -> Table:
+    """Milliseconds of a simulated second."""
+    rows, missing, tried = [], [], ""
+    for case, (walking, rule, within) in TASKS.items():
+        if quick and within == 0.01 and walking:
+            continue
+        runs: dict[str, Found] = {}
+        for kind in ("reduced",) if quick else ("reduced", "full"):
+            progress(f"hexapod {case}, {kind}")
+            found = rule(lambda h, k=kind, w=walking: Ours(h, k, w), within)
+            if found is not None:
+                runs[kind] = found
+        theirs, missing, tried = _mujoco(quick, progress, case, walking, rule, within)
+        runs |= theirs
+        progress(f"hexapod {case}, timing")
+        cost = _timed(runs, 5 if quick else 11)
+        theirs = {key: found for key, found in theirs.items() if key in cost}
+        runs = {key: found for key, found in runs.items() if key in cost}  # the others failed after all
+        for kind in ("reduced",) if quick else ("reduced", "full"):
+            rows.append(_row(case, kind, runs, cost, list(theirs), tried))
+    return Table(
+        "contact",
+        "hexapod",
+        "A hexapod on uneven ground",
+        "ms per simulated second",
+        rows,
+        settings="`worlds.hexapod()`, 19 bodies, a height field; in MuJoCo the same MJCF with the same torques, its "
+        "links touch the ground alone. Compared with the same engine at the same setting in steps of "
+        f"1/{1 / SMALL:.0f} s. Standing: height after 2 s, and then 5 s without moving, within 1 % of {HEIGHT:g} m. "
+        f"Walking: where the body is after {WALK:g} s. Steps tried: {', '.join(f'1/{1 / h:.0f}' for h in STEPS)} s. "
+        "Timed in turns of a period of the gait: `world.step(n)` against `mj_step(nstep=n)`; walking it is a call a "
+        f"step, without what drives it. MuJoCo: {tried}; the fastest that keeps the rule counts.",
+        missing=missing,
+    )
+
+
+def _timed(runs: dict[str, Found], rounds: int) -> dict[str, Timing]:
+    """Milliseconds of a simulated second, in turns of a period of the gait each; runs that fail have none."""
+    times: dict[str, list[float]] = {key: [] for key in runs}
+    for _ in range(rounds):
+        for key, (_, walker) in runs.items():
+            times[key].append(walker.timed(PERIOD) / PERIOD)
+    return {key: summary(values).scaled(1e3) for key, values in times.items() if not runs[key][1].failed}
+
+
+def _row(
+    case: str, kind: str, runs: dict[str, Found], cost: dict[str, Timing], theirs: list[str], tried: str
+) -> Row:
+    case, target = f"{case}, {kind}", "5x" if kind == "reduced" else ""
+    best = min(theirs, key=lambda key: cost[key].median, default=None)
+    if kind not in runs:
+        row = Row(case, target=target, stable=f"pliant {kind}: at no step tried")
+        if best is not None:
+            row.peer, row.peer_spread, row.peer_name = cost[best].median, cost[best].spread, f"MuJoCo {best}"
+        return row
+    h = runs[kind][0]
+    note = f"pliant at 1/{1 / h:.0f} s, {1e3 * cost[kind].median * h:.0f} µs a step"
+    if best is None:
+        stable = "MuJoCo: at no setting and step tried" if tried else "yes"
+        return compared(case, cost[kind], target=target, note=note, stable=stable)
+    step = runs[best][0]
+    return compared(
+        case,
+        cost[kind],
+        cost[best],
+        peer_name=f"MuJoCo {best}, 1/{1 / step:.0f} s",
+        target=target,
+        note=f"{note}; MuJoCo {1e3 * cost[best].median * step:.0f} µs a step",
+    )
+
+
+def _mujoco(
+    quick: bool, progress: Progress, case: str, walking: bool, rule: Callable, within: float
+) -> tuple[dict[str, Found], list[str], str]:
+    """The three fastest settings that keep the rule; what is missing; what was tried."""
+    try:
+        from hexapod_mujoco import FEW, SETTINGS, Walk
+    except ImportError as error:
+        return {}, [f"MuJoCo is left out: {error}"], ""
+    found = {}
+    for setting in FEW if quick else SETTINGS:
+        progress(f"hexapod {case}, MuJoCo {setting}")
+        kept = rule(lambda h, s=setting: Walk(h, s, walking), within)
+        if kept is None:
+            continue
+        found[str(setting)] = kept[1].timed(PERIOD), kept
+    first = sorted(found, key=lambda key: found[key][0])[:3]
+    tried = "every integrator, both cones, impratio 1, 10, 100"
+    if quick:
+        tried = f"{len(FEW)} of {len(SETTINGS)} settings"
+    return {key: found[key][1] for key in first}, [], tried
+
+
+def agreement(quick: bool, progress: Progress) -> Table:
+    """How high the body stands and how far it walks, in small steps."""
+    progress("hexapod, agreement")
+    rows, missing = [], []
+    theirs: dict[bool, float | None] = {}
+    try:
+        from hexapod_mujoco import Setting, Walk
+
+        for walking in (False, True):
+            other = Walk(1 / 2000, Setting("implicitfast", "elliptic", 10), walking, rigid=True)
+            theirs[walking] = _measured(other, walking)
+    except ImportError as error:
+        missing.append(f"MuJoCo is left out: {error}")
+    for kind in ("reduced",) if quick else ("reduced", "full"):
+        for case, walking in (("height of the body standing", False), ("way of the body walking", True)):
+            row = Row(f"{case}, {kind}")
+            row.ours = _measured(Ours(SMALL, kind, walking), walking)
+            if row.ours is None:
+                row.stable = f"pliant {kind}: diverges"
+            if theirs:
+                row.peer, row.peer_name = theirs[walking], "MuJoCo, rigid contacts, 1/2000 s"
+            if row.ours is not None and row.peer is not None:
+                row.note = f"{100 * (row.ours / row.peer - 1):+.2f} %"
+            rows.append(row)
+    return Table(
+        "contact",
+        "hexapod-agreement",
+        "The same hexapod in both engines",
+        "mm",
+        rows,
+        settings=f"Standing: after 2 s. Walking: from {WAIT:g} s on, {WALK:g} s. pliant in steps of 1/{1 / SMALL:.0f} "
+        "s, its contacts are rigid. MuJoCo: implicitfast, elliptic cones, impratio 10.",
+        missing=missing,
+    )
+
+
+def _measured(walker: Walker, walking: bool) -> float | None:
+    """Height, or length of the way, mm; None if it fails."""
+    if walking:
+        way = _way(walker)
+        return None if way is None else 1e3 * float(np.linalg.norm(way[:2]))
+    walker.run(2.0)
+    return None if walker.failed else 1e3 * float(walker.place[2])

@@ -1,0 +1,177 @@
+"""docs/benchmarks.md from the JSON of a run: every table, the most telling pictures, and where a peer wins.
+
+pliant bench --json benchmarks/results.json
+python benchmarks/page.py benchmarks/results.json docs/benchmarks.md
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from figures import write
+from printing import STABLE, columns, machine_lines, number, stable, suite_line
+from record import Record
+from results import Figure, Row, Table
+
+__all__ = ["lost", "page", "write_page"]
+
+PREFIX = "bench-"  # of the pictures this page has; others in the folder are left alone
+PICTURES = (  # keys of the figures that are shown; `pliant bench --plot` draws all
+    "reduced-scaling",
+    "pareto-helix-slow-large",
+    "pareto-helix-sudden-small",
+    "tvcg-fig-7-y",
+    "statics-scaling",
+    "chain-speed",
+    "gs17-figure-8",
+    "rl05-figure-5-time",
+    "scaling",
+)
+TITLES = {
+    "start": "Start and memory",
+    "statics": "Statics",
+    "reduced": "Reduced models",
+    "blended": "Blended models",
+    "constrained": "Constrained dynamics",
+    "quasistatic": "Quasi-statics",
+    "contact": "Contact",
+}
+WHY = {  # table: why a peer wins in some of its rows
+    "equilibrium": "A solve has a fixed cost in Python of some 2 ms, whatever the mechanism: a few dozen steps of a "
+    "short chain take less. MuJoCo has to be told the answer to know when to stop, and its damping is chosen for the "
+    "case.",
+    "tvcg-table-2": "A blend solves six equations per end effector at every step, thirty for the arm with its five "
+    "fingertips, and the whole arm has twenty links, which MuJoCo moves at once. Blend few end effectors, or long "
+    "mechanisms.",
+    "largest-step": "Reduced models take steps of backward Euler, which damp: a sudden push that rings needs steps of "
+    "a fraction of a millisecond to stay within 1 %, and a single model is linear, so a large push is beyond it at any "
+    "step. The full engine iterates every step to keep energy and joints together at any mass ratio, which a smooth, "
+    "slow push of a well-behaved chain does not need; MuJoCo's discrete integrator takes larger steps there.",
+    "memory": "The assembly tree of the quasi-static engine holds matrices at every node, so that a step need not "
+    "visit all joints.",
+}
+HEAD = """# Benchmarks
+
+<!-- Made by benchmarks/page.py from the results of `pliant bench`; do not edit. -->
+
+pliant beside other engines and beside the figures of the [papers](papers.md). Contenders take turns in one run, medians
+are compared, ± half the distance between the quartiles; each peer is at its best setting. A run that diverged has no
+time. *Ratio* is how many times better pliant is: below 1 the peer wins, and [those rows](#where-a-peer-wins) come
+first. *Asked for* is what pliant was built to reach.
+
+```bash
+make peers                                               # other engines, optional: one that is missing is named
+pliant bench --json benchmarks/results.json              # everything
+pliant bench --quick --suite reduced                     # some of it, in a minute
+python benchmarks/page.py benchmarks/results.json docs/benchmarks.md
+```
+"""
+
+
+def page(record: Record, folder: str) -> str:
+    """The page as Markdown.
+
+    Args:
+        record: a run.
+        folder: of the pictures, as seen from the page.
+    """
+    return (
+        "\n".join([HEAD, *_machine(record), "", *_losses(record), "", *_suites(record, folder)]).rstrip()
+        + "\n"
+    )
+
+
+def lost(row: Row) -> bool:
+    """Whether the peer does better: by the ratio, or because pliant has no figure where the peer has one."""
+    return (row.ratio is not None and row.ratio < 1) or (row.ours is None and row.peer is not None)
+
+
+def _machine(record: Record) -> Iterator[str]:
+    yield "## Machine"
+    yield ""
+    for line in machine_lines(record):
+        yield f"- {line}"
+    for name, suite in record.suites.items():
+        yield f"- {suite_line(name, suite)}"
+
+
+def _losses(record: Record) -> Iterator[str]:
+    yield "## Where a peer wins"
+    yield ""
+    tables = [(table, [row for row in table.rows if lost(row)]) for table in record.tables]
+    tables = [(table, rows) for table, rows in tables if rows]
+    if not tables:
+        yield "Nowhere in this run."
+    for table, rows in tables:
+        yield f"**{table.title}** ({table.unit}). {WHY.get(table.key, '')}".rstrip()
+        yield ""
+        for row in rows:
+            ours = "none" if row.ours is None else number(row.ours)
+            ratio = "" if row.ratio is None else f", ratio {number(row.ratio)}"
+            note = f" ({row.note})" if row.ours is None and row.note else ""
+            yield f"- {row.case}: pliant {ours}{note}, {row.peer_name or 'peer'} {number(row.peer)}{ratio}"
+        yield ""
+
+
+def _suites(record: Record, folder: str) -> Iterator[str]:
+    for name, suite in record.suites.items():
+        yield f"## {TITLES.get(name, name.capitalize())}"
+        yield ""
+        for table in suite.tables:
+            yield from _table(table, folder)
+
+
+def _table(table: Table, folder: str) -> Iterator[str]:
+    yield f"### {table.title}"
+    yield ""
+    source = f"{table.source}. " if table.source else ""
+    words = f"{source}{table.settings} {STABLE if stable(table) else ''}".strip()
+    if words:
+        yield words
+        yield ""
+    shown = columns(table)
+    if shown:
+        yield "| " + " | ".join(_cell(heading) for heading, _ in shown) + " |"
+        yield "|" + " --- |" * len(shown)
+        for cells in zip(*(cells for _, cells in shown), strict=True):
+            yield "| " + " | ".join(_cell(cell) for cell in cells) + " |"
+        yield ""
+    for peer in table.missing:
+        yield f"Missing: {peer}."
+        yield ""
+    for figure in shown_figures([table]):
+        yield f"![{figure.title}]({folder}/{PREFIX}{figure.key}.png)"
+        yield ""
+
+
+def shown_figures(tables: list[Table]) -> list[Figure]:
+    """Those of them that the page has room for."""
+    return [figure for table in tables for figure in table.figures if figure.key in PICTURES]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("*", "\\*")
+
+
+def write_page(record: Record, path: Path, pictures: Path) -> list[Path]:
+    """The page and its pictures; pictures of an earlier page that are no longer in it go.
+
+    Returns:
+        what was written.
+    """
+    new = [write(figure, pictures / f"{PREFIX}{figure.key}.png") for figure in shown_figures(record.tables)]
+    for old in pictures.glob(f"{PREFIX}*.png"):
+        if old not in new:
+            old.unlink()
+    path.write_text(page(record, pictures.name), encoding="utf-8")
+    return [path, *new]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    target = Path(sys.argv[2])
+    for written in write_page(Record.load(Path(sys.argv[1])), target, target.parent / "pictures"):
+        print(f"wrote {written}")
