@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,15 +12,9 @@ SUITES = ("constrained", "quasistatic", "contact")
 
 
 @pytest.fixture
-def bench(monkeypatch):
-    """Imports a module of benchmarks/, which is no package."""
-    before = set(sys.modules)
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[1] / "benchmarks"))
-    yield importlib.import_module
-    for name in set(sys.modules) - before:
-        path = getattr(sys.modules[name], "__file__", None)
-        if path and Path(path).parent.name in ("benchmarks", "peers"):
-            del sys.modules[name]  # its names are common ones
+def bench(benchmarks):
+    """Imports a module of benchmarks/."""
+    return importlib.import_module
 
 
 def quiet(text: str) -> None:

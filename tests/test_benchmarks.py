@@ -23,9 +23,8 @@ FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 
 
 @pytest.fixture(autouse=True)
-def modules(monkeypatch):
+def modules(benchmarks):
     """The modules by name, as `pliant bench` finds them."""
-    monkeypatch.syspath_prepend(str(FOLDER))
     names = "figures", "guard", "machine", "measure", "page", "printing", "record", "results", "run"
     return SimpleNamespace(**{name: import_module(name) for name in names})
 

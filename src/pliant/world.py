@@ -97,6 +97,10 @@ class World(Detailed):
             n -= part
 
     def _advance(self, n: int) -> None:
+        if self._stepper is not None and self._stepper.compiled:
+            self._stepper.step(n)
+            self._time += n * self._timestep
+            return
         before = self.state
         try:
             if self._stepper is not None:

@@ -21,15 +21,85 @@ TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, REPORT = range(7)
 # Places in `settings`
 STEP, MARGIN, REACH, SLOP, SHARE, THIN, BOUNCE, TOLERANCE, FALL, AHEAD, SETTINGS = range(11)
 
+_SPARE = 2  # the part of the memory that no step uses
+
 _collide = types.ExternalFunction("mj_collision", types.void(types.intp, types.intp))
 _jit = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
 def march(
+    steps,
+    sweeps,
+    settings,
+    report,
+    residual,
+    native,
+    scene,
+    contacts,
+    blocks,
+    memory,
+    bodies,
+    loose,
+    model,
+    saved,
+):
+    """Take steps; if that does not end well, all that moves is as it was before. See `advance`; `saved` is room."""
+    places, state, sizes, own = bodies[1], loose[2], model[0], model[3]
+    half, kept, moving = report[HALF], report[KEPT], sizes[reduced.WRENCH]
+    _keep(places, saved[0])
+    _keep(state, saved[1])
+    for i in range(moving):
+        saved[2][i] = own[i]
+    _hand_over(memory, kept, half, _SPARE)
+    how, number = advance(
+        steps,
+        sweeps,
+        settings,
+        report,
+        residual,
+        native,
+        scene,
+        contacts,
+        blocks,
+        memory,
+        bodies,
+        loose,
+        model,
+    )
+    if how != DONE:
+        _keep(saved[0], places)
+        _keep(saved[1], state)
+        for i in range(moving):
+            own[i] = saved[2][i]
+        _hand_over(memory, kept, _SPARE, half)
+        report[HALF], report[KEPT] = half, kept
+    return how, number
+
+
+@_jit
+def _keep(rows, out):
+    for r in range(rows.shape[0]):
+        for i in range(rows.shape[1]):
+            out[r, i] = rows[r, i]
+
+
+@_jit
+def _hand_over(memory, count, source, target):
+    """Copy the contacts of one part of the memory to another."""
+    first, second, point, impulse, steady, normal, _, _ = memory
+    for c in range(count):
+        first[target, c], second[target, c] = first[source, c], second[source, c]
+        steady[target, c], normal[target, c] = steady[source, c], normal[source, c]
+        for i in range(3):
+            point[target, c, i], impulse[target, c, i] = point[source, c, i], impulse[source, c, i]
+
+
+@_jit
+def advance(
     steps, sweeps, settings, report, residual, native, scene, contacts, blocks, memory, bodies, loose, model
 ):
-    """Take steps. Returns how it ended, for how many steps it went well, and a number that explains.
+    """Take steps. Returns how it ended, and a number that explains.
 
     Args:
         sweeps: most of them in a step.
@@ -56,7 +126,7 @@ def march(
     # a contact may take two blocks: it may have rolling resistance
     room = min(kind.shape[0] // 2, first.shape[0], taken.shape[0])
     split = 6 * count_free
-    for done in range(steps):
+    for _ in range(steps):
         _copy(free_poses, count_free, 0, poses)
         _copy(own_poses, count_own, count_free, poses)
         far = filling.farthest(moving, poses, places)
@@ -65,11 +135,11 @@ def march(
         margin[0] = min(max(settings[MARGIN], settings[AHEAD] * far), settings[REACH])
         bad = collider.place(poses, mj_body, xipos, ximat, local, geom_body, xpos, xmat)
         if bad >= 0:
-            return NOT_PLACED, done, bad
+            return NOT_PLACED, bad
         _collide(address, data)
         count = found[0]
         if count > room:
-            return MORE_ROOM, done, count
+            return MORE_ROOM, count
         filling.remember(moving, poses, places)
         _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second,
                  at, normal, distance)  # fmt: skip
@@ -97,7 +167,7 @@ def march(
                 touched[b] = False
             bad = free.move(fixed, principal, state, wrench, gravity, touched, still, h, work, free_poses)
             if bad >= 0:
-                return FREE_LOST, done, bad
+                return FREE_LOST, bad
         if busy_own:
             reduced_contact.spin_map(sizes, constants, own, turn, own_work)
             reduced_contact.contact_rows(rows, turning, body, point, axes, side, J, Y, count_free, body_link, own_links,
@@ -107,7 +177,7 @@ def march(
                 for i in range(7):
                     start[i] = own[sizes[reduced.BASE_STATE] + i]
         if count_own > 0 and reduced.advance(1, False, sizes, links, constants, own, own_poses) != 0:
-            return MODEL_LOST, done, 0
+            return MODEL_LOST, 0
         if busy_own:
             reduced_contact.velocities(sizes, own, turn, u[split:])
         if count == 0:
@@ -123,7 +193,7 @@ def march(
             total += abs(u[i])
             w[i] = 0.0
         if not math.isfinite(total):
-            return FORCES_LOST, done, 0
+            return FORCES_LOST, 0
         report[AGAIN] = solver.project(rows, kind, give, gap, side, J, Y, block, u, w, amount, settings[SLOP],
                                        settings[SHARE], settings[THIN], h, sweeps, settings[TOLERANCE])  # fmt: skip
         new = 1 - half
@@ -141,12 +211,12 @@ def march(
             free.balance(rows, body, axes, amount, 0, fixed, state, h, work)
             bad = free.move(fixed, principal, state, wrench, gravity, touched, w, h, work, free_poses)
             if bad >= 0:
-                return FREE_LOST, done, bad
+                return FREE_LOST, bad
         if busy_own:
             reduced_contact.finish(sizes, constants, own, start, turn, u[split:], w[split:], own_work)
             spare = own[sizes[reduced.WORK] + sizes[reduced.WRENCH] :]
             reduced.reconstruct(sizes, links, constants, own, own_poses, spare)
-    return DONE, steps, 0
+    return DONE, 0
 
 
 @_jit

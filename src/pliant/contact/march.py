@@ -26,7 +26,7 @@ class March:
     def __init__(self, stepper: ContactStepper):
         self._stepper = stepper
         self._native = stepper.collider.native()
-        actors = [actor for actor, _, _ in stepper.parts]
+        self._actors = actors = [actor for actor, _, _ in stepper.parts]
         self._free = next((a for a in actors if isinstance(a, FreeBodies)), None)
         self._model = next((a for a in actors if isinstance(a, ReducedActor)), None)
         known = [a for a in (self._free, self._model) if a is not None]
@@ -35,21 +35,24 @@ class March:
         )
         self._report = np.zeros(kernels.REPORT, dtype=np.int64)
         self._residual = np.zeros(1)
+        self._longest = 6 * max(int(stepper.size.max(initial=0)), 1)  # rows of a block, both sides
         self._room: tuple[int, ...] = ()
 
     def step(self, n: int) -> None:
-        """Take `n` steps."""
+        """Take `n` steps; if they do not end well, everything is as it was before."""
         stepper, memory, report = self._stepper, self._stepper.memories, self._report
         while True:
             self._prepare()
             report[kernels.HALF], report[kernels.KEPT] = memory.half, memory.count
             with quiet():
-                how, done, number = kernels.march(n, stepper.settings.sweeps, *self._arguments)
+                how, number = kernels.march(n, stepper.settings.sweeps, *self._arguments)
             memory.half, memory.count = int(report[kernels.HALF]), int(report[kernels.KEPT])
-            n -= done
             if how == kernels.DONE:
                 break
+            for actor in self._actors:
+                actor.state = actor.state  # poses follow
             if how != kernels.MORE_ROOM:
+                stepper.forget()
                 self._fail(how, number)
             stepper.reserve(number)
         touching, rows, sweeps, again = report[:4].tolist()
@@ -72,7 +75,7 @@ class March:
     def _prepare(self) -> None:
         """Collect the arrays, anew if any has grown."""
         s = self._stepper
-        s.blocks.room(s.blocks.capacity * 6 * max(int(s.size.max(initial=0)), 1))
+        s.blocks.room(s.blocks.capacity * self._longest)
         room = (s.blocks.capacity, len(s.blocks.J), s.memories.capacity, s.collider.capacity)
         if room == self._room:
             return
@@ -99,6 +102,10 @@ class March:
             (self._free or FreeBodies(s.h, np.zeros(3))).arrays(),
             _NO_MODEL if self._model is None else self._model.arrays(),
         )  # fmt: skip
+        own = self._arguments[-1][3]
+        self._arguments += (
+            (np.zeros_like(s.places), np.zeros_like(self._arguments[-2][2]), np.zeros_like(own)),
+        )
 
 
 def _empty(*shape: int, whole: bool = False) -> Any:

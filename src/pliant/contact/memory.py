@@ -11,7 +11,7 @@ __all__ = ["Memory"]
 class Memory:
     """Impulses of the contacts of the last step, to start from, and room for those of the next.
 
-    Arrays have two halves, which take turns.
+    Arrays have two parts, which take turns, and a third in which compiled steps keep what they may have to go back to.
 
     Attributes:
         half: where the last step is.
@@ -28,9 +28,9 @@ class Memory:
 
     def _allocate(self, capacity: int) -> None:
         self.capacity = capacity
-        self.first, self.second = np.zeros((2, 2, capacity), dtype=np.int64)
-        self.point, self.impulse = np.zeros((2, 2, capacity, 3))
-        self.steady, self.normal = np.zeros((2, 2, capacity))
+        self.first, self.second = np.zeros((2, 3, capacity), dtype=np.int64)
+        self.point, self.impulse = np.zeros((2, 3, capacity, 3))
+        self.steady, self.normal = np.zeros((2, 3, capacity))
         self.taken, self.match = np.zeros(capacity, dtype=bool), np.zeros(capacity, dtype=np.int64)
 
     def reserve(self, count: int) -> None:

@@ -124,9 +124,14 @@ class ContactStepper:
         self.collider.margin = min(max(s.margin, s.ahead * far), s.reach)
         return self.collider.detect(self.poses)
 
+    @property
+    def compiled(self) -> bool:
+        """Whether steps are taken in one compiled call, which puts everything back if it does not end well."""
+        return self._march.able and not self.pulls
+
     def step(self, n: int) -> None:
         """Steps of all actors."""
-        if self._march.able and not self.pulls:
+        if self.compiled:
             self._march.step(n)
             return
         for _ in range(n):
