@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.contact.arguments import three
-from pliant.contact.solver import Effort
+from pliant.contact.solver import NO_EFFORT, Effort
 from pliant.contact.stepping import Pull
 from pliant.contact.switching import Detailed
 from pliant.contact.touching import Touching
@@ -189,7 +189,7 @@ class World(Detailed):
     @property
     def effort(self) -> Effort:
         """What the contact solver did in the last step, its residual above all."""
-        return Effort(0, (0, 0), 0.0) if self._stepper is None else self._stepper.effort
+        return Effort(*(NO_EFFORT if self._stepper is None else self._stepper.effort))
 
     @property
     def speed_limit(self) -> float:

@@ -76,26 +76,38 @@ def test_starting_from_the_solution_takes_one_sweep():
 def test_friction_is_a_cone_not_a_pyramid():
     """The same sliding speed in any direction meets the same friction."""
     for angle in np.linspace(0, 2 * np.pi, 9):
-        y, z = kernels.disk(2.0, 0.0, 2.0, 3 * np.cos(angle), 3 * np.sin(angle), 0.5)
-        assert np.hypot(y, z) == pytest.approx(0.5, rel=1e-12)
-        np.testing.assert_allclose([y, z], [-0.5 * np.cos(angle), -0.5 * np.sin(angle)], atol=1e-12)
+        slip = 3 * np.cos(angle), 3 * np.sin(angle)
+        p = kernels.slide(np.diag([1.0, 2.0, 2.0]), 0.0, 0.0, 0.0, -1.0, *slip, 0.5)
+        np.testing.assert_allclose(p, [1.0, -0.5 * np.cos(angle), -0.5 * np.sin(angle)], atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_disk_opposes_slip(seed):
+def test_a_contact_slides_against_its_friction(seed):
+    """On the cone, the normal velocity gone, and friction straight against the slip that is left."""
     rng = np.random.default_rng(seed)
-    half = rng.normal(size=(2, 2)) * 10.0 ** rng.uniform(-3, 3)
-    A = half @ half.T + 1e-6 * np.trace(half @ half.T) * np.eye(2)
-    b = rng.normal(size=2)
-    radius = 10.0 ** rng.uniform(-6, 6)
-    q = np.array(kernels.disk(A[0, 0], A[0, 1], A[1, 1], *b, radius))
-    slip = A @ q + b
-    size = np.linalg.norm(q)
-    assert size <= radius * (1 + 1e-9)
-    if size < radius * (1 - 1e-9):
-        np.testing.assert_allclose(slip, 0, atol=1e-6 * np.linalg.norm(b))
-    else:
-        np.testing.assert_allclose(slip, -np.linalg.norm(slip) * q / size, atol=1e-6 * np.linalg.norm(b))
+    slid = opened = 0
+    for _ in range(100):
+        half = rng.normal(size=(3, rng.integers(3, 6)))
+        A = half @ half.T * 10.0 ** rng.uniform(-3, 3)
+        A += 1e-9 * np.trace(A) * np.eye(3)
+        given = np.abs(rng.normal(size=3)) * rng.integers(2)
+        amiss, friction = rng.normal(size=3) * 10.0 ** rng.uniform(-2, 2), rng.uniform(0.05, 1.5)
+        sticks = given - np.linalg.solve(A, amiss)
+        if np.hypot(*sticks[1:]) <= friction * sticks[0]:
+            continue
+        p = np.array(kernels.slide(A, *given, *amiss, friction))
+        velocity, scale = amiss + A @ (p - given), np.abs(amiss).max() + np.abs(A @ given).max()
+        if (amiss - A @ given)[0] >= 0:
+            opened += 1
+            assert not p.any()
+            continue
+        slid += 1
+        size, slip = np.hypot(*p[1:]), velocity[1:]
+        assert size == pytest.approx(friction * p[0], rel=1e-9)
+        assert abs(velocity[0]) < 1e-9 * scale
+        np.testing.assert_allclose(slip, -np.linalg.norm(slip) * p[1:] / size, atol=1e-7 * scale)
+    assert slid > 10
+    assert opened > 10
 
 
 def test_bilateral_rows_hold_beside_contacts():

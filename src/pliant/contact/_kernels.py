@@ -4,6 +4,12 @@ import math
 
 from numba import njit
 
+# Contacts of two bodies whose normals differ by less than this (rad), at nearly the same place, say the same.
+_ALIKE = 0.2
+_ASIDE = 0.98  # cosine of the angle from which on a normal may be that of an edge within a surface
+_LEVEL = 0.05  # rise of a surface that counts as none
+_AROUND = 8.0  # how far from another contact such an edge is looked for, as multiples of what is near
+
 _jit = njit(cache=True, error_model="numpy")
 
 
@@ -70,3 +76,77 @@ def collect(
         for i in range(3):
             point[c, i] = points[c, i]
             normal[c, i] = sign * frames[c, i]
+
+
+@_jit
+def sift(count, near, field, first, second, shape_first, shape_second, point, normal, distance, mark):
+    """Leave out contacts that others of the same two bodies make needless; returns how many are left.
+
+    Where a body touches several triangles of a height field, or several shapes of another body, at one place, the
+    deepest of these contacts is enough: the others differ by rounding, and a solver takes long to share a force among
+    them. And a height field is made of prisms: from the side of one, an edge within the surface looks like a corner,
+    although the surface goes on there. Such an edge holds nothing that the surface does not.
+
+    Args:
+        near: contacts less far apart may be the same, m; 0: all are kept.
+        field: per shape, whether it is a height field.
+        mark: room.
+    """
+    if near <= 0.0 or count < 2:
+        return count
+    kept = start = 0
+    while start < count:
+        end = start + 1
+        while end < count and first[end] == first[start] and second[end] == second[start]:
+            end += 1
+        for c in range(start, end):
+            mark[c] = 0
+        for _ in range(end - start):
+            best = -1  # the deepest that is neither chosen, 1, nor left out, 2
+            for c in range(start, end):
+                if mark[c] == 0 and (best < 0 or distance[c] < distance[best]):
+                    best = c
+            if best < 0:
+                break
+            mark[best] = 1
+            for c in range(start, end):
+                if mark[c] == 0 and _needless(c, best, near, field, shape_first, shape_second, point, normal, distance):
+                    mark[c] = 2
+        for c in range(start, end):
+            if mark[c] == 1:
+                if kept < c:
+                    first[kept], second[kept] = first[c], second[c]
+                    shape_first[kept], shape_second[kept] = shape_first[c], shape_second[c]
+                    distance[kept] = distance[c]
+                    for i in range(3):
+                        point[kept, i], normal[kept, i] = point[c, i], normal[c, i]
+                kept += 1
+        start = end
+    return kept
+
+
+@_jit
+def _needless(c, d, near, field, shape_first, shape_second, point, normal, distance):
+    """Whether contact c says nothing that d does not, which is deeper."""
+    cosine = away = turned = 0.0
+    for i in range(3):
+        cosine += normal[c, i] * normal[d, i]
+        away += (point[c, i] - point[d, i]) ** 2
+        turned += (normal[c, i] - normal[d, i]) ** 2
+    if away <= near * near and turned <= _ALIKE * _ALIKE:
+        return True
+    if distance[c] <= 0.0 or cosine > _ASIDE or away > (_AROUND * near) ** 2:
+        return False
+    # `out` points out of the height field
+    if field[shape_first[c]] and shape_second[c] == shape_second[d]:
+        out = 1.0
+    elif field[shape_second[c]] and shape_first[c] == shape_first[d]:
+        out = -1.0
+    else:
+        return False
+    rise = square = 0.0
+    for i in range(3):
+        e = point[c, i] - point[d, i] - 0.5 * out * (distance[c] * normal[c, i] - distance[d] * normal[d, i])
+        rise += out * e * normal[d, i]
+        square += e * e
+    return rise <= _LEVEL * math.sqrt(square)

@@ -19,7 +19,7 @@ DONE, MORE_ROOM, NOT_PLACED, FREE_LOST, MODEL_LOST, FORCES_LOST = range(6)
 # Columns of the report: contacts, blocks, sweeps of both solvers, which half of the memory is the last step's.
 TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, REPORT = range(7)
 # Places in `settings`
-STEP, MARGIN, REACH, SLOP, SHARE, THIN, BOUNCE, TOLERANCE, FALL, AHEAD, SETTINGS = range(11)
+STEP, MARGIN, REACH, SLOP, SHARE, THIN, BOUNCE, TOLERANCE, FALL, AHEAD, NEAR, SETTINGS = range(12)
 
 _SPARE = 2  # the part of the memory that no step uses
 
@@ -28,24 +28,13 @@ _jit = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
-def march(
-    steps,
-    sweeps,
-    settings,
-    report,
-    residual,
-    native,
-    scene,
-    contacts,
-    blocks,
-    memory,
-    bodies,
-    loose,
-    model,
-    saved,
-):
-    """Take steps; if that does not end well, all that moves is as it was before. See `advance`; `saved` is room."""
-    places, state, sizes, own = bodies[1], loose[2], model[0], model[3]
+def march(steps, sweeps, bundle):
+    """Take steps, at most so many `sweeps` in each; if that does not end well, all that moves is as it was before.
+
+    See `advance` for what the bundle holds besides room for what moves, `saved`.
+    """
+    report, memory, saved, model = bundle.report, bundle.memory, bundle.saved, bundle.model
+    places, state, sizes, own = bundle.bodies[1], bundle.loose[2], model[0], model[3]
     half, kept, moving = report[HALF], report[KEPT], sizes[reduced.WRENCH]
     _keep(places, saved[0])
     _keep(state, saved[1])
@@ -55,16 +44,16 @@ def march(
     how, number = advance(
         steps,
         sweeps,
-        settings,
+        bundle.settings,
         report,
-        residual,
-        native,
-        scene,
-        contacts,
-        blocks,
+        bundle.residual,
+        bundle.native,
+        bundle.scene,
+        bundle.contacts,
+        bundle.blocks,
         memory,
-        bodies,
-        loose,
+        bundle.bodies,
+        bundle.loose,
         model,
     )
     if how != DONE:
@@ -105,15 +94,15 @@ def advance(
         sweeps: most of them in a step.
         settings, report, residual: see above; what the solver left in the last step.
         native: addresses, margin, count, records of contacts, layout.
-        scene: what `_kernels.place` takes, and the shapes of geoms.
-        contacts: what `_kernels.collect` writes.
+        scene: what `_kernels.place` takes, the shapes of geoms, and which are height fields.
+        contacts: what `_kernels.collect` writes, and room for `sift`.
         blocks, memory: arrays of `Blocks` and of the contacts of the last two steps.
         bodies: poses, places, moving, material, size, offset, velocities before, after, and for positions.
         loose: free bodies; model: a reduced one, or empty arrays.
     """
     address, data, margin, found, real, whole, layout = native
-    mj_body, xipos, ximat, local, geom_body, xpos, xmat, geom_shape = scene
-    first, second, shape_first, shape_second, at, normal, distance = contacts
+    mj_body, xipos, ximat, local, geom_body, xpos, xmat, geom_shape, field = scene
+    first, second, shape_first, shape_second, at, normal, distance, mark = contacts
     (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
      amount) = blocks  # fmt: skip
     old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match = memory
@@ -143,6 +132,7 @@ def advance(
         filling.remember(moving, poses, places)
         _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second,
                  at, normal, distance)  # fmt: skip
+        count = collider.sift(count, settings[NEAR], field, *contacts)
         half = report[HALF]
         rows = filling.fill(count, first, second, at, normal, distance, material, h, kind, partner, body, point, axes,
                             bound, target, give, gap, impulse, turning)  # fmt: skip

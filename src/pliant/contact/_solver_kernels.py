@@ -15,7 +15,7 @@ from numba import njit
 
 CONTACT, SPRING, ROLLING = 0, 1, 2
 _SINGULAR = 1e-9  # of the trace of a block: mechanisms may be unable to move along some rows
-_LOCAL = 16  # rounds between normal and tangents of one contact
+_LOCAL = 60  # rounds of Newton's method for one contact; it takes a few
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
 
@@ -125,51 +125,50 @@ def solve(
 
 @_jit
 def slide(a, p0, p1, p2, e0, e1, e2, friction):
-    """Impulse of one contact that slides or opens, everything else as it is: on the cone, against the sliding."""
-    x, y, z = p0, p1, p2
+    """Impulse of one contact that slides or opens, everything else as it is: on the cone, against the sliding.
+
+    With the normal velocity at its target, the normal impulse is `most - (s, t) q` for a tangential one q, and q is such
+    that the tangential velocity `[A B; B C] q + (f, g)` is -l q with l > 0, and |q| the friction times the normal one.
+    """
+    v0 = e0 - (a[0, 0] * p0 + a[0, 1] * p1 + a[0, 2] * p2)  # what there is without any impulse
+    if v0 >= 0.0:
+        return 0.0, 0.0, 0.0
+    most, s, t = -v0 / a[0, 0], a[0, 1] / a[0, 0], a[0, 2] / a[0, 0]
+    if friction <= 0.0:
+        return most, 0.0, 0.0
+    f = e1 - (a[1, 0] * p0 + a[1, 1] * p1 + a[1, 2] * p2) + a[1, 0] * most
+    g = e2 - (a[2, 0] * p0 + a[2, 1] * p1 + a[2, 2] * p2) + a[2, 0] * most
+    A, B, C = a[1, 1] - a[1, 0] * s, a[1, 2] - a[1, 0] * t, a[2, 2] - a[2, 0] * t
+    mean, half = 0.5 * (A + C), 0.5 * (A - C)
+    low, high = 0.0, math.inf
+    l = max(0.0, math.sqrt(f * f + g * g) / (friction * most) - mean - math.sqrt(half * half + B * B))
+    y = z = norm = 0.0
+    # |q| falls as l rises, 1/|q| is nearly straight: Newton's method for how far |q| is below its bound, times 1/|q|.
     for _ in range(_LOCAL):
-        before = x
-        x = p0 - (e0 + a[0, 1] * (y - p1) + a[0, 2] * (z - p2)) / a[0, 0]
-        if x <= 0.0:
-            return 0.0, 0.0, 0.0
-        d = x - p0
-        b1 = e1 + a[1, 0] * d - a[1, 1] * p1 - a[1, 2] * p2
-        b2 = e2 + a[2, 0] * d - a[2, 1] * p1 - a[2, 2] * p2
-        y, z = disk(a[1, 1], a[1, 2], a[2, 2], b1, b2, friction * x)
-        if abs(x - before) <= 1e-12 * x:
+        p, r = A + l, C + l
+        determinant = p * r - B * B
+        y, z = (B * g - r * f) / determinant, (B * f - p * g) / determinant
+        norm = math.sqrt(y * y + z * z)
+        if norm == 0.0:
+            return most, 0.0, 0.0
+        dy, dz = (B * z - r * y) / determinant, (B * y - p * z) / determinant  # change of q with l
+        bound, along = friction * (most - s * y - t * z), (y * dy + z * dz) / (norm * norm)
+        below = bound / norm - 1.0
+        slope = -friction * (s * dy + t * dz) / norm - along * (below + 1.0)
+        if below < 0.0:
+            low = l
+        else:
+            high = l
+        if abs(below) <= 1e-13:
             break
-    return x, y, z
-
-
-@_jit
-def disk(a, b, c, f, g, radius):
-    """q with `|q| <= radius` and `[a b; b c] q + (f, g) = -l q`: l is 0 within the disk, and positive on its edge."""
-    if radius <= 0.0:
-        return 0.0, 0.0
-    determinant = a * c - b * b
-    if determinant > 0.0:
-        y, z = (b * g - c * f) / determinant, (b * f - a * g) / determinant
-        if y * y + z * z <= radius * radius:
-            return y, z
-    mean, half = 0.5 * (a + c), 0.5 * (a - c)
-    spread = math.sqrt(half * half + b * b)
-    size = math.sqrt(f * f + g * g)
-    # |q| falls as l rises; 1/|q| is nearly straight, and concave: Newton's method from below cannot miss.
-    l = max(0.0, size / radius - mean - spread)
-    y = z = 0.0
-    for _ in range(30):
-        p, r = a + l, c + l
-        determinant = p * r - b * b
-        y, z = (b * g - r * f) / determinant, (b * f - p * g) / determinant
-        square = y * y + z * z
-        norm = math.sqrt(square)
-        slope = (r * y * y - 2.0 * b * y * z + p * z * z) / determinant  # q^T (A + l)^-1 q
-        step = (norm / radius - 1.0) * square / slope
+        step = -below / slope if slope > 0.0 else math.inf
+        if not low < l + step < high:  # never outside of where the answer is known to be
+            step = 0.5 * (high - low) + low - l if high < math.inf else l + mean
         l += step
         if abs(step) <= 1e-14 * (l + mean):
             break
-    norm = math.sqrt(y * y + z * z)
-    return y * radius / norm, z * radius / norm
+    x = max(most - s * y - t * z, 0.0)
+    return x, y * friction * x / norm, z * friction * x / norm
 
 
 @_jit

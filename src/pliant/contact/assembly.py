@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 GROUND = ("plane", "height field")
 _THIN = 0.1  # margin, as a share of the smallest half thickness of what moves
 _WIDEST = 0.02  # m
+_ALIKE = 0.2  # contacts nearer than that share of it, and with nearly the same normal, are one
 _SLOP = 0.02  # of the margin
 
 
@@ -151,6 +152,7 @@ def assemble(
             ignore=pairs,
             groups=np.array([b.group for b in bodies], dtype=np.int64),
             margin=margin,
+            near=min(_ALIKE * thin, _WIDEST),
             names=names,
         )
         return ContactStepper(actors, collider, poses, material, h, settings)

@@ -46,7 +46,7 @@ class Contacts:
     def _reserve(self, capacity: int) -> None:
         self._whole = tuple(np.empty((4, capacity), dtype=np.int64))
         self._real = (*np.empty((2, capacity, 3)), np.empty(capacity))
-        self._buffers = (*self._whole, *self._real)
+        self._buffers = (*self._whole, *self._real, np.empty(capacity, dtype=np.int64))
 
     def _show(self, count: int) -> None:
         self.count = count
@@ -84,6 +84,7 @@ class Collider:
         ignore: pairs of bodies that never touch.
         groups: per body a number; moving bodies with the same one, unless negative, do not touch each other.
         margin: contacts are reported while the distance is below it, m.
+        near: contacts of two bodies that are less far apart, m, and alike, are reported once.
         names: of the bodies, for messages.
 
     Raises:
@@ -99,9 +100,12 @@ class Collider:
         ignore: Iterable[tuple[int, int]] = (),
         groups: NDArray[np.int64] | None = None,
         margin: float = 0.0,
+        near: float = 0.0,
         names: Sequence[str] | None = None,
     ):
         self._names = names
+        self.near = float(near)
+        self._field = np.array([shape.kind == "height field" for _, shape in shapes], dtype=bool)
         self._bodies = bodies
         self._margin = float(margin)
         still = np.asarray(static, dtype=bool)
@@ -197,8 +201,9 @@ class Collider:
                 found.dist,
                 self._scene.geom_body,
                 self._scene.geom_shape,
-                *contacts._buffers,
+                *contacts._buffers[:-1],
             )
+            count = _kernels.sift(count, self.near, self._field, *contacts._buffers)
         contacts._show(count)
         return contacts
 
@@ -227,11 +232,11 @@ class Collider:
         return attach(self._model, self._data, self._most)
 
     def scene_arrays(self) -> tuple[NDArray, ...]:
-        """What `_kernels.place` takes besides poses, and the shapes of geoms."""
-        return (self._scene.body, *self._frames, self._scene.geom_shape)
+        """What `_kernels.place` takes besides poses, the shapes of geoms, and which of them are height fields."""
+        return (self._scene.body, *self._frames, self._scene.geom_shape, self._field)
 
     def contact_arrays(self) -> tuple[NDArray, ...]:
-        """What `_kernels.collect` writes."""
+        """What `_kernels.collect` writes, and room for `sift`."""
         return self._contacts._buffers
 
     def _collide(self) -> bool:

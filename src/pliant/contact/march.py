@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from pliant.contact import _march_kernels as kernels
+from pliant.contact._bundle import bundle
 from pliant.contact.actors import ReducedActor
 from pliant.contact.free import FreeBodies
 from pliant.contact.scene import quiet
-from pliant.contact.solver import Effort
+from pliant.contact.solver import NO_EFFORT
 from pliant.engines.reduced import _kernels as reduced
 from pliant.errors import ConvergenceError, InputError
 
@@ -45,7 +46,7 @@ class March:
             self._prepare()
             report[kernels.HALF], report[kernels.KEPT] = memory.half, memory.count
             with quiet():
-                how, number = kernels.march(n, stepper.settings.sweeps, *self._arguments)
+                how, number = kernels.march(n, stepper.settings.sweeps, self._bundle)
             memory.half, memory.count = int(report[kernels.HALF]), int(report[kernels.KEPT])
             if how == kernels.DONE:
                 break
@@ -57,8 +58,7 @@ class March:
             stepper.reserve(number)
         touching, rows, sweeps, again = report[:4].tolist()
         stepper.touching, stepper.blocks.count = touching, rows
-        effort = (sweeps, again) if rows else (0, 0)
-        stepper.effort = Effort(rows, effort, float(self._residual[0]) if rows else 0.0)
+        stepper.effort = (rows, (sweeps, again), float(self._residual[0])) if rows else NO_EFFORT
 
     def _fail(self, how: int, number: int) -> NoReturn:
         if how == kernels.NOT_PLACED:
@@ -85,8 +85,10 @@ class March:
             raise InputError("contacts cannot be detected without Python here")
         settings = np.zeros(kernels.SETTINGS)
         fall = 0.0 if self._free is None else self._free.fall
-        settings[:] = s.h, t.margin, t.reach, t.slop, t.share, t.thin, t.bounce, t.tolerance, fall, t.ahead
-        self._arguments: tuple[Any, ...] = (
+        settings[:] = s.h, t.margin, t.reach, t.slop, t.share, t.thin, t.bounce, t.tolerance, fall, t.ahead, s.collider.near
+        loose = (self._free or FreeBodies(s.h, np.zeros(3))).arrays()
+        model = _NO_MODEL if self._model is None else self._model.arrays()
+        self._bundle = bundle(
             settings,
             self._report,
             self._residual,
@@ -99,13 +101,10 @@ class March:
             ),
             (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match),
             (s.poses, s.places, s.material, s.size, s.offset, s.before, s.u, s.w),
-            (self._free or FreeBodies(s.h, np.zeros(3))).arrays(),
-            _NO_MODEL if self._model is None else self._model.arrays(),
+            loose,
+            model,
+            (np.zeros_like(s.places), np.zeros_like(loose[2]), np.zeros_like(model[3])),
         )  # fmt: skip
-        own = self._arguments[-1][3]
-        self._arguments += (
-            (np.zeros_like(s.places), np.zeros_like(self._arguments[-2][2]), np.zeros_like(own)),
-        )
 
 
 def _empty(*shape: int, whole: bool = False) -> Any:

@@ -16,7 +16,7 @@ from pliant.contact.detection import Collider, Contacts
 from pliant.contact.free import FreeBodies
 from pliant.contact.march import March
 from pliant.contact.memory import Memory
-from pliant.contact.solver import SPRING, Blocks, Effort
+from pliant.contact.solver import NO_EFFORT, SPRING, Blocks
 from pliant.errors import ConvergenceError
 
 __all__ = ["ContactStepper", "Pull", "Settings"]
@@ -90,7 +90,7 @@ class ContactStepper:
         self.h = h
         self.blocks, self.memories, self.pulls = Blocks(), Memory(), list[Pull]()
         self.turning = np.zeros(self.blocks.capacity, dtype=bool)
-        self.effort = Effort(0, (0, 0), 0.0)
+        self.effort = NO_EFFORT
         self.touching = 0  # contacts among the blocks: the first ones
         count = len(poses)
         self.size, self.offset = np.zeros((2, count), dtype=np.int64)
@@ -244,7 +244,7 @@ class ContactStepper:
             self.fail()
         w[:] = 0.0
         again = b.project(u, w, s.slop, s.share, s.thin, h, s.sweeps, s.tolerance)
-        self.effort = Effort(b.count, (sweeps, again), residual)
+        self.effort = b.count, (sweeps, again), residual
         for i, pull in enumerate(self.pulls):
             pull.impulse[:] = b.impulse[b.count - len(self.pulls) + i]
         self._keep(found)
@@ -283,7 +283,7 @@ class ContactStepper:
     def forget(self) -> None:
         """Contacts and effort of the last step are no more."""
         self.touching = self.blocks.count = 0
-        self.effort = Effort(0, (0, 0), 0.0)
+        self.effort = NO_EFFORT
 
     @property
     def memory(self) -> tuple[NDArray, ...]:
