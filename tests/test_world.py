@@ -219,6 +219,34 @@ def test_nothing_tunnels_below_the_speed_limit(shape, wall):
         assert away > 0.015
 
 
+def test_a_plane_stops_what_is_faster_than_the_limit():
+    for speed in (10.0, 100.0, 1000.0):
+        world = World(1 / 60, gravity=(0, 0, 0))
+        world.add_static("floor", shapes.plane())
+        world.add_body("it", shapes.sphere(0.005), position=(0, 0, 30.1), velocity=(0, 0, -speed))
+        assert speed > world.speed_limit
+        lowest = 30.1
+        for _ in range(round(60 * 35 / speed) + 5):
+            world.step()
+            lowest = min(lowest, world["it"].position[2])
+        assert 0.0045 < lowest < 0.0055
+
+
+@pytest.mark.parametrize("shape", [shapes.box((0.01, 0.004, 0.006)), shapes.cylinder(0.004, 0.01)])
+def test_the_middle_of_what_spins_stays_above_the_floor(shape):
+    """At 200 rad/s and 1/60 s it turns by several radians in a step: corners come from anywhere."""
+    for seed in range(20):
+        world = World(1 / 60)
+        world.add_static("floor", shapes.plane())
+        spin = 200 * np.random.default_rng(seed).normal(size=3)
+        world.add_body("it", shape, mass=0.05, position=(0, 0, 0.3), velocity=(0, 0, -3), spin=spin)
+        lowest = 0.3
+        for _ in range(90):
+            world.step()
+            lowest = min(lowest, world["it"].position[2])
+        assert lowest > 0.0031
+
+
 @pytest.mark.parametrize("seed", [28, 78])
 def test_what_is_inside_the_floor_comes_out(seed):
     """A mesh of 6 mm falls so fast that it is all inside after a step: it does not stay there."""

@@ -46,8 +46,7 @@ def test_the_margin_can_change():
     collider = Collider([(0, BALL), (1, BALL)], 2, static=np.zeros(2, dtype=bool), margin=0.1)
     poses = np.stack([np.eye(4), spatial.pose((2.5, 0, 0))])
     assert len(collider.detect(poses)) == 0
-    collider.margin = 0.6
-    assert collider.margin == 0.6
+    collider.margins[:] = 0.2, 0.4
     assert collider.detect(poses).distance == pytest.approx([0.5])
-    collider.margin = 0.1
+    collider.margins[:] = 0.05
     assert len(collider.detect(poses)) == 0

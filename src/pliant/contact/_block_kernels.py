@@ -12,23 +12,39 @@ _jit = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
-def farthest(count, poses, places):
-    """The longest way any body's origin has come since it was at `places`."""
-    out = 0.0
+def look_ahead(count, poses, places, extents, least, ahead, most, margins):
+    """Margins of bodies: of one that moves, as far as it has gone since it was at `places`, so many times.
+
+    Returns the widest that was wanted.
+    """
+    widest = 0.0
     for b in range(count):
-        total = 0.0
+        way = turn = 0.0
         for i in range(3):
-            total += (poses[b, i, 3] - places[b, i]) ** 2
-        out = max(out, total)
-    return math.sqrt(out)
+            way += (poses[b, i, 3] - places[b, 4 * i + 3]) ** 2
+            for j in range(3):
+                turn += (poses[b, i, j] - places[b, 4 * i + j]) ** 2
+        # a turn by x moves what is at a distance of 1 by 2 sin(x/2), and that is the root of half of `turn`
+        far = ahead * math.sqrt(way) + extents[b] * math.sqrt(0.5 * turn)
+        margins[b] = min(max(least, far), most)
+        widest = max(widest, far)
+    return widest
+
+
+@_jit
+def see_floors(floors, widest, most, margins):
+    """Let bodies see these as far as they want: nothing flies past the edge of a plane."""
+    for f in floors:
+        margins[f] = max(widest - most, 0.0)
 
 
 @_jit
 def remember(count, poses, places):
-    """Let `places` be where origins are."""
+    """Let `places` be where bodies are."""
     for b in range(count):
         for i in range(3):
-            places[b, i] = poses[b, i, 3]
+            for j in range(4):
+                places[b, 4 * i + j] = poses[b, i, j]
 
 
 @_jit

@@ -14,15 +14,17 @@ _jit = njit(cache=True, error_model="numpy")
 
 
 @_jit
-def place(poses, body, xipos, ximat, local, geom_body, xpos, xmat):
-    """Write the frames of bodies and geoms; returns the first body whose pose is not finite, else -1.
+def place(poses, margins, body, xipos, ximat, local, geom_body, xpos, xmat, body_margin, geom_margin):
+    """Write frames and margins of bodies and geoms; returns the first body whose pose is not finite, else -1.
 
     Args:
         poses: (bodies, 4, 4), world.
+        margins: per body; MuJoCo adds those of two geoms.
         body: per MuJoCo body its index in `poses`; negative: fixed, written once and left alone.
         xipos, ximat: per MuJoCo body, written.
         local, geom_body: per geom, its pose (3, 4) on its body, and that body's index in `poses`.
         xpos, xmat: per geom, written.
+        body_margin, geom_margin: per MuJoCo body, and per geom, written.
     """
     for b in range(poses.shape[0]):
         for i in range(3):
@@ -32,6 +34,7 @@ def place(poses, body, xipos, ximat, local, geom_body, xpos, xmat):
     for k in range(body.shape[0]):
         b = body[k]
         if b >= 0:
+            body_margin[k] = margins[b]
             for i in range(3):
                 xipos[k, i] = poses[b, i, 3]
                 for j in range(3):
@@ -39,6 +42,7 @@ def place(poses, body, xipos, ximat, local, geom_body, xpos, xmat):
     for g in range(geom_body.shape[0]):
         b = geom_body[g]
         if b >= 0:
+            geom_margin[g] = margins[b]
             for i in range(3):
                 r0, r1, r2 = poses[b, i, 0], poses[b, i, 1], poses[b, i, 2]
                 for j in range(3):
@@ -110,7 +114,9 @@ def sift(count, near, field, first, second, shape_first, shape_second, point, no
                 break
             mark[best] = 1
             for c in range(start, end):
-                if mark[c] == 0 and _needless(c, best, near, field, shape_first, shape_second, point, normal, distance):
+                if mark[c] == 0 and _needless(
+                    c, best, near, field, shape_first, shape_second, point, normal, distance
+                ):
                     mark[c] = 2
         for c in range(start, end):
             if mark[c] == 1:

@@ -93,20 +93,33 @@ def advance(
     Args:
         sweeps: most of them in a step.
         settings, report, residual: see above; what the solver left in the last step.
-        native: addresses, margin, count, records of contacts, layout.
+        native: addresses, count, records of contacts, layout.
         scene: what `_kernels.place` takes, the shapes of geoms, and which are height fields.
         contacts: what `_kernels.collect` writes, and room for `sift`.
         blocks, memory: arrays of `Blocks` and of the contacts of the last two steps.
-        bodies: poses, places, moving, material, size, offset, velocities before, after, and for positions.
+        bodies: poses, places, extents, floors, material, size, offset, velocities before, after, and for positions.
         loose: free bodies; model: a reduced one, or empty arrays.
     """
-    address, data, margin, found, real, whole, layout = native
-    mj_body, xipos, ximat, local, geom_body, xpos, xmat, geom_shape, field = scene
-    first, second, shape_first, shape_second, at, normal, distance, mark = contacts
+    address, data, found, real, whole, layout = native
+    (
+        margins,
+        mj_body,
+        xipos,
+        ximat,
+        local,
+        geom_body,
+        xpos,
+        xmat,
+        body_margin,
+        geom_margin,
+        geom_shape,
+        field,
+    ) = scene
+    first, second, shape_first, shape_second, at, normal, distance, _ = contacts
     (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
      amount) = blocks  # fmt: skip
     old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match = memory
-    poses, places, material, size, offset, before, u, w = bodies
+    poses, places, extents, floors, material, size, offset, before, u, w = bodies
     fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses = loose
     (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
      own_work) = model  # fmt: skip
@@ -118,11 +131,14 @@ def advance(
     for _ in range(steps):
         _copy(free_poses, count_free, 0, poses)
         _copy(own_poses, count_own, count_free, poses)
-        far = filling.farthest(moving, poses, places)
-        if count_free > 0:
-            far = max(far, h * (free.fastest(fixed, state) + settings[FALL]))
-        margin[0] = min(max(settings[MARGIN], settings[AHEAD] * far), settings[REACH])
-        bad = collider.place(poses, mj_body, xipos, ximat, local, geom_body, xpos, xmat)
+        widest = filling.look_ahead(
+            moving, poses, places, extents, settings[MARGIN], settings[AHEAD], settings[REACH], margins
+        )
+        far = free.look_ahead(fixed, state, h, settings[FALL], settings[AHEAD], settings[REACH], margins)
+        filling.see_floors(floors, max(widest, far), settings[REACH], margins)
+        bad = collider.place(
+            poses, margins, mj_body, xipos, ximat, local, geom_body, xpos, xmat, body_margin, geom_margin
+        )
         if bad >= 0:
             return NOT_PLACED, bad
         _collide(address, data)

@@ -127,8 +127,8 @@ def solve(
 def slide(a, p0, p1, p2, e0, e1, e2, friction):
     """Impulse of one contact that slides or opens, everything else as it is: on the cone, against the sliding.
 
-    With the normal velocity at its target, the normal impulse is `most - (s, t) q` for a tangential one q, and q is such
-    that the tangential velocity `[A B; B C] q + (f, g)` is -l q with l > 0, and |q| the friction times the normal one.
+    With the normal velocity at its target, the normal impulse is `most - (s, t) q` for a tangential q; q is such
+    that |q| is the friction times the normal one, and the tangential velocity `[A B; B C] q + (f, g)` is -l q, l > 0.
     """
     v0 = e0 - (a[0, 0] * p0 + a[0, 1] * p1 + a[0, 2] * p2)  # what there is without any impulse
     if v0 >= 0.0:

@@ -143,6 +143,9 @@ def assemble(
     settings = Settings(margin, reach, thin, _SLOP * margin, sweeps=sweeps, tolerance=tolerance)
     material = np.array([b.part.material.row for b in bodies], dtype=np.float64).reshape(-1, MATERIAL)
     shapes = [(i, s) for i, b in enumerate(bodies) for s in b.shapes]
+    floors = [
+        i for i, b in enumerate(bodies) if b.still and {s.kind for s in _touching(b.shapes)} == {"plane"}
+    ]
 
     def make() -> ContactStepper:
         collider = Collider(
@@ -151,11 +154,11 @@ def assemble(
             static=np.array([b.still for b in bodies]),
             ignore=pairs,
             groups=np.array([b.group for b in bodies], dtype=np.int64),
-            margin=margin,
+            cored={i for i, b in enumerate(bodies) if b.part.actor is None and not b.still},
             near=min(_ALIKE * thin, _WIDEST),
             names=names,
         )
-        return ContactStepper(actors, collider, poses, material, h, settings)
+        return ContactStepper(actors, collider, poses, material, h, settings, floors)
 
     stepper = make()
     if _overlaps(stepper, bodies, known, pairs, settings):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NoReturn
 
 import mujoco
@@ -83,9 +83,14 @@ class Collider:
         static: per body, whether it never moves; such bodies touch neither each other nor the world.
         ignore: pairs of bodies that never touch.
         groups: per body a number; moving bodies with the same one, unless negative, do not touch each other.
-        margin: contacts are reported while the distance is below it, m.
+        margin: contacts are reported while the distance is below it, m; see `margins`.
         near: contacts of two bodies that are less far apart, m, and alike, are reported once.
+        cored: bodies whose middle is not to get into a plane, however fast they turn.
         names: of the bodies, for messages.
+
+    Attributes:
+        margins: per body; contacts of two bodies are reported while the distance is below the sum of theirs. May be
+            written at any time.
 
     Raises:
         InputError: an argument is unusable or a shape cannot collide; the message names the body.
@@ -101,13 +106,13 @@ class Collider:
         groups: NDArray[np.int64] | None = None,
         margin: float = 0.0,
         near: float = 0.0,
+        cored: Collection[int] = (),
         names: Sequence[str] | None = None,
     ):
         self._names = names
         self.near = float(near)
         self._field = np.array([shape.kind == "height field" for _, shape in shapes], dtype=bool)
         self._bodies = bodies
-        self._margin = float(margin)
         still = np.asarray(static, dtype=bool)
         if still.shape != (bodies,):
             raise InputError(
@@ -125,8 +130,10 @@ class Collider:
         for body in [*(b for b, _ in shapes), *(b for pair in pairs for b in pair)]:
             if not -1 <= body < bodies:
                 raise InputError(f"no body {body}: there are {bodies}, and the world, -1")
-        self._scene = make_scene(shapes, still, pairs, float(margin), self._name, groups)
+        self._scene = make_scene(shapes, still, pairs, self._name, groups, cored)
         self._contacts = Contacts()
+        self.margins = np.full(bodies, 0.5 * margin)
+        self._of_world = 0.5 * margin
         # Broad phase lists pairs of bodies, in the worst case all of them.
         memory = _MEMORY + 8 * len(self._scene.body) ** 2
         # Compiled code could not be told of a lack of memory: there, all that may touch has to fit in.
@@ -145,7 +152,7 @@ class Collider:
         scene = self._scene
         self._memory = memory
         self._model = model = compiled(scene, memory)
-        model.opt.o_margin = self._margin
+        model.geom_margin[:] = model.body_margin[:] = self._of_world
         self._data = data = mujoco.MjData(model)
         self._warned = data.warning.number
         # MuJoCo moves a mesh into its principal axes: where a geom is on its body is the model's to say.
@@ -156,21 +163,29 @@ class Collider:
         # What belongs to the world is placed here, once.
         data.xipos[:], data.ximat[:] = 0.0, np.eye(3).ravel()
         data.geom_xpos[:], data.geom_xmat[:] = model.geom_pos, rotation
-        self._frames = (data.xipos, data.ximat, self._local, scene.geom_body, data.geom_xpos, data.geom_xmat)
+        self._frames = (
+            data.xipos,
+            data.ximat,
+            self._local,
+            scene.geom_body,
+            data.geom_xpos,
+            data.geom_xmat,
+            model.body_margin,
+            model.geom_margin,
+        )
 
     def _name(self, body: int) -> str:
         if body < 0:
             return "world"
         return self._names[body] if self._names is not None else str(body)
 
-    @property
-    def margin(self) -> float:
-        """Contacts are reported while the distance is below it, m; may be set at any time."""
-        return self._margin
-
-    @margin.setter
-    def margin(self, value: float) -> None:
-        self._margin = self._model.opt.o_margin = value
+    def extents(self) -> Floats:
+        """How far from its body's frame the farthest point of its shapes is at most, per body, m."""
+        out, scene = np.zeros(self._bodies), self._scene
+        far = np.linalg.norm(self._local[:, :, 3], axis=1) + self._model.geom_rbound
+        own = scene.geom_body >= 0
+        np.maximum.at(out, scene.geom_body[own], far[own])
+        return out
 
     def detect(self, poses: Floats) -> Contacts:
         """The contacts of bodies at `poses` (bodies, 4, 4), world. They are overwritten by the next call.
@@ -182,7 +197,7 @@ class Collider:
             raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
         contacts = self._contacts
         while True:
-            bad = _kernels.place(poses, self._scene.body, *self._frames)
+            bad = _kernels.place(poses, self.margins, self._scene.body, *self._frames)
             if bad >= 0:
                 self.refuse(bad)
             if self._collide():
@@ -233,7 +248,7 @@ class Collider:
 
     def scene_arrays(self) -> tuple[NDArray, ...]:
         """What `_kernels.place` takes besides poses, the shapes of geoms, and which of them are height fields."""
-        return (self._scene.body, *self._frames, self._scene.geom_shape, self._field)
+        return (self.margins, self._scene.body, *self._frames, self._scene.geom_shape, self._field)
 
     def contact_arrays(self) -> tuple[NDArray, ...]:
         """What `_kernels.collect` writes, and room for `sift`."""

@@ -89,9 +89,9 @@ class FreeBodies:
     def write_poses(self, out: Floats) -> None:
         out[:] = self.poses
 
-    def fastest(self) -> float:
-        """The highest speed of any body, and what gravity adds in a step."""
-        return kernels.fastest(self._fixed, self._state) + self.fall
+    def look_ahead(self, ahead: float, most: float, margins: Floats) -> float:
+        """Widen margins of bodies to as far as they go in a step, so many times; the widest that was wanted."""
+        return kernels.look_ahead(self._fixed, self._state, self._h, self.fall, ahead, most, margins)
 
     def _accelerate(self) -> None:
         kernels.accelerate(

@@ -85,14 +85,26 @@ class March:
             raise InputError("contacts cannot be detected without Python here")
         settings = np.zeros(kernels.SETTINGS)
         fall = 0.0 if self._free is None else self._free.fall
-        settings[:] = s.h, t.margin, t.reach, t.slop, t.share, t.thin, t.bounce, t.tolerance, fall, t.ahead, s.collider.near
+        settings[:] = (
+            s.h,
+            t.margin,
+            t.reach,
+            t.slop,
+            t.share,
+            t.thin,
+            t.bounce,
+            t.tolerance,
+            fall,
+            t.ahead,
+            s.collider.near,
+        )
         loose = (self._free or FreeBodies(s.h, np.zeros(3))).arrays()
         model = _NO_MODEL if self._model is None else self._model.arrays()
         self._bundle = bundle(
             settings,
             self._report,
             self._residual,
-            (native.model, native.data, native.margin, native.count, native.real, native.whole, native.layout),
+            (native.model, native.data, native.count, native.real, native.whole, native.layout),
             s.collider.scene_arrays(),
             s.collider.contact_arrays(),
             (
@@ -100,7 +112,7 @@ class March:
                 b.side, b.J, b.Y, b.block, b.inverse, b.amount,
             ),
             (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match),
-            (s.poses, s.places, s.material, s.size, s.offset, s.before, s.u, s.w),
+            (s.poses, s.places, s.extents, s.floors, s.material, s.size, s.offset, s.before, s.u, s.w),
             loose,
             model,
             (np.zeros_like(s.places), np.zeros_like(loose[2]), np.zeros_like(model[3])),

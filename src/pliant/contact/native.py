@@ -1,7 +1,7 @@
 """MuJoCo's collider without Python in between: where its library keeps what compiled code needs.
 
 `mj_collision` is a public function of MuJoCo's library, and compiled code may call it by name. What it reads and writes
-besides arrays (the margin, the number of contacts, where contacts are) has no array in Python: its place in MuJoCo's
+besides arrays (the number of contacts, and where they are) has no array in Python: its place in MuJoCo's
 records is looked for in a small scene whose answers are known. If anything is not where it is looked for, there is
 `None`, and contacts are detected by way of Python.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 __all__ = ["Native", "attach", "symbols"]
 
-_SCENE = """<mujoco><option><flag override="enable"/></option><worldbody><geom type="plane" size="1 1 1"/>
+_SCENE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
 <body pos="0 0 .1"><freejoint/><geom size=".1"/></body><body pos="1 0 .1"><freejoint/><geom size=".1"/></body>
 <body pos="2 0 .1"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
 _FAR = 64  # bytes in which something is looked for, from the last array before it
@@ -34,13 +34,11 @@ class _Places:
     Attributes:
         count: number of contacts, in the data.
         contacts: address of the memory that contacts are the first to take, past `data.energy`.
-        margin: past `opt.magnetic`.
         stride, position, frame, geom: of a contact, from its distance on.
     """
 
     count: int
     contacts: int
-    margin: int
     stride: int
     position: int
     frame: int
@@ -53,14 +51,13 @@ class Native:
 
     Attributes:
         model, data: addresses.
-        margin, count: arrays of one number each.
+        count: of contacts, an array of one number.
         real, whole: records of contacts, as numbers of 8 and of 4 bytes.
         layout: where in a record position, frame and geoms are; the distance comes first.
     """
 
     model: int
     data: int
-    margin: NDArray[np.float64]
     count: NDArray[np.int32]
     real: NDArray[np.float64]
     whole: NDArray[np.int32]
@@ -86,10 +83,9 @@ def attach(model: mujoco.MjModel, data: mujoco.MjData, most: int) -> Native | No
     places = _places() if symbols() else None
     if places is None:
         return None
-    margin = _view(_address(model.opt.magnetic) + places.margin, np.float64, 1)
     count = _view(data._address + places.count, np.int32, 1)
     start = ctypes.c_size_t.from_address(_address(data.energy) + places.contacts).value
-    if margin[0] != model.opt.o_margin or count[0] != data.ncon or not start:
+    if count[0] != data.ncon or not start:
         return None
     if data.ncon and _address(data.contact.dist) != start:
         return None
@@ -97,7 +93,6 @@ def attach(model: mujoco.MjModel, data: mujoco.MjData, most: int) -> Native | No
     return Native(
         model._address,
         data._address,
-        margin,
         count,
         _view(start, np.float64, most * size // 8).reshape(most, size // 8),
         _view(start, np.int32, most * size // 4).reshape(most, size // 4),
@@ -135,16 +130,11 @@ def _search(model: mujoco.MjModel, data: mujoco.MjData) -> _Places | None:
             starts &= _view(end, np.uint64, len(starts)) == first
             stride, position = contact.pos.strides[0], _address(contact.pos) - first
             frame, geom = _address(contact.frame) - first, _address(contact.geom) - first
-    margins = np.ones(_FAR // 8, dtype=bool)
-    for margin in (0.0123, 0.0456):
-        model.opt.o_margin = margin
-        margins &= _view(_address(model.opt.magnetic), np.float64, len(margins)) == margin
-    if (counts.sum(), starts.sum(), margins.sum()) != (1, 1, 1) or stride % 8 or geom % 4:
+    if (counts.sum(), starts.sum()) != (1, 1) or stride % 8 or geom % 4:
         return None
     return _Places(
         4 * int(counts.argmax()),
         8 * int(starts.argmax()),
-        8 * int(margins.argmax()),
         stride,
         position,
         frame,

@@ -6,14 +6,16 @@ for moving is told after compilation, see `compiled`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
+from pliant.contact.materials import half_thicknesses
 from pliant.errors import InputError
 from pliant.shapes import KINDS, Mesh, Shape
 
@@ -36,6 +38,9 @@ _TILE = (
     5  # cells of a height field on either side: 50 triangles, as many contacts as MuJoCo reports of one pair
 )
 _ENDLESS = 1e10
+# A body that turns by a radian in a step may put other corners into a plane than those that contacts are at. A ball
+# within it, a bit smaller than would fit, says that its middle cannot be there.
+_CORE, _CORE_BIT = 0.8, 2
 
 
 @dataclass
@@ -62,11 +67,13 @@ def make_scene(
     shapes: Sequence[tuple[int, Shape]],
     static: NDArray[np.bool_],
     ignore: Iterable[tuple[int, int]],
-    margin: float,
     name: Callable[[int], str],
     groups: NDArray[np.int64] | None = None,
+    cored: Collection[int] = (),
 ) -> Scene:
     """The scene of all shapes that touch; moving bodies of the same group, a number from 0, do not touch each other.
+
+    The shapes of `cored` bodies have a core: a ball inside that touches planes alone.
 
     Raises:
         InputError: a shape cannot collide; the message names its body.
@@ -78,9 +85,6 @@ def make_scene(
     if len(bodies) > _MOST_BODIES:
         raise InputError(f"{len(bodies)} colliding bodies; MuJoCo's collider takes at most {_MOST_BODIES}")
     spec = mujoco.MjSpec()
-    # One margin for all pairs; a geom's own would be added to that of the other.
-    spec.option.enableflags = int(mujoco.mjtEnableBit.mjENBL_OVERRIDE)
-    spec.option.o_margin = margin
     spec.option.ccd_tolerance = 1e-9
     spec.option.ccd_iterations = 100
     within: dict[int, list[int]] = {}
@@ -94,7 +98,7 @@ def make_scene(
             name=str(b), explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
         )
         for i in within[b]:
-            geoms += [(b, i)] * writer.add(body, shapes[i][1], b)
+            geoms += [(b, i)] * writer.add(body, shapes[i][1], b, b in cored)
     for a, b in sorted({(min(p), max(p)) for p in ignore}):
         if a in within and b in within:
             spec.add_exclude(bodyname1=str(a), bodyname2=str(b))
@@ -171,8 +175,8 @@ class _Writer:
         self.meshes: dict[int, str] = {}
         self.fields = 0
 
-    def add(self, body: mujoco.MjsBody, shape: Shape, owner: int) -> int:
-        """Add a shape to a body; returns the number of geoms it takes."""
+    def add(self, body: mujoco.MjsBody, shape: Shape, owner: int, cored: bool) -> int:
+        """Add a shape to a body, maybe with a core; returns the number of geoms it takes."""
         rotation, position = shape.pose[:3, :3], shape.pose[:3, 3]
         quaternion = np.empty(4)
         mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(rotation).ravel())
@@ -186,10 +190,22 @@ class _Writer:
                     quat=quaternion,
                 )
             return len(tiles)
-        own = {"meshname": self._hull(shape.mesh, owner)} if shape.mesh is not None else {}
+        own: dict[str, Any] = {"meshname": self._hull(shape.mesh, owner)} if shape.mesh is not None else {}
         size = [0.0, 0.0, 1.0] if shape.kind == "plane" else shape.size
+        if shape.kind == "plane":
+            own["conaffinity"] = 1 | _CORE_BIT
         body.add_geom(type=_TYPE[shape.kind], size=size, pos=position, quat=quaternion, **own)
-        return 1
+        centre, radius = _core(shape) if cored else (np.zeros(3), 0.0)
+        if radius == 0.0:
+            return 1
+        body.add_geom(
+            type=_TYPE["sphere"],
+            size=[_CORE * radius, 0, 0],
+            pos=position + rotation @ centre,
+            contype=_CORE_BIT,
+            conaffinity=0,
+        )
+        return 2
 
     def _hull(self, mesh: Mesh, owner: int) -> str:
         if id(mesh) not in self.meshes:
@@ -238,6 +254,17 @@ def _footprint(shapes: list[Shape]) -> float:
         elif shape.kind in ("box", "ellipsoid", "sphere"):
             widths.append(2 * float(np.linalg.norm(shape.size)))
     return max(widths)
+
+
+def _core(shape: Shape) -> tuple[NDArray[np.float64], float]:
+    """Centre and radius of a ball inside a shape, in its frame; radius 0: there is no need of one."""
+    if shape.kind in ("plane", "sphere", "height field"):
+        return np.zeros(3), 0.0
+    if shape.mesh is None:
+        return np.zeros(3), half_thicknesses([shape])[0]
+    hull = ConvexHull(shape.mesh.vertices)
+    centre = shape.mesh.vertices[hull.vertices].mean(axis=0)
+    return centre, float(-(hull.equations[:, :3] @ centre + hull.equations[:, 3]).max())
 
 
 def _check(shape: Shape, owner: str) -> None:

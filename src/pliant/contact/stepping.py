@@ -31,13 +31,13 @@ class Settings:
 
     Attributes:
         margin: surfaces nearer than this are looked at, m.
-        reach: the same while something moves as far as that in a step.
+        reach: the same of a body that moves as far as that in a step; a plane, it sees from farther.
         thin: half the thickness of the thinnest shape that moves, m.
         slop: depth that is left alone, m.
         share: of what is deeper, so much goes in a step; all of it, if it is as deep as `thin`.
         bounce: approach below which there is no restitution, m/s.
         sweeps, tolerance: most sweeps of a step, and the residual that is enough, m/s.
-        ahead: what comes in fast is to be seen before it is inside: so many steps ahead; two, for two that meet.
+        ahead: what comes in fast is to be seen before it is inside: so many steps ahead, as it may gather speed.
     """
 
     margin: float
@@ -48,7 +48,7 @@ class Settings:
     bounce: float = 0.05
     sweeps: int = 200
     tolerance: float = 1e-6
-    ahead: float = 2.0
+    ahead: float = 1.2
 
 
 @dataclass(eq=False)
@@ -75,6 +75,7 @@ class ContactStepper:
         poses: of all bodies; those of actors are written at every step.
         material: per body, see `_block_kernels`.
         h: time step.
+        floors: bodies that do not move and are nothing but planes.
     """
 
     def __init__(
@@ -85,9 +86,10 @@ class ContactStepper:
         material: Floats,
         h: float,
         settings: Settings,
+        floors: Sequence[int] = (),
     ):
         self.collider, self.poses, self.material, self.settings = collider, poses, material, settings
-        self.h = h
+        self.h, self.floors = h, np.array(floors, dtype=np.int64)
         self.blocks, self.memories, self.pulls = Blocks(), Memory(), list[Pull]()
         self.turning = np.zeros(self.blocks.capacity, dtype=bool)
         self.effort = NO_EFFORT
@@ -108,20 +110,24 @@ class ContactStepper:
         self._moving = first
         for actor, own, _ in self.parts:
             actor.write_poses(own)
-        self.places = np.ascontiguousarray(poses[:first, :3, 3])
+        self.places = poses[:first, :3].reshape(first, 12).copy()
+        self.extents = collider.extents()
         self._march = March(self)
 
     def detect(self) -> Contacts:
         """Contacts as bodies are now."""
-        fastest = 0.0
+        s, margins, first = self.settings, self.collider.margins, 0
         for actor, poses, _ in self.parts:
             actor.write_poses(poses)
+        widest = kernels.look_ahead(
+            self._moving, self.poses, self.places, self.extents, s.margin, s.ahead, s.reach, margins
+        )
+        for actor, _, _ in self.parts:
             if isinstance(actor, FreeBodies):
-                fastest = actor.fastest()
-        far = max(kernels.farthest(self._moving, self.poses, self.places), self.h * fastest)
+                widest = max(widest, actor.look_ahead(s.ahead, s.reach, margins[first : first + actor.count]))
+            first += actor.count
+        kernels.see_floors(self.floors, widest, s.reach, margins)
         kernels.remember(self._moving, self.poses, self.places)
-        s = self.settings
-        self.collider.margin = min(max(s.margin, s.ahead * far), s.reach)
         return self.collider.detect(self.poses)
 
     @property
@@ -295,4 +301,4 @@ class ContactStepper:
         for actor, own, _ in self.parts:
             actor.write_poses(own)
         self.memories.restore(value[1:])
-        self.places[:] = value[0] if value else self.poses[: self._moving, :3, 3]
+        self.places[:] = value[0] if value else self.poses[: self._moving, :3].reshape(-1, 12)
