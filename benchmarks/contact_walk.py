@@ -107,6 +107,7 @@ TASKS = {
     "stands, height within 1 %": (False, stands, 0.01),
     "walks, place within 1 % of the way": (True, walks, 0.01),
     "walks, place within 3 % of the way": (True, walks, 0.03),
+    "walks, place within 10 % of the way": (True, walks, 0.1),
 }
 
 

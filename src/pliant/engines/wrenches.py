@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,27 +14,29 @@ __all__ = ["WRENCH_SIZE", "entry"]
 
 Floats = NDArray[np.float64]
 WRENCH_SIZE = 16  # force, torque (world axes), where that force acts, wrench (body axes), whether any
-_ZERO = (0.0, 0.0, 0.0)
+_ZERO = np.zeros(3)
 
 
 def entry(body: str, force: Any, torque: Any, point: Any, frame: str, copies: int | None = None) -> Floats:
     """One wrench, (WRENCH_SIZE,), or one per copy, (copies, WRENCH_SIZE); three numbers go to all copies."""
     if frame not in ("world", "body"):
         raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {frame!r}")
-    f, t, p = (
-        _vector(_ZERO if value is None else value, f"{word} on '{body}'", copies)
-        for word, value in (("force", force), ("torque", torque), ("point", point))
-    )
+    f = _vector(force, "force", body, copies)
+    t = _vector(torque, "torque", body, copies)
+    p = _vector(point, "point", body, copies)
     out = np.zeros((WRENCH_SIZE,) if copies is None else (copies, WRENCH_SIZE))
     if frame == "world":
         out[..., 0:3], out[..., 3:6], out[..., 6:9] = f, t, p
     else:
-        out[..., 9:12], out[..., 12:15] = f, t + np.cross(p, f)
+        out[..., 9:12], out[..., 12:15] = f, t if p is _ZERO else t + np.cross(p, f)
     out[..., 15] = out.any(axis=-1)
     return out
 
 
-def _vector(value: Any, what: str, copies: int | None) -> Floats:
+def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
+    if value is None:
+        return _ZERO
+    what = f"{word} on '{body}'"
     try:
         numbers = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -41,6 +44,7 @@ def _vector(value: Any, what: str, copies: int | None) -> Floats:
     if numbers.shape != (3,) and (copies is None or numbers.shape != (copies, 3)):
         expected = "3 numbers" if copies is None else f"3 numbers, or {copies} times 3,"
         raise InputError(f"{what}: {expected} expected, got shape {numbers.shape}")
-    if not np.isfinite(numbers).all():
+    # numbers of Python: several times faster for three of them
+    if not all(map(isfinite, numbers.ravel().tolist())):
         raise InputError(f"{what} is not finite")
     return numbers

@@ -127,19 +127,17 @@ def _wrenches(world: World, model: ReducedModel) -> Callable[[Floats], None]:
     force = model.stiffness @ model.admissible
     # Wrenches that the joints' bearings take up, and no spring: with these the sum can be made zero.
     idle = np.linalg.svd(model.admissible)[0][:, model.rank :]
+    body, *tips = (model.mechanism.body_index(name) for name in ("body", *feet))
+    total = np.zeros((2, 3, len(feet), 2, 3))  # force and torque of all, per force and torque of each in its axes
 
     def drive(target: Floats) -> None:
-        body, total = simulation.pose("body"), np.zeros((6, 6 * len(feet)))
-        for e, foot in enumerate(feet):
-            pose = simulation.pose(foot)
-            turn, arm = pose[:3, :3], pose[:3, 3] - body[:3, 3]
-            at = slice(6 * e, 6 * e + 6)
-            total[:3, at][:, :3] = turn
-            total[3:, at] = np.hstack([spatial.hat(arm) @ turn, turn])
-        wrench = force @ target
-        wrench -= idle @ np.linalg.lstsq(total @ idle, total @ wrench, rcond=None)[0]
-        for e, foot in enumerate(feet):
-            push = wrench[6 * e : 6 * e + 6]
-            simulation.apply_wrench(foot, force=push[:3], torque=push[3:], frame="body")
+        poses = simulation.poses
+        turn, arm = poses[tips, :3, :3], poses[tips, :3, 3] - poses[body, :3, 3]
+        total[0, :, :, 0] = total[1, :, :, 1] = turn.swapaxes(0, 1)
+        total[1, :, :, 0] = (spatial.hat(arm) @ turn).swapaxes(0, 1)
+        wrench, sums = force @ target, total.reshape(6, -1)
+        wrench -= idle @ np.linalg.lstsq(sums @ idle, sums @ wrench, rcond=None)[0]
+        for foot, push in zip(feet, wrench.reshape(-1, 2, 3), strict=True):
+            simulation.apply_wrench(foot, push[0], push[1], frame="body")
 
     return drive
