@@ -170,8 +170,3 @@ def fresh_wrenches(quick: bool, progress: Progress) -> list[Table]:
 
 
 PARTS = (table_2, figure_7, sampled_directions, fresh_wrenches)
-
-
-def run(quick: bool, progress: Progress) -> list[Table]:
-    """All parts."""
-    return [table for part in PARTS for table in part(quick, progress)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from largest_step import largest_step
 from linear_time import articulated_bodies
 from reduced_engine import batches, calls, frequencies, large_steps, reducing
-from results import Progress, Table
 from tvcg_figures import figure_5
 from tvcg_table_1 import scaling, table_1
 
@@ -22,8 +21,3 @@ PARTS = (
     batches,
     frequencies,
 )
-
-
-def run(quick: bool, progress: Progress) -> list[Table]:
-    """All parts."""
-    return [table for part in PARTS for table in part(quick, progress)]

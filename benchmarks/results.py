@@ -3,9 +3,10 @@
 A suite is a module with
 
     SUITE = "constrained"
-    def run(quick: bool, progress: Progress) -> list[Table]
+    PARTS = (speed, accuracy)  # functions (quick: bool, progress: Progress) -> Table or several
 
-`quick` measures less of the same, so that all quick suites together take less than three minutes.
+What a part has found is kept when a later one fails or is interrupted. `quick` measures less of the same, so that all
+quick suites together take less than three minutes.
 """
 
 from __future__ import annotations

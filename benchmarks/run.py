@@ -55,7 +55,7 @@ def run(
 
 
 def _parts(name: str, problems: list[str]) -> list[Callable[[bool, Progress], Iterator[Table]]]:
-    """The parts of a suite, all of it where it has none; one that fails is among the problems and the others go on."""
+    """The parts of a suite; one that fails is among the problems and the others go on."""
 
     def careful(part: Part) -> Callable[[bool, Progress], Iterator[Table]]:
         def tables(quick: bool, progress: Progress) -> Iterator[Table]:
@@ -72,4 +72,4 @@ def _parts(name: str, problems: list[str]) -> list[Callable[[bool, Progress], It
     except Exception as error:
         problems.append(f"{type(error).__name__}: {error}")
         return []
-    return [careful(part) for part in getattr(suite, "PARTS", (suite.run,))]
+    return [careful(part) for part in suite.PARTS]

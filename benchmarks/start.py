@@ -184,8 +184,3 @@ def memory(quick: bool, progress: Progress) -> list[Table]:
 
 
 PARTS = (imports, first_results, building, memory)
-
-
-def run(quick: bool, progress: Progress) -> list[Table]:
-    """All parts."""
-    return [table for part in PARTS for table in part(quick, progress)]

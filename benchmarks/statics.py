@@ -156,8 +156,3 @@ def loops(quick: bool, progress: Progress) -> list[Table]:
 
 
 PARTS = (chains, loops)
-
-
-def run(quick: bool, progress: Progress) -> list[Table]:
-    """All parts."""
-    return [table for part in PARTS for table in part(quick, progress)]

@@ -109,10 +109,7 @@ def test_the_machine_is_described(modules):
 
 
 def suite(monkeypatch, name, *parts):
-    def run(quick, progress):
-        return [t for part in parts for t in part(quick, progress)]
-
-    monkeypatch.setitem(sys.modules, name, SimpleNamespace(SUITE=name, PARTS=parts, run=run))
+    monkeypatch.setitem(sys.modules, name, SimpleNamespace(SUITE=name, PARTS=parts))
 
 
 def test_a_part_that_fails_leaves_the_others_alone(modules, monkeypatch):
@@ -143,12 +140,6 @@ def test_an_interruption_keeps_what_is_there(modules, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         modules.run.run(["start"], True, lambda words: None, lambda r: kept.append([t.key for t in r.tables]))
     assert kept == [["a"], ["a"]]
-
-
-def test_a_suite_without_parts_runs_at_once(modules, monkeypatch):
-    tables = [table(modules, key="a"), table(modules, key="b")]
-    monkeypatch.setitem(sys.modules, "start", SimpleNamespace(run=lambda quick, progress: tables))
-    assert modules.run.run(["start"], True, lambda words: None).tables == tables
 
 
 def test_a_record_comes_back_from_its_file(modules, tmp_path):

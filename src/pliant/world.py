@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -114,16 +115,22 @@ class World(Detailed):
             raise
         self._time += n * self._timestep
 
-    def record(self, n: int, every: int = 1) -> Trajectory:
+    def record(self, n: int, every: int = 1, act: Callable[[float], None] | None = None) -> Trajectory:
         """Advance by `n` times `every` steps and keep all poses after each `every`.
 
-        The trajectory's mechanism is `scene`: every body of the world on its own, for views and files.
+        The trajectory's mechanism is `scene`: every body of the world on its own, for views and files. If given, `act`
+        is called before every step with the time, to push or to steer.
         """
         n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
         scene = self.scene
         out, time = np.empty((n, scene.body_count, 4, 4)), np.empty(n)
         for i in range(n):
-            self.step(every)
+            if act is None:
+                self.step(every)
+            else:
+                for _ in range(every):
+                    act(self.time)
+                    self.step()
             out[i], time[i] = self.poses[: scene.body_count], self.time
         return Trajectory(scene, time, out)
 

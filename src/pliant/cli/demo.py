@@ -20,7 +20,7 @@ def demo(
     quick: Annotated[bool, typer.Option("--quick", help="A small millipede, short motions.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Take the tour: reduce, pull, squeeze, compare, swing and crawl; leave pictures and 3-D recordings behind.
+    """Take the tour: reduce, pull, squeeze, grasp, compare, swing and crawl; leave pictures and 3-D recordings behind.
 
     The first time everything is compiled, which takes a minute or two; later tours take some ten seconds.
 

@@ -22,6 +22,7 @@ from pliant.cli.compare import percent
 from pliant.cli.comparison import Comparison, compare
 from pliant.cli.output import progress_bar, say, writing
 from pliant.cli.plots import paths
+from pliant.cli.tour_grasp import Grasp
 from pliant.engines.reduced.accuracy import figure, save
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import PliantError
@@ -96,6 +97,7 @@ def take(out: Path, quick: bool = False) -> Tour:
     stages: list[tuple[str, Callable[[Tour], None]]] = [
         ("a hand, reduced to its fingertips and pulled", _hand),
         ("a gripper with closed loops, squeezed", _gripper),
+        ("a hand that picks a ball up", _grasp),
         ("100 t on a cable of 2 kg", _cable),
     ]
     # Started, not forked: a fresh process has no threads of ours.
@@ -208,6 +210,20 @@ def _squeezed(m: Any, found: Comparison, place: Path) -> None:
     _draw(pliant.equilibrium(m, found.wrenches), picture, (12, -75), "60 N on either pad")
     paths(found, right)
     save(drawn, place)
+
+
+def _grasp(tour: Tour) -> None:
+    reduced, full = (Grasp(kind) for kind in ("reduced", "full"))
+    apart, forces = reduced.off(full)
+    words = f"ball {1e3 * apart:.2g} mm from where the full hand has it, forces within {percent(forces)}"
+    what = "a ball of 100 g grasped and lifted"
+    for engine, accuracy, found in (
+        ("reduced", words, reduced),
+        ("constrained", "all links, nonlinear", full),
+    ):
+        tour.rows.append(Entry("lifting hand", found.links, 0, what, engine, accuracy, found.step))
+    tour.picture("grasp.png", "a hand takes a ball and lifts it", lambda place: reduced.draw(place, _draw))
+    tour.recording("grasp.html", "the same in 3-D", reduced.path)
 
 
 def _cable(tour: Tour) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from pliant.engines.trajectory import Trajectory
 from pliant.world import World
 
 __all__ = ["Play"]
@@ -27,6 +28,10 @@ class Play:
         for _ in range(n):
             self.act(self.world.time)
             self.world.step()
+
+    def record(self, n: int, every: int = 1) -> Trajectory:
+        """Advance by `n` times `every` steps and keep all poses after each `every`."""
+        return self.world.record(n, every, self.act)
 
     def run(self, seconds: float) -> None:
         """Advance by a time."""

@@ -128,7 +128,9 @@ def _wrenches(world: World, model: ReducedModel) -> Callable[[Floats], None]:
     # Wrenches that the joints' bearings take up, and no spring: with these the sum can be made zero.
     idle = np.linalg.svd(model.admissible)[0][:, model.rank :]
     body, *tips = (model.mechanism.body_index(name) for name in ("body", *feet))
-    total = np.zeros((2, 3, len(feet), 2, 3))  # force and torque of all, per force and torque of each in its axes
+    total = np.zeros(
+        (2, 3, len(feet), 2, 3)
+    )  # force and torque of all, per force and torque of each in its axes
 
     def drive(target: Floats) -> None:
         poses = simulation.poses
