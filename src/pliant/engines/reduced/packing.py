@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -153,18 +154,17 @@ def _lay_out(
     n, effectors = coordinates.count, len(model.end_effectors)
     sizes[: _kernels.TWIST] = n, effectors, len(links), rows, model.base is not None
     starts = 8 + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
-    constants = aligned(int(starts[-1]))
-    for (place, part), start in zip(parts.items(), starts.tolist(), strict=False):
-        sizes[place] = start
-        constants[start : start + part.size] = part.ravel()
     base = _base_state(model)
     sizes[_kernels.BASE_STATE] = 1 + 2 * n
     sizes[_kernels.WRENCH] = 1 + 2 * n + len(base)
     sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + _kernels.WRENCH_SIZE * effectors
     # A copy of what moves, then the larger of what a step and what a reconstruction need.
-    state = np.zeros(int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work)
+    moving = int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work
+    constants, state, poses = _aligned((int(starts[-1]),), (moving,), (len(model.mechanism.links) + 2, 4, 4))
+    for (place, part), start in zip(parts.items(), starts.tolist(), strict=False):
+        sizes[place] = start
+        constants[start : start + part.size] = part.ravel()
     state[sizes[_kernels.BASE_STATE] : sizes[_kernels.WRENCH]] = base
-    poses = aligned(len(model.mechanism.links) + 2, 4, 4)
     poses[:, 3, 3] = 1.0
     poses[-2] = poses[-1] = np.eye(4)
     targets = np.zeros((effectors, 4), dtype=np.int64)
@@ -172,12 +172,19 @@ def _lay_out(
     return Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, kernels)
 
 
-def aligned(*shape: int) -> Floats:
-    """Zeros that start a cache line: vectors that cross one take twice as long to load."""
-    size = int(np.prod(shape))
-    room = np.zeros(size + 8)
-    start = -(room.ctypes.data // 8) % 8
-    return room[start : start + size].reshape(shape)
+def _aligned(*shapes: tuple[int, ...]) -> list[Floats]:
+    """Zeros that start a cache line each, one array after the other.
+
+    Vectors that cross a line take twice as long to load; and arrays that lie anywhere may be a multiple of 4096 bytes
+    apart, in which case processors take loads from one to wait for stores to the other.
+    """
+    lengths = [-(-math.prod(shape) // 8) * 8 for shape in shapes]
+    room = np.zeros(sum(lengths) + 8)
+    at, out = -(room.ctypes.data // 8) % 8, []
+    for shape, length in zip(shapes, lengths, strict=True):
+        out.append(room[at : at + math.prod(shape)].reshape(shape))
+        at += length
+    return out
 
 
 def link_places(model: ReducedModel | BlendedModel) -> Ints:
