@@ -53,7 +53,7 @@ def check_tour(said, folder):
     assert all(b"<html" in left[name].lower() for name in RECORDINGS)
     assert all(name in said for name in left)
     rows = [line.split()[0] for line in said.partition("\nIn ")[0].splitlines()[1:] if line[0] != " "]
-    assert rows == ["hand"] * 2 + ["gripper"] * 2 + ["lifting"] * 2 + ["heavy"] + ["millipede"] * 2
+    assert rows == ["hand"] * 2 + ["gripper"] * 2 + ["heavy"] + ["millipede"] * 2 + ["lifting"] * 2
     assert "Try next" in said
 
 
@@ -76,7 +76,7 @@ def test_what_fails_elsewhere_is_said(refused, monkeypatch):
         raise PliantError("the millipede stumbled")
 
     monkeypatch.setattr(tour, "_received", fails)
-    for stage in ("_hand", "_gripper", "_grasp", "_cable"):
+    for stage in ("_hand", "_gripper", "_cable", "_full_grasp"):
         monkeypatch.setattr(tour, stage, lambda tour: None)
     monkeypatch.setattr(tour, "_announce", lambda name: None)
     assert refused("demo", "--quick") == "the millipede stumbled"

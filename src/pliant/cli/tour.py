@@ -1,4 +1,4 @@
-"""What `pliant demo` shows. The millipede's part runs in a second process, so that two cores compile at once."""
+"""What `pliant demo` shows. A part of it runs in a second process, so that two cores compile at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from pliant.cli.compare import percent
 from pliant.cli.comparison import Comparison, compare
 from pliant.cli.output import progress_bar, say, writing
 from pliant.cli.plots import paths
-from pliant.cli.tour_grasp import Grasp
+from pliant.cli.tour_grasp import Held, draw, hold
+from pliant.cli.tour_millipede import crawl
 from pliant.engines.reduced.accuracy import figure, save
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import PliantError
@@ -53,6 +54,7 @@ class Tour:
     out: Path
     quick: bool
     rows: list[Entry] = field(default_factory=list)
+    held: dict[str, Held] = field(default_factory=dict)  # the grasp, by engine
     files: dict[str, str] = field(default_factory=dict)
 
     def picture(self, name: str, what: str, draw: Callable[[Path], Any]) -> None:
@@ -97,8 +99,8 @@ def take(out: Path, quick: bool = False) -> Tour:
     stages: list[tuple[str, Callable[[Tour], None]]] = [
         ("a hand, reduced to its fingertips and pulled", _hand),
         ("a gripper with closed loops, squeezed", _gripper),
-        ("a hand that picks a ball up", _grasp),
         ("100 t on a cable of 2 kg", _cable),
+        ("a hand that picks a ball up, in full", _full_grasp),
     ]
     # Started, not forked: a fresh process has no threads of ours.
     context = multiprocessing.get_context("spawn")
@@ -106,7 +108,7 @@ def take(out: Path, quick: bool = False) -> Tour:
     other = context.Process(target=_elsewhere, args=(theirs, str(out), quick), daemon=True)
     with progress_bar() as bar:
         task = bar.add_task("starting", total=len(stages))
-        beside = bar.add_task("a millipede (second core)", total=None)
+        beside = bar.add_task(f"{next(iter(_BESIDE))} (second core)", total=None)
         with _deaf():
             other.start()
         theirs.close()
@@ -116,14 +118,16 @@ def take(out: Path, quick: bool = False) -> Tour:
                 _announce(name)
                 stage(found)
                 bar.advance(task)
-            bar.update(task, description="waiting for the millipede")
-            rows, files = _received(ours, lambda name: bar.update(beside, description=name))
+            bar.update(task, description="waiting for the second core")
+            other_half = _received(ours, lambda name: bar.update(beside, description=name))
         finally:
             if other.is_alive():
                 other.terminate()
             other.join()
-    found.rows += [Entry(*row) for row in rows]
-    found.files |= files
+    found.rows += other_half.rows
+    found.files |= other_half.files
+    found.held |= other_half.held
+    _compare_grasps(found)
     return found
 
 
@@ -147,21 +151,25 @@ def _deaf() -> Iterator[None]:
 
 
 def _elsewhere(connection: Connection, out: str, quick: bool) -> None:
-    """The second process: the millipede's rows and files, or what went wrong."""
-    from pliant.cli.tour_millipede import crawl
-
+    """The second process: rows and files, or what went wrong."""
+    found = Tour(Path(out), quick)
     try:
-        connection.send(("done", crawl(Path(out), quick)))
+        for name, stage in _BESIDE.items():
+            connection.send(("stage", name))
+            stage(found)
+        connection.send(("done", found))
     except (PliantError, OSError) as error:
         connection.send(("error", str(error)))
 
 
-def _received(connection: Connection, stage: Callable[[str], None]) -> tuple[list[Any], dict[str, str]]:
+def _received(connection: Connection, stage: Callable[[str], None]) -> Tour:
     try:
-        stage("a millipede of 13,000 links (second core)")
         word, value = connection.recv()
+        while word == "stage":
+            stage(f"{value} (second core)")
+            word, value = connection.recv()
     except EOFError:
-        raise PliantError("the millipede's process ended without a word: is there enough memory?") from None
+        raise PliantError("the second process ended without a word: is there enough memory?") from None
     if word == "error":
         raise PliantError(value)
     return value
@@ -212,18 +220,30 @@ def _squeezed(m: Any, found: Comparison, place: Path) -> None:
     save(drawn, place)
 
 
+def _millipede(tour: Tour) -> None:
+    rows, files = crawl(tour.out, tour.quick)
+    tour.rows += [Entry(*row) for row in rows]
+    tour.files |= files
+
+
 def _grasp(tour: Tour) -> None:
-    reduced, full = (Grasp(kind) for kind in ("reduced", "full"))
-    apart, forces = reduced.off(full)
-    words = f"ball {1e3 * apart:.2g} mm from where the full hand has it, forces within {percent(forces)}"
-    what = "a ball of 100 g grasped and lifted"
-    for engine, accuracy, found in (
-        ("reduced", words, reduced),
-        ("constrained", "all links, nonlinear", full),
-    ):
-        tour.rows.append(Entry("lifting hand", found.links, 0, what, engine, accuracy, found.step))
-    tour.picture("grasp.png", "a hand takes a ball and lifts it", lambda place: reduced.draw(place, _draw))
-    tour.recording("grasp.html", "the same in 3-D", reduced.path)
+    tour.held["reduced"], path = hold("reduced")
+    tour.picture("grasp.png", "a hand takes a ball and lifts it", lambda place: draw(path, place, _draw))
+    tour.recording("grasp.html", "the same in 3-D", path)
+
+
+def _full_grasp(tour: Tour) -> None:
+    tour.held["constrained"], _ = hold("full")
+
+
+def _compare_grasps(tour: Tour) -> None:
+    m, full = pliant.gallery.worlds.lifting_hand(), tour.held["constrained"]
+    for engine, held in sorted(tour.held.items(), reverse=True):
+        apart, forces = held.off(full)
+        words = f"ball {1e3 * apart:.2g} mm from where the full hand has it, forces within {percent(forces)}"
+        accuracy = "all links, nonlinear" if held is full else words
+        what = "a ball of 100 g grasped and lifted"
+        tour.rows.append(Entry(m.name, m.body_count, 0, what, engine, accuracy, held.step))
 
 
 def _cable(tour: Tour) -> None:
@@ -247,6 +267,13 @@ def _swing(path: Trajectory, place: Path) -> None:
         at_frame = SimpleNamespace(mechanism=path.mechanism, poses=path.poses[frame])
         _draw(at_frame, axes, (10, -80), f"{path.time[frame]:.2f} s")
     save(drawn, place)
+
+
+# What the second process does, quasi-statics first: it shares least with the stages above.
+_BESIDE = {
+    "a millipede of 13,000 links": _millipede,
+    "a hand that picks a ball up": _grasp,
+}
 
 
 class _Silent:

@@ -23,7 +23,7 @@ class _BundleType(types.StructRef):
 
 
 class Bundle(structref.StructRefProxy):
-    """See `_march_kernels.advance` for what each field holds. It keeps its arrays alive."""
+    """See `_march_kernels.march` for what each field holds. It keeps its arrays alive."""
 
 
 structref.define_boxing(_BundleType, Bundle)

@@ -16,8 +16,9 @@ from pliant.engines.reduced import _kernels as reduced
 
 # How a march ends; the second number says how many contacts there are, or which body it is.
 DONE, MORE_ROOM, NOT_PLACED, FREE_LOST, MODEL_LOST, FORCES_LOST = range(6)
-# Columns of the report: contacts, blocks, sweeps of both solvers, which half of the memory is the last step's.
-TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, REPORT = range(7)
+# Columns of the report: contacts, blocks, sweeps of both solvers, which half of the memory is the last step's and how
+# many contacts it holds; the same before.
+TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, HALF_BEFORE, KEPT_BEFORE, REPORT = range(9)
 # Places in `settings`
 STEP, MARGIN, REACH, SLOP, SHARE, THIN, BOUNCE, TOLERANCE, FALL, AHEAD, NEAR, SETTINGS = range(12)
 
@@ -28,42 +29,15 @@ _jit = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
-def march(steps, sweeps, bundle):
-    """Take steps, at most so many `sweeps` in each; if that does not end well, all that moves is as it was before.
-
-    See `advance` for what the bundle holds besides room for what moves, `saved`.
-    """
+def put_back(bundle):
+    """After a march that did not end well: all that moves as it was before."""
     report, memory, saved, model = bundle.report, bundle.memory, bundle.saved, bundle.model
-    places, state, sizes, own = bundle.bodies[1], bundle.loose[2], model[0], model[3]
-    half, kept, moving = report[HALF], report[KEPT], sizes[reduced.WRENCH]
-    _keep(places, saved[0])
-    _keep(state, saved[1])
-    for i in range(moving):
-        saved[2][i] = own[i]
-    _hand_over(memory, kept, half, _SPARE)
-    how, number = advance(
-        steps,
-        sweeps,
-        bundle.settings,
-        report,
-        bundle.residual,
-        bundle.native,
-        bundle.scene,
-        bundle.contacts,
-        bundle.blocks,
-        memory,
-        bundle.bodies,
-        bundle.loose,
-        model,
-    )
-    if how != DONE:
-        _keep(saved[0], places)
-        _keep(saved[1], state)
-        for i in range(moving):
-            own[i] = saved[2][i]
-        _hand_over(memory, kept, _SPARE, half)
-        report[HALF], report[KEPT] = half, kept
-    return how, number
+    _keep(saved[0], bundle.bodies[1])
+    _keep(saved[1], bundle.loose[2])
+    for i in range(model[0][reduced.WRENCH]):
+        model[3][i] = saved[2][i]
+    report[HALF], report[KEPT] = report[HALF_BEFORE], report[KEPT_BEFORE]
+    _hand_over(memory, report[KEPT], _SPARE, report[HALF])
 
 
 @_jit
@@ -85,13 +59,12 @@ def _hand_over(memory, count, source, target):
 
 
 @_jit
-def advance(
-    steps, sweeps, settings, report, residual, native, scene, contacts, blocks, memory, bodies, loose, model
-):
-    """Take steps. Returns how it ended, and a number that explains.
+def march(steps, sweeps, bundle):
+    """Take steps, at most so many `sweeps` in each. Returns how it ended, and a number that explains.
 
-    Args:
-        sweeps: most of them in a step.
+    If it did not end well, `put_back` is to follow. One function, for what calls it is compiled anew with all of it.
+
+    The bundle:
         settings, report, residual: see above; what the solver left in the last step.
         native: addresses, count, records of contacts, layout.
         scene: what `_kernels.place` takes, the shapes of geoms, and which are height fields.
@@ -99,7 +72,11 @@ def advance(
         blocks, memory: arrays of `Blocks` and of the contacts of the last two steps.
         bodies: poses, places, extents, floors, material, size, offset, velocities before, after, and for positions.
         loose: free bodies; model: a reduced one, or empty arrays.
+        saved: room for what moves.
     """
+    settings, report, residual, native = bundle.settings, bundle.report, bundle.residual, bundle.native
+    scene, contacts, blocks, memory = bundle.scene, bundle.contacts, bundle.blocks, bundle.memory
+    bodies, loose, model, saved = bundle.bodies, bundle.loose, bundle.model, bundle.saved
     address, data, found, real, whole, layout = native
     (
         margins,
@@ -123,11 +100,18 @@ def advance(
     fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses = loose
     (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
      own_work) = model  # fmt: skip
+    _keep(places, saved[0])
+    _keep(state, saved[1])
+    for i in range(sizes[reduced.WRENCH]):
+        saved[2][i] = own[i]
+    _hand_over(memory, report[KEPT], report[HALF], _SPARE)
+    report[HALF_BEFORE], report[KEPT_BEFORE] = report[HALF], report[KEPT]
     h, count_free, count_own = settings[STEP], state.shape[0], body_link.shape[0]
     moving = count_free + count_own
     # a contact may take two blocks: it may have rolling resistance
     room = min(kind.shape[0] // 2, first.shape[0], taken.shape[0])
     split = 6 * count_free
+    none = split - split  # no literal 0: what takes one would be compiled for it once more
     for _ in range(steps):
         _copy(free_poses, count_free, 0, poses)
         _copy(own_poses, count_own, count_free, poses)
@@ -142,7 +126,7 @@ def advance(
         if bad >= 0:
             return NOT_PLACED, bad
         _collide(address, data)
-        count = found[0]
+        count = int(found[0])
         if count > room:
             return MORE_ROOM, count
         filling.remember(moving, poses, places)
@@ -166,7 +150,7 @@ def advance(
             free.velocities(fixed, state, work, before)
             free.accelerate(fixed, state, given, free_poses, gravity, h, wrench)
             free.velocities(fixed, state, work, u)
-            free.rows(rows, kind, body, point, axes, side, J, Y, 0, fixed, state, work)
+            free.rows(rows, kind, body, point, axes, side, J, Y, none, fixed, state, work)
         else:
             free.accelerate(fixed, state, given, free_poses, gravity, h, wrench)
             for b in range(count_free):
@@ -213,8 +197,8 @@ def advance(
         report[TOUCHING], report[ROWS], report[KEPT], report[HALF] = count, rows, count, new
         # second halves
         if busy_free:
-            free.strike(rows, body, side, J, impulse, 0, state, touched)
-            free.balance(rows, body, axes, amount, 0, fixed, state, h, work)
+            free.strike(rows, body, side, J, impulse, none, state, touched)
+            free.balance(rows, body, axes, amount, none, fixed, state, h, work)
             bad = free.move(fixed, principal, state, wrench, gravity, touched, w, h, work, free_poses)
             if bad >= 0:
                 return FREE_LOST, bad

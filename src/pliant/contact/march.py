@@ -47,6 +47,8 @@ class March:
             report[kernels.HALF], report[kernels.KEPT] = memory.half, memory.count
             with quiet():
                 how, number = kernels.march(n, stepper.settings.sweeps, self._bundle)
+            if how != kernels.DONE:
+                kernels.put_back(self._bundle)
             memory.half, memory.count = int(report[kernels.HALF]), int(report[kernels.KEPT])
             if how == kernels.DONE:
                 break
