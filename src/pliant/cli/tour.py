@@ -49,13 +49,13 @@ class Entry(NamedTuple):
 
 @dataclass
 class Tour:
-    """What was found, and the files left behind with a word on each."""
+    """What was found, the files left behind with a word on each, and the grasp by engine."""
 
     out: Path
     quick: bool
     rows: list[Entry] = field(default_factory=list)
-    held: dict[str, Held] = field(default_factory=dict)  # the grasp, by engine
     files: dict[str, str] = field(default_factory=dict)
+    held: dict[str, Held] = field(default_factory=dict)
 
     def picture(self, name: str, what: str, draw: Callable[[Path], Any]) -> None:
         """Leave a picture behind."""
