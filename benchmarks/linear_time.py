@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from articulated import Articulated, Pinocchio, check
 from dart_tree import Dart
+from exudyn_tree import Exudyn
 from measure import compared, interleaved
 from pushed import Pushed
 from results import Progress, Row, Table
@@ -19,12 +20,13 @@ NAMES = {
     "own kernels": "articulated bodies on pliant's kernels, whole step",
     "Pinocchio": "Pinocchio aba (C++), accelerations and poses only",
     "DART": "DART, whole step",
+    "Exudyn": "Exudyn's kinematic tree, generalized-alpha, whole step",
 }
 SETTLED = 2000  # steps
 
 
 def articulated_bodies(quick: bool, progress: Progress) -> list[Table]:
-    """Helices by pliant's own articulated bodies, Pinocchio's and DART."""
+    """Helices by pliant's own articulated bodies, Pinocchio's, DART and Exudyn."""
     rows: list[Row] = []
     missing: dict[str, None] = {}
     for links in (100,) if quick else (50, 100, 400):
@@ -46,7 +48,7 @@ def articulated_bodies(quick: bool, progress: Progress) -> list[Table]:
 
 def _rows(case: Pushed, quick: bool, missing: dict[str, None]) -> list[Row]:
     ours, own = case.simulation(), Articulated(case)
-    theirs = dart = None
+    theirs = dart = exudyn = None
     try:
         theirs = Pinocchio(case)  # its data grow with the cube of the joints: 4 GB for 400
     except ImportError as error:
@@ -55,21 +57,29 @@ def _rows(case: Pushed, quick: bool, missing: dict[str, None]) -> list[Row]:
         dart = Dart(case)
     except ImportError as error:
         missing[f"DART: {error} (`make peers`)"] = None
+    try:
+        exudyn = Exudyn(case) if case.m.body_count <= 100 else None  # minutes for 400
+    except ImportError as error:
+        missing[f"Exudyn: {error} (`make peers`)"] = None
     errors = check(case, theirs)
     if max(errors.values()) > 1e-6:
         raise RuntimeError(f"the peers compute something else: {errors}")
-    counts = {"reduced": 2000, "own kernels": 50, "Pinocchio": 50, "DART": 50}
+    counts = {"reduced": 2000, "own kernels": 50, "Pinocchio": 50, "DART": 50, "Exudyn": 5}
     calls: dict[str, Callable[[], object]] = {
         "reduced": lambda: ours.step(counts["reduced"]),
         "own kernels": lambda: own.step(counts["own kernels"]),
     }
     settled = case.simulation()
-    for run in (settled, own, *([dart] if dart else [])):
-        run.step(SETTLED)
+    for run in (settled, own, dart, exudyn):
+        if run is not None:
+            run.step(SETTLED)
     at_rest = {"own kernels": case.displacement(own.poses)}
     if dart is not None:
         at_rest["DART"] = dart.displacement
         calls["DART"] = lambda: dart.step(counts["DART"])
+    if exudyn is not None and not exudyn.failed:
+        at_rest["Exudyn"] = exudyn.displacement
+        calls["Exudyn"] = lambda: exudyn.step(counts["Exudyn"])
     if theirs is not None:
         q, v, torque = own.q.copy(), own.v.copy(), np.zeros(case.m.nv)
 

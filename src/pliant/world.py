@@ -202,7 +202,7 @@ class World(Detailed):
     def speed_limit(self) -> float:
         """Up to this speed, m/s, nothing passes through anything, however thin: a shorter `timestep` raises it.
 
-        A plane that does not move stops what is faster, too.
+        Planes stop free bodies that are faster, too.
 
         In a step at that speed a body goes as far as half its thickness, and that of the thickest body besides, which
         is how far ahead contacts are seen.

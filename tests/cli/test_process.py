@@ -119,6 +119,14 @@ def test_interrupt_while_arguments_are_read(process):
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "pliant: interrupted\n")
 
 
+def test_interrupt_while_pliant_is_imported(process):
+    code = "import signal, sys\nclass Stop:\n    def find_spec(self, name, *_):\n"
+    code += "        if name == 'pliant.mechanism': signal.raise_signal(signal.SIGINT)\n"
+    code += "sys.meta_path.insert(0, Stop())\nfrom pliant_start import main\nmain()"
+    done = process("-c", code, "info", "gallery:hand")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "pliant: interrupted\n")
+
+
 def test_interrupt_anywhere_else(process):
     code = "import signal, pliant.cli.sources as s\ndef stop(*a, **k): signal.raise_signal(signal.SIGINT)\n"
     code += "s.resolve = stop\nfrom pliant.cli import main\nmain()"

@@ -12,12 +12,11 @@ _jit = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
-def look_ahead(count, poses, places, extents, least, ahead, most, margins):
+def look_ahead(count, poses, places, extents, least, ahead, most, margins, wanted):
     """Margins of bodies: of one that moves, as far as it has gone since it was at `places`, so many times.
 
-    Returns the widest that was wanted.
+    What is `wanted` goes beyond `most`.
     """
-    widest = 0.0
     for b in range(count):
         way = turn = 0.0
         for i in range(3):
@@ -26,16 +25,8 @@ def look_ahead(count, poses, places, extents, least, ahead, most, margins):
                 turn += (poses[b, i, j] - places[b, 4 * i + j]) ** 2
         # a turn by x moves what is at a distance of 1 by 2 sin(x/2), and that is the root of half of `turn`
         far = ahead * math.sqrt(way) + extents[b] * math.sqrt(0.5 * turn)
-        margins[b] = min(max(least, far), most)
-        widest = max(widest, far)
-    return widest
-
-
-@_jit
-def see_floors(floors, widest, most, margins):
-    """Let bodies see these as far as they want: nothing flies past the edge of a plane."""
-    for f in floors:
-        margins[f] = max(widest - most, 0.0)
+        wanted[b] = max(least, far)
+        margins[b] = min(wanted[b], most)
 
 
 @_jit

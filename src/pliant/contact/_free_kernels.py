@@ -45,15 +45,13 @@ def velocities(fixed, state, work, u):
 
 
 @_jit
-def look_ahead(fixed, state, h, fall, ahead, most, margins):
-    """Widen margins of bodies to as far as their centres of mass go in a step, so many times; the widest wanted."""
-    widest = 0.0
+def look_ahead(fixed, state, h, fall, ahead, most, margins, wanted):
+    """Widen margins of bodies to as far as their centres of mass go in a step, so many times."""
     for b in range(state.shape[0]):
         speed = math.sqrt(state[b, 7] ** 2 + state[b, 8] ** 2 + state[b, 9] ** 2) / fixed[b, 0]
         far = ahead * h * (speed + fall)
-        margins[b] = max(margins[b], min(far, most))
-        widest = max(widest, far)
-    return widest
+        wanted[b] = max(wanted[b], far)
+        margins[b] = min(wanted[b], most)
 
 
 @_jit

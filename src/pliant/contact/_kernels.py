@@ -14,15 +14,33 @@ _jit = njit(cache=True, error_model="numpy")
 
 
 @_jit
-def place(poses, margins, body, xipos, ximat, local, geom_body, xpos, xmat, body_margin, geom_margin):
+def place(
+    poses,
+    margins,
+    wanted,
+    body,
+    cored,
+    xipos,
+    ximat,
+    local,
+    geom_body,
+    core,
+    xpos,
+    xmat,
+    body_margin,
+    geom_margin,
+):
     """Write frames and margins of bodies and geoms; returns the first body whose pose is not finite, else -1.
 
     Args:
         poses: (bodies, 4, 4), world.
         margins: per body; MuJoCo adds those of two geoms.
-        body: per MuJoCo body its index in `poses`; negative: fixed, written once and left alone.
+        wanted: the same of its cores, which touch planes alone.
+        body, cored: per MuJoCo body its index in `poses`; negative: fixed, written once and left alone; and whether
+            it has cores.
         xipos, ximat: per MuJoCo body, written.
-        local, geom_body: per geom, its pose (3, 4) on its body, and that body's index in `poses`.
+        local, geom_body, core: per geom, its pose (3, 4) on its body, that body's index in `poses`, whether it is a
+            core.
         xpos, xmat: per geom, written.
         body_margin, geom_margin: per MuJoCo body, and per geom, written.
     """
@@ -34,7 +52,7 @@ def place(poses, margins, body, xipos, ximat, local, geom_body, xpos, xmat, body
     for k in range(body.shape[0]):
         b = body[k]
         if b >= 0:
-            body_margin[k] = margins[b]
+            body_margin[k] = wanted[b] if cored[k] else margins[b]
             for i in range(3):
                 xipos[k, i] = poses[b, i, 3]
                 for j in range(3):
@@ -42,7 +60,7 @@ def place(poses, margins, body, xipos, ximat, local, geom_body, xpos, xmat, body
     for g in range(geom_body.shape[0]):
         b = geom_body[g]
         if b >= 0:
-            geom_margin[g] = margins[b]
+            geom_margin[g] = wanted[b] if core[g] else margins[b]
             for i in range(3):
                 r0, r1, r2 = poses[b, i, 0], poses[b, i, 1], poses[b, i, 2]
                 for j in range(3):
@@ -96,7 +114,7 @@ def sift(count, near, field, first, second, shape_first, shape_second, point, no
         field: per shape, whether it is a height field.
         mark: room.
     """
-    if near <= 0.0 or count < 2:
+    if near <= 0.0:
         return count
     kept = start = 0
     while start < count:

@@ -70,7 +70,7 @@ def march(steps, sweeps, bundle):
         scene: what `_kernels.place` takes, the shapes of geoms, and which are height fields.
         contacts: what `_kernels.collect` writes, and room for `sift`.
         blocks, memory: arrays of `Blocks` and of the contacts of the last two steps.
-        bodies: poses, places, extents, floors, material, size, offset, velocities before, after, and for positions.
+        bodies: poses, places, extents, material, size, offset, velocities before, after, and for positions.
         loose: free bodies; model: a reduced one, or empty arrays.
         saved: room for what moves.
     """
@@ -78,25 +78,13 @@ def march(steps, sweeps, bundle):
     scene, contacts, blocks, memory = bundle.scene, bundle.contacts, bundle.blocks, bundle.memory
     bodies, loose, model, saved = bundle.bodies, bundle.loose, bundle.model, bundle.saved
     address, data, found, real, whole, layout = native
-    (
-        margins,
-        mj_body,
-        xipos,
-        ximat,
-        local,
-        geom_body,
-        xpos,
-        xmat,
-        body_margin,
-        geom_margin,
-        geom_shape,
-        field,
-    ) = scene
+    (margins, wanted, mj_body, cored, xipos, ximat, local, geom_body, core, xpos, xmat, body_margin, geom_margin,
+     geom_shape, field) = scene  # fmt: skip
     first, second, shape_first, shape_second, at, normal, distance, _ = contacts
     (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
      amount) = blocks  # fmt: skip
     old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match = memory
-    poses, places, extents, floors, material, size, offset, before, u, w = bodies
+    poses, places, extents, material, size, offset, before, u, w = bodies
     fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses = loose
     (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
      own_work) = model  # fmt: skip
@@ -115,14 +103,20 @@ def march(steps, sweeps, bundle):
     for _ in range(steps):
         _copy(free_poses, count_free, 0, poses)
         _copy(own_poses, count_own, count_free, poses)
-        widest = filling.look_ahead(
-            moving, poses, places, extents, settings[MARGIN], settings[AHEAD], settings[REACH], margins
+        filling.look_ahead(
+            moving,
+            poses,
+            places,
+            extents,
+            settings[MARGIN],
+            settings[AHEAD],
+            settings[REACH],
+            margins,
+            wanted,
         )
-        far = free.look_ahead(fixed, state, h, settings[FALL], settings[AHEAD], settings[REACH], margins)
-        filling.see_floors(floors, max(widest, far), settings[REACH], margins)
-        bad = collider.place(
-            poses, margins, mj_body, xipos, ximat, local, geom_body, xpos, xmat, body_margin, geom_margin
-        )
+        free.look_ahead(fixed, state, h, settings[FALL], settings[AHEAD], settings[REACH], margins, wanted)
+        bad = collider.place(poses, margins, wanted, mj_body, cored, xipos, ximat, local, geom_body, core, xpos, xmat,
+                             body_margin, geom_margin)  # fmt: skip
         if bad >= 0:
             return NOT_PLACED, bad
         _collide(address, data)

@@ -143,9 +143,6 @@ def assemble(
     settings = Settings(margin, reach, thin, _SLOP * margin, sweeps=sweeps, tolerance=tolerance)
     material = np.array([b.part.material.row for b in bodies], dtype=np.float64).reshape(-1, MATERIAL)
     shapes = [(i, s) for i, b in enumerate(bodies) for s in b.shapes]
-    floors = [
-        i for i, b in enumerate(bodies) if b.still and {s.kind for s in _touching(b.shapes)} == {"plane"}
-    ]
 
     def make() -> ContactStepper:
         collider = Collider(
@@ -158,7 +155,7 @@ def assemble(
             near=min(_ALIKE * thin, _WIDEST),
             names=names,
         )
-        return ContactStepper(actors, collider, poses, material, h, settings, floors)
+        return ContactStepper(actors, collider, poses, material, h, settings)
 
     stepper = make()
     if _overlaps(stepper, bodies, known, pairs, settings):

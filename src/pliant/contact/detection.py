@@ -91,6 +91,7 @@ class Collider:
     Attributes:
         margins: per body; contacts of two bodies are reported while the distance is below the sum of theirs. May be
             written at any time.
+        wanted: the same for the middle of `cored` bodies and planes.
 
     Raises:
         InputError: an argument is unusable or a shape cannot collide; the message names the body.
@@ -133,6 +134,7 @@ class Collider:
         self._scene = make_scene(shapes, still, pairs, self._name, groups, cored)
         self._contacts = Contacts()
         self.margins = np.full(bodies, 0.5 * margin)
+        self.wanted = np.full(bodies, 0.5 * margin)
         self._of_world = 0.5 * margin
         # Broad phase lists pairs of bodies, in the worst case all of them.
         memory = _MEMORY + 8 * len(self._scene.body) ** 2
@@ -164,10 +166,12 @@ class Collider:
         data.xipos[:], data.ximat[:] = 0.0, np.eye(3).ravel()
         data.geom_xpos[:], data.geom_xmat[:] = model.geom_pos, rotation
         self._frames = (
+            scene.cored,
             data.xipos,
             data.ximat,
             self._local,
             scene.geom_body,
+            scene.core,
             data.geom_xpos,
             data.geom_xmat,
             model.body_margin,
@@ -197,7 +201,7 @@ class Collider:
             raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
         contacts = self._contacts
         while True:
-            bad = _kernels.place(poses, self.margins, self._scene.body, *self._frames)
+            bad = _kernels.place(poses, self.margins, self.wanted, self._scene.body, *self._frames)
             if bad >= 0:
                 self.refuse(bad)
             if self._collide():
@@ -248,7 +252,14 @@ class Collider:
 
     def scene_arrays(self) -> tuple[NDArray, ...]:
         """What `_kernels.place` takes besides poses, the shapes of geoms, and which of them are height fields."""
-        return (self.margins, self._scene.body, *self._frames, self._scene.geom_shape, self._field)
+        return (
+            self.margins,
+            self.wanted,
+            self._scene.body,
+            *self._frames,
+            self._scene.geom_shape,
+            self._field,
+        )
 
     def contact_arrays(self) -> tuple[NDArray, ...]:
         """What `_kernels.collect` writes, and room for `sift`."""

@@ -89,9 +89,9 @@ class FreeBodies:
     def write_poses(self, out: Floats) -> None:
         out[:] = self.poses
 
-    def look_ahead(self, ahead: float, most: float, margins: Floats) -> float:
-        """Widen margins of bodies to as far as they go in a step, so many times; the widest that was wanted."""
-        return kernels.look_ahead(self._fixed, self._state, self._h, self.fall, ahead, most, margins)
+    def look_ahead(self, ahead: float, most: float, margins: Floats, wanted: Floats) -> None:
+        """Widen margins of bodies to as far as they go in a step, so many times."""
+        kernels.look_ahead(self._fixed, self._state, self._h, self.fall, ahead, most, margins, wanted)
 
     def _accelerate(self) -> None:
         kernels.accelerate(

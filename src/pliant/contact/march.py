@@ -114,7 +114,7 @@ class March:
                 b.side, b.J, b.Y, b.block, b.inverse, b.amount,
             ),
             (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match),
-            (s.poses, s.places, s.extents, s.floors, s.material, s.size, s.offset, s.before, s.u, s.w),
+            (s.poses, s.places, s.extents, s.material, s.size, s.offset, s.before, s.u, s.w),
             loose,
             model,
             (np.zeros_like(s.places), np.zeros_like(loose[2]), np.zeros_like(model[3])),

@@ -39,7 +39,8 @@ _TILE = (
 )
 _ENDLESS = 1e10
 # A body that turns by a radian in a step may put other corners into a plane than those that contacts are at. A ball
-# within it, a bit smaller than would fit, says that its middle cannot be there.
+# within it, a bit smaller than would fit, says that its middle cannot be there. It sees planes from as far as the body
+# is fast: nothing flies past the edge of a plane.
 _CORE, _CORE_BIT = 0.8, 2
 
 
@@ -52,7 +53,8 @@ class Scene:
         body: per MuJoCo body our index, -1 the world; entry 0 is MuJoCo's own world, which holds nothing.
         moving: per MuJoCo body.
         weld: per MuJoCo body that moves, the first of its group; such bodies do not touch each other.
-        geom_body, geom_shape: per geom, our body and the index of the shape.
+        geom_body, geom_shape, core: per geom, our body, the index of the shape, and whether it is the shape's core.
+        cored: per MuJoCo body, whether it has cores.
     """
 
     spec: mujoco.MjSpec
@@ -61,6 +63,8 @@ class Scene:
     weld: NDArray[np.int64]
     geom_body: NDArray[np.int64]
     geom_shape: NDArray[np.int64]
+    core: NDArray[np.bool_]
+    cored: NDArray[np.bool_]
 
 
 def make_scene(
@@ -91,14 +95,16 @@ def make_scene(
     for i in chosen:
         within.setdefault(shapes[i][0], []).append(i)
     writer = _Writer(spec, _footprint([shapes[i][1] for i in chosen]), name)
-    geoms: list[tuple[int, int]] = []
+    geoms: list[tuple[int, int, bool]] = []
     for b in bodies:
         # The frame of inertia is that of the body: MuJoCo's bounding volumes are relative to it.
         body = spec.worldbody.add_body(
             name=str(b), explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
         )
         for i in within[b]:
-            geoms += [(b, i)] * writer.add(body, shapes[i][1], b, b in cored)
+            geoms += [(b, i, False)] * writer.add(body, shapes[i][1], b)
+            if b in cored and writer.add_core(body, shapes[i][1]):
+                geoms.append((b, i, True))
     for a, b in sorted({(min(p), max(p)) for p in ignore}):
         if a in within and b in within:
             spec.add_exclude(bodyname1=str(a), bodyname2=str(b))
@@ -114,8 +120,10 @@ def make_scene(
         body=np.array([-1, *bodies, *(-1 for _ in spare)], dtype=np.int64),
         moving=np.array([*moving, *(False for _ in spare)], dtype=bool),
         weld=_welds(bodies, moving, len(spare), groups),
-        geom_body=np.array([b for b, _ in geoms], dtype=np.int64),
-        geom_shape=np.array([i for _, i in geoms], dtype=np.int64),
+        geom_body=np.array([b for b, _, _ in geoms], dtype=np.int64),
+        geom_shape=np.array([i for _, i, _ in geoms], dtype=np.int64),
+        core=np.array([core for _, _, core in geoms], dtype=bool),
+        cored=np.array([False, *(b in cored for b in bodies), *(False for _ in spare)], dtype=bool),
     )
 
 
@@ -175,8 +183,21 @@ class _Writer:
         self.meshes: dict[int, str] = {}
         self.fields = 0
 
-    def add(self, body: mujoco.MjsBody, shape: Shape, owner: int, cored: bool) -> int:
-        """Add a shape to a body, maybe with a core; returns the number of geoms it takes."""
+    def add_core(self, body: mujoco.MjsBody, shape: Shape) -> bool:
+        """Add a shape's core to a body; False if it has none."""
+        centre, radius = _core(shape)
+        if radius > 0.0:
+            body.add_geom(
+                type=_TYPE["sphere"],
+                size=[radius, 0, 0],
+                pos=shape.pose[:3, :3] @ centre + shape.pose[:3, 3],
+                contype=_CORE_BIT,
+                conaffinity=0,
+            )
+        return radius > 0.0
+
+    def add(self, body: mujoco.MjsBody, shape: Shape, owner: int) -> int:
+        """Add a shape to a body; returns the number of geoms it takes."""
         rotation, position = shape.pose[:3, :3], shape.pose[:3, 3]
         quaternion = np.empty(4)
         mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(rotation).ravel())
@@ -195,17 +216,7 @@ class _Writer:
         if shape.kind == "plane":
             own["conaffinity"] = 1 | _CORE_BIT
         body.add_geom(type=_TYPE[shape.kind], size=size, pos=position, quat=quaternion, **own)
-        centre, radius = _core(shape) if cored else (np.zeros(3), 0.0)
-        if radius == 0.0:
-            return 1
-        body.add_geom(
-            type=_TYPE["sphere"],
-            size=[_CORE * radius, 0, 0],
-            pos=position + rotation @ centre,
-            contype=_CORE_BIT,
-            conaffinity=0,
-        )
-        return 2
+        return 1
 
     def _hull(self, mesh: Mesh, owner: int) -> str:
         if id(mesh) not in self.meshes:
@@ -257,14 +268,16 @@ def _footprint(shapes: list[Shape]) -> float:
 
 
 def _core(shape: Shape) -> tuple[NDArray[np.float64], float]:
-    """Centre and radius of a ball inside a shape, in its frame; radius 0: there is no need of one."""
-    if shape.kind in ("plane", "sphere", "height field"):
+    """Centre and radius of a ball inside a shape, in its frame; radius 0: there is none."""
+    if shape.kind in ("plane", "height field"):
         return np.zeros(3), 0.0
+    if shape.kind == "sphere":
+        return np.zeros(3), shape.size[0]
     if shape.mesh is None:
-        return np.zeros(3), half_thicknesses([shape])[0]
+        return np.zeros(3), _CORE * half_thicknesses([shape])[0]
     hull = ConvexHull(shape.mesh.vertices)
     centre = shape.mesh.vertices[hull.vertices].mean(axis=0)
-    return centre, float(-(hull.equations[:, :3] @ centre + hull.equations[:, 3]).max())
+    return centre, _CORE * float(-(hull.equations[:, :3] @ centre + hull.equations[:, 3]).max())
 
 
 def _check(shape: Shape, owner: str) -> None:

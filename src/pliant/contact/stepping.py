@@ -31,7 +31,7 @@ class Settings:
 
     Attributes:
         margin: surfaces nearer than this are looked at, m.
-        reach: the same of a body that moves as far as that in a step; a plane, it sees from farther.
+        reach: the same of a body that moves as far as that in a step; planes, free bodies see from farther.
         thin: half the thickness of the thinnest shape that moves, m.
         slop: depth that is left alone, m.
         share: of what is deeper, so much goes in a step; all of it, if it is as deep as `thin`.
@@ -75,7 +75,6 @@ class ContactStepper:
         poses: of all bodies; those of actors are written at every step.
         material: per body, see `_block_kernels`.
         h: time step.
-        floors: bodies that do not move and are nothing but planes.
     """
 
     def __init__(
@@ -86,10 +85,9 @@ class ContactStepper:
         material: Floats,
         h: float,
         settings: Settings,
-        floors: Sequence[int] = (),
     ):
         self.collider, self.poses, self.material, self.settings = collider, poses, material, settings
-        self.h, self.floors = h, np.array(floors, dtype=np.int64)
+        self.h = h
         self.blocks, self.memories, self.pulls = Blocks(), Memory(), list[Pull]()
         self.turning = np.zeros(self.blocks.capacity, dtype=bool)
         self.effort = NO_EFFORT
@@ -116,17 +114,17 @@ class ContactStepper:
 
     def detect(self) -> Contacts:
         """Contacts as bodies are now."""
-        s, margins, first = self.settings, self.collider.margins, 0
+        s, margins, wanted, first = self.settings, self.collider.margins, self.collider.wanted, 0
         for actor, poses, _ in self.parts:
             actor.write_poses(poses)
-        widest = kernels.look_ahead(
-            self._moving, self.poses, self.places, self.extents, s.margin, s.ahead, s.reach, margins
+        kernels.look_ahead(
+            self._moving, self.poses, self.places, self.extents, s.margin, s.ahead, s.reach, margins, wanted
         )
         for actor, _, _ in self.parts:
             if isinstance(actor, FreeBodies):
-                widest = max(widest, actor.look_ahead(s.ahead, s.reach, margins[first : first + actor.count]))
+                own = slice(first, first + actor.count)
+                actor.look_ahead(s.ahead, s.reach, margins[own], wanted[own])
             first += actor.count
-        kernels.see_floors(self.floors, widest, s.reach, margins)
         kernels.remember(self._moving, self.poses, self.places)
         return self.collider.detect(self.poses)
 
