@@ -9,6 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+import pliant
+
 SUITES = ("start", "statics", "reduced", "blended", "constrained", "quasistatic", "contact")
 PEERS = ("dartpy", "drake", "pydrake", "exudyn", "pinocchio")
 
@@ -165,3 +167,15 @@ def test_both_hexapods_come_down_on_the_same_place(bench):
         run.run(2.0)
         assert not run.failed
     assert np.linalg.norm(ours.place - other.place) < 2e-3
+
+
+def test_exudyn_bends_a_helix_as_pliant_does(bench):
+    pytest.importorskip("exudyn", reason="peers come with `make peers`")
+    pushed, peer = bench("pushed"), bench("exudyn_tree")
+    case = pushed.Pushed("helix(10)", lambda: pliant.gallery.helix(10))
+    run = peer.Exudyn(case)
+    assert np.abs(run.displacement).max() < 1e-12
+    run.step(15_000)
+    assert not run.failed
+    rest = pliant.equilibrium(case.m, {case.tip: {"force": case.force, "point": case.point}})
+    np.testing.assert_allclose(run.displacement, case.displacement(rest.poses), atol=1e-5 * case.m.radius)

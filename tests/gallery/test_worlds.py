@@ -102,6 +102,16 @@ def test_the_grasp_holds_for_a_minute():
     np.testing.assert_allclose(play.world["ball"].pose(), before, atol=1e-5)
 
 
+def test_a_play_is_recorded_as_it_is_stepped():
+    """What is done to the world is done before every step, whether a pose is kept of it or not."""
+    recorded, stepped = worlds.grasp(), worlds.grasp()
+    path = recorded.record(45, every=2)
+    stepped.step(90)
+    assert path.time == pytest.approx(np.arange(1, 46) / 30)
+    np.testing.assert_array_equal(path.pose("ball")[-1], stepped.world.pose("ball"))
+    np.testing.assert_array_equal(recorded.world.poses, stepped.world.poses)
+
+
 @pytest.mark.parametrize(
     ("argument", "value"), [("kind", "rigid"), ("mass", 0.0), ("body", "banana"), ("grip", -1.0)]
 )

@@ -46,12 +46,15 @@ def velocities(fixed, state, work, u):
 
 @_jit
 def look_ahead(fixed, state, h, fall, ahead, most, margins, wanted):
-    """Widen margins of bodies to as far as their centres of mass go in a step, so many times."""
+    """Widen margins of bodies to as far as their centres of mass go in a step, so many times.
+
+    By speed alone, what is `wanted` goes beyond `most`.
+    """
     for b in range(state.shape[0]):
         speed = math.sqrt(state[b, 7] ** 2 + state[b, 8] ** 2 + state[b, 9] ** 2) / fixed[b, 0]
-        far = ahead * h * (speed + fall)
-        wanted[b] = max(wanted[b], far)
-        margins[b] = min(wanted[b], most)
+        margins[b] = max(margins[b], min(ahead * h * (speed + fall), most))
+        # what is held is not taken for falling: it would see the floor at all times
+        wanted[b] = max(margins[b], ahead * h * speed)
 
 
 @_jit

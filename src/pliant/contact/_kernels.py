@@ -19,12 +19,12 @@ def place(
     margins,
     wanted,
     body,
-    cored,
+    core,
     xipos,
     ximat,
     local,
     geom_body,
-    core,
+    geom_core,
     xpos,
     xmat,
     body_margin,
@@ -36,11 +36,11 @@ def place(
         poses: (bodies, 4, 4), world.
         margins: per body; MuJoCo adds those of two geoms.
         wanted: the same of its cores, which touch planes alone.
-        body, cored: per MuJoCo body its index in `poses`; negative: fixed, written once and left alone; and whether
-            it has cores.
+        body, core: per MuJoCo body its index in `poses`; negative: fixed, written once and left alone; and whether
+            it holds the cores of another.
         xipos, ximat: per MuJoCo body, written.
-        local, geom_body, core: per geom, its pose (3, 4) on its body, that body's index in `poses`, whether it is a
-            core.
+        local, geom_body, geom_core: per geom, its pose (3, 4) on its body, that body's index in `poses`, and whether
+            it is a core.
         xpos, xmat: per geom, written.
         body_margin, geom_margin: per MuJoCo body, and per geom, written.
     """
@@ -52,7 +52,7 @@ def place(
     for k in range(body.shape[0]):
         b = body[k]
         if b >= 0:
-            body_margin[k] = wanted[b] if cored[k] else margins[b]
+            body_margin[k] = wanted[b] if core[k] else margins[b]
             for i in range(3):
                 xipos[k, i] = poses[b, i, 3]
                 for j in range(3):
@@ -60,7 +60,7 @@ def place(
     for g in range(geom_body.shape[0]):
         b = geom_body[g]
         if b >= 0:
-            geom_margin[g] = wanted[b] if core[g] else margins[b]
+            geom_margin[g] = wanted[b] if geom_core[g] else margins[b]
             for i in range(3):
                 r0, r1, r2 = poses[b, i, 0], poses[b, i, 1], poses[b, i, 2]
                 for j in range(3):

@@ -78,7 +78,7 @@ def march(steps, sweeps, bundle):
     scene, contacts, blocks, memory = bundle.scene, bundle.contacts, bundle.blocks, bundle.memory
     bodies, loose, model, saved = bundle.bodies, bundle.loose, bundle.model, bundle.saved
     address, data, found, real, whole, layout = native
-    (margins, wanted, mj_body, cored, xipos, ximat, local, geom_body, core, xpos, xmat, body_margin, geom_margin,
+    (margins, wanted, mj_body, core, xipos, ximat, local, geom_body, geom_core, xpos, xmat, body_margin, geom_margin,
      geom_shape, field) = scene  # fmt: skip
     first, second, shape_first, shape_second, at, normal, distance, _ = contacts
     (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
@@ -115,8 +115,8 @@ def march(steps, sweeps, bundle):
             wanted,
         )
         free.look_ahead(fixed, state, h, settings[FALL], settings[AHEAD], settings[REACH], margins, wanted)
-        bad = collider.place(poses, margins, wanted, mj_body, cored, xipos, ximat, local, geom_body, core, xpos, xmat,
-                             body_margin, geom_margin)  # fmt: skip
+        bad = collider.place(poses, margins, wanted, mj_body, core, xipos, ximat, local, geom_body, geom_core, xpos,
+                             xmat, body_margin, geom_margin)  # fmt: skip
         if bad >= 0:
             return NOT_PLACED, bad
         _collide(address, data)

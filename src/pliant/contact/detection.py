@@ -166,12 +166,12 @@ class Collider:
         data.xipos[:], data.ximat[:] = 0.0, np.eye(3).ravel()
         data.geom_xpos[:], data.geom_xmat[:] = model.geom_pos, rotation
         self._frames = (
-            scene.cored,
+            scene.core,
             data.xipos,
             data.ximat,
             self._local,
             scene.geom_body,
-            scene.core,
+            scene.geom_core,
             data.geom_xpos,
             data.geom_xmat,
             model.body_margin,

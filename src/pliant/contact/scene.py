@@ -53,8 +53,8 @@ class Scene:
         body: per MuJoCo body our index, -1 the world; entry 0 is MuJoCo's own world, which holds nothing.
         moving: per MuJoCo body.
         weld: per MuJoCo body that moves, the first of its group; such bodies do not touch each other.
-        geom_body, geom_shape, core: per geom, our body, the index of the shape, and whether it is the shape's core.
-        cored: per MuJoCo body, whether it has cores.
+        core: per MuJoCo body, whether it holds the cores of another.
+        geom_body, geom_shape, geom_core: per geom, our body, the index of the shape, whether it is the shape's core.
     """
 
     spec: mujoco.MjSpec
@@ -63,8 +63,8 @@ class Scene:
     weld: NDArray[np.int64]
     geom_body: NDArray[np.int64]
     geom_shape: NDArray[np.int64]
+    geom_core: NDArray[np.bool_]
     core: NDArray[np.bool_]
-    cored: NDArray[np.bool_]
 
 
 def make_scene(
@@ -95,36 +95,47 @@ def make_scene(
     for i in chosen:
         within.setdefault(shapes[i][0], []).append(i)
     writer = _Writer(spec, _footprint([shapes[i][1] for i in chosen]), name)
+    planes = {shapes[i][0] for i in chosen if shapes[i][1].kind == "plane"}
+    # A body of one geom is faster than one of two: cores have bodies of their own.
+    cores = [b for b in bodies if b in cored] if planes else []
+    everything = [*((b, False) for b in bodies), *((b, True) for b in cores)]
     geoms: list[tuple[int, int, bool]] = []
-    for b in bodies:
+    for b, core in everything:
         # The frame of inertia is that of the body: MuJoCo's bounding volumes are relative to it.
         body = spec.worldbody.add_body(
-            name=str(b), explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
+            name=_name(b, core), explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
         )
         for i in within[b]:
-            geoms += [(b, i, False)] * writer.add(body, shapes[i][1], b)
-            if b in cored and writer.add_core(body, shapes[i][1]):
-                geoms.append((b, i, True))
+            made = writer.add_core(body, shapes[i][1]) if core else writer.add(body, shapes[i][1], b)
+            geoms += [(b, i, core)] * made
     for a, b in sorted({(min(p), max(p)) for p in ignore}):
         if a in within and b in within:
-            spec.add_exclude(bodyname1=str(a), bodyname2=str(b))
-    moving = [False, *(b >= 0 and not static[b] for b in bodies)]
+            spec.add_exclude(bodyname1=_name(a), bodyname2=_name(b))
+            if a in cores:
+                spec.add_exclude(bodyname1=_name(a, True), bodyname2=_name(b))
+            if b in cores:
+                spec.add_exclude(bodyname1=_name(a), bodyname2=_name(b, True))
+    moving = [False, *(b >= 0 and not static[b] for b, _ in everything)]
     # MuJoCo lists what may touch a plane that does not move twice, in a list as long as there are pairs of bodies:
     # an empty body per such plane makes it long enough.
-    planes = {shapes[i][0] for i in chosen if shapes[i][1].kind == "plane"}
     spare = [b for b in planes if b < 0 or static[b]]
     for _ in spare:
         spec.worldbody.add_body()
     return Scene(
         spec,
-        body=np.array([-1, *bodies, *(-1 for _ in spare)], dtype=np.int64),
+        body=np.array([-1, *(b for b, _ in everything), *(-1 for _ in spare)], dtype=np.int64),
         moving=np.array([*moving, *(False for _ in spare)], dtype=bool),
-        weld=_welds(bodies, moving, len(spare), groups),
+        weld=_welds(bodies, moving, len(cores) + len(spare), groups),
         geom_body=np.array([b for b, _, _ in geoms], dtype=np.int64),
         geom_shape=np.array([i for _, i, _ in geoms], dtype=np.int64),
-        core=np.array([core for _, _, core in geoms], dtype=bool),
-        cored=np.array([False, *(b in cored for b in bodies), *(False for _ in spare)], dtype=bool),
+        geom_core=np.array([core for _, _, core in geoms], dtype=bool),
+        core=np.array([False, *(core for _, core in everything), *(False for _ in spare)], dtype=bool),
     )
+
+
+def _name(body: int, core: bool = False) -> str:
+    """Of a MuJoCo body."""
+    return f"core of {body}" if core else str(body)
 
 
 def _welds(
@@ -183,8 +194,9 @@ class _Writer:
         self.meshes: dict[int, str] = {}
         self.fields = 0
 
-    def add_core(self, body: mujoco.MjsBody, shape: Shape) -> bool:
-        """Add a shape's core to a body; False if it has none."""
+    @staticmethod
+    def add_core(body: mujoco.MjsBody, shape: Shape) -> int:
+        """Add a shape's core to a body; returns the number of geoms it takes, 0 if there is none."""
         centre, radius = _core(shape)
         if radius > 0.0:
             body.add_geom(
@@ -194,7 +206,7 @@ class _Writer:
                 contype=_CORE_BIT,
                 conaffinity=0,
             )
-        return radius > 0.0
+        return int(radius > 0.0)
 
     def add(self, body: mujoco.MjsBody, shape: Shape, owner: int) -> int:
         """Add a shape to a body; returns the number of geoms it takes."""
