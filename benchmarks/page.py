@@ -51,6 +51,22 @@ WHY = {  # table: why a peer wins in some of its rows
     "slow push of a well-behaved chain does not need; MuJoCo's discrete integrator takes larger steps there.",
     "memory": "The assembly tree of the quasi-static engine holds matrices at every node, so that a step need not "
     "visit all joints.",
+    "gs17-figure-4": "Low-rank updates of a dense inverse: with hinges and universal joints the geometric stiffness "
+    "couples bodies, ranks are as large as the system, and inverting it anew is less work. Both are GS17's methods; "
+    "pliant's own engine inverts nothing.",
+    "gs17-figure-6": "As above: the robot's hinges couple its bodies.",
+    "gs17-figure-7": "As above: a joint of a flexible cable has six springs, so that every update is of full rank.",
+    "rl05-table-1": "A thousand forces all over a molecule concern most joints: pliant notices and computes them "
+    "all by the articulated-body algorithm, the peer, which takes as long.",
+    "rl05-figure-1": "Thirty links are few: handling a tree of them costs more than computing them all.",
+    "rl05-figure-5": "At the finest tolerances all joints count; pliant then computes them as the peer does.",
+    "scaling": "Below some hundred joints there is nothing to leave out.",
+    "grasp": "Blended and whole hands are stepped from Python, an actor at a time: some 0.2 to 0.4 ms a step, most of "
+    "it calls. Reduced ones are compiled as a whole.",
+    "hexapod": "More than half of pliant's step is MuJoCo's collider on the height field, so that a step takes as long "
+    "as one of MuJoCo's or longer, and larger steps are all there is to gain. Once a walk may be off by a tenth, these "
+    "are no longer large enough. Whole hexapods are stepped from Python.",
+    "alone": "The same code on other memory: noise.",
 }
 HEAD = """# Benchmarks
 
