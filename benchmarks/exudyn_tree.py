@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from exudyn_steps import advance
 from pushed import STEP, Floats, Pushed
 
 __all__ = ["Exudyn"]
@@ -93,16 +94,8 @@ class Exudyn:
         self.solver.InitializeSolver(self.mbs, s)
 
     def step(self, n: int) -> None:
-        if self.failed:
-            return
-        it = self.solver.it
-        # a hair early: the time summed up by the solver may fall short of n steps and ask for one more
-        it.endTime = it.currentTime + n * self.h * (1 - 1e-9)
-        it.currentStepSize = self.h
-        try:
-            self.failed = not self.solver.SolveSteps(self.mbs, self.settings)
-        except (RuntimeError, ValueError):
-            self.failed = True
+        if not self.failed:
+            self.failed = not advance(self.solver, self.mbs, self.settings, n, self.h)
 
     @property
     def displacement(self) -> Floats:
