@@ -1,5 +1,7 @@
 """Stepping against a slow backward Euler, statics against equilibria, a floating base against closed forms."""
 
+import copy
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -250,6 +252,30 @@ def test_nothing_is_allocated_in_a_step():
             simulation.step(n)
             counts.append(rtsys.get_allocation_stats().alloc - before)
         assert counts[1] == counts[0] <= 5
+
+
+@pytest.mark.parametrize(
+    "way",
+    [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))],
+    ids=["copy", "deepcopy", "pickle"],
+)
+@pytest.mark.parametrize("name", ["hand", "hexapod"])
+def test_a_copy_goes_its_own_way(way, name):
+    """From the same state, under the same wrenches, with memory of its own."""
+    model = pliant.reduce(pliant.gallery.make(name))
+    s = pliant.ReducedSimulation(model, 0.01, gravity=None if model.base is None else (0, 0, -3.0))
+    s.apply_wrench(model.end_effectors[0], force=(0.2, 0, 0.1))
+    s.step(5)
+    other, before = way(s), s.poses.copy()
+    assert (other.poses == before).all()
+    other.step(7)
+    assert (s.poses == before).all()
+    s.step(7)
+    assert (other.poses == s.poses).all()
+    assert np.abs(s.poses - before).max() > 1e-4
+    other.reset()
+    assert other.time == 0
+    assert s.time > 0
 
 
 def test_bad_arguments_leave_everything_as_it_was():

@@ -7,7 +7,7 @@ from math import isfinite, sqrt
 
 from numba import njit
 
-from pliant.engines.reduced._intrinsics import matrix
+from pliant.engines.reduced._intrinsics import five_arrays, matrix
 from pliant.engines.reduced._kernels import (
     BASE,
     BASE_STATE,
@@ -58,6 +58,13 @@ def advance(count, ends, sizes, links, constants, state, poses):
             return 1
         reconstruct(sizes, links, constants, state, poses, work[moving:])
     return 0
+
+
+@_jit
+def advance_at(count, ends, at):
+    """`advance` on the arrays of `five_arrays`."""
+    sizes, links, constants, state, poses = five_arrays(at)
+    return advance(count, ends, sizes, links, constants, state, poses)
 
 
 @_inline

@@ -1,6 +1,7 @@
 """One step of a reduced model and the poses of all its links, on five flat arrays.
 
-`packing` lays the arrays out; they are few, because each costs a tenth of a microsecond per call from Python.
+`packing` lays the arrays out; they are few, because each costs a tenth of a microsecond per call from Python. Single
+steps are called by address.
 
     sizes      int64    sizes and places, see the constants below
     links      int64    (links, 4): place of the link's pose, of its parent's, whether it is a ball, its rows of motion
@@ -13,7 +14,7 @@ from math import cos, factorial, isfinite, sin
 
 from numba import njit
 
-from pliant.engines.reduced._intrinsics import matrix, swing
+from pliant.engines.reduced._intrinsics import five_arrays, matrix, swing
 from pliant.engines.wrenches import WRENCH_SIZE
 from pliant.spatial import _kernels as se3
 
@@ -62,6 +63,13 @@ def advance(count, ends, sizes, links, constants, state, poses):
         else:
             reconstruct(sizes, links, constants, state, poses, work[moving:])
     return 0
+
+
+@_jit
+def advance_at(count, ends, at):
+    """`advance` on the arrays of `five_arrays`."""
+    sizes, links, constants, state, poses = five_arrays(at)
+    return advance(count, ends, sizes, links, constants, state, poses)
 
 
 @_jit

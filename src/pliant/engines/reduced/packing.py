@@ -45,6 +45,15 @@ class Packed:
     kernels: Any
 
     @property
+    def arrays(self) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+        """In the order in which kernels take them."""
+        return self.sizes, self.links, self.constants, self.state, self.poses
+
+    def places(self) -> Ints:
+        """Address and length of each, for `five_arrays`. They hold for as long as this object lives."""
+        return np.array([number for array in self.arrays for number in (array.ctypes.data, len(array))])
+
+    @property
     def work(self) -> Floats:
         """The part of `state` that reconstruction works in."""
         return self.state[self.sizes[_kernels.WORK] + self.sizes[_kernels.WRENCH] :]

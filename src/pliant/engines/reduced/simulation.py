@@ -76,10 +76,11 @@ class ReducedSimulation:
     def _set_model(self, model: ReducedModel | BlendedModel) -> None:
         self._model = model
         self._packed = packed = pack(model, self._timestep, self._reconstruction, self._gravity)
-        self._arguments = (packed.sizes, packed.links, packed.constants, packed.state, packed.poses)
+        self._arguments, self._places = packed.arrays, packed.places()
+        self._at = self._places.ctypes.data
         self._state = packed.state
         self._start = packed.state.copy()
-        self._coordinates, self._advance = packed.coordinates, packed.kernels.advance
+        self._coordinates, self._advance = packed.coordinates, packed.kernels.advance_at
         n = packed.coordinates.count
         self._y, self._v = packed.state[1 : 1 + n], packed.state[1 + n : 1 + 2 * n]
         self._moving = packed.state[: packed.sizes[_kernels.WRENCH]]
@@ -116,7 +117,7 @@ class ReducedSimulation:
         """
         if type(n) is not int or n < 0:
             n = whole(n, "step: n", 0)
-        failed = self._advance(n, self._pool is not None, *self._arguments)
+        failed = self._advance(n, self._pool is not None, self._at)
         if failed or self._pool is not None:
             self._reconstruct()
         if failed:
@@ -134,7 +135,7 @@ class ReducedSimulation:
             done = _kernels.record(n, every, *self._arguments, out)
         else:
             done = 0
-            while done < n and not self._advance(every, self._pool is not None, *self._arguments):
+            while done < n and not self._advance(every, self._pool is not None, self._at):
                 if self._pool is not None:
                     self._reconstruct()
                 out[done] = self._poses
@@ -388,8 +389,20 @@ class ReducedSimulation:
         run = partial(_by_twists, self._arguments)
         list(self._pool.map(run, edges[:-1], edges[1:]))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles have arrays of their own, not addresses of these."""
+        gravity = self._gravity if self._model.base is not None else None
+        made = (self._model, self._timestep, self._reconstruction, gravity, self._threads)
+        return _restored, (made, self._moving.copy(), self._wrenches.copy())
+
     def __repr__(self) -> str:
         return f"<ReducedSimulation of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"
+
+
+def _restored(made: tuple[Any, ...], moving: Floats, wrenches: Floats) -> ReducedSimulation:
+    out = ReducedSimulation(*made)
+    out._wrenches[:], out.state = wrenches, moving
+    return out
 
 
 def _by_twists(arguments: tuple[Any, ...], first: int, last: int) -> None:
