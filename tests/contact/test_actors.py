@@ -199,6 +199,22 @@ def test_a_hexapod_lands_on_its_feet(whole):
     assert feet == set(m.end_effectors)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("h", [1 / 4, 1 / 8])
+def test_what_falls_looks_ahead(whole, h):
+    """From rest, gravity takes it 15 to 60 cm down in a step: further than legs are long. The floor is 9 mm below."""
+    m = pliant.gallery.hexapod()
+    m = m.with_pose({"base": (0, 0, 0.009, 1, 0, 0, 0)})
+    world = World(h)
+    world.add(m if whole else pliant.reduce(m), "hexapod")
+    world.add_static("floor", shapes.box((1, 1, 0.2), position=(0, 0, -0.2)))
+    for _ in range(round(6 / h)):
+        world.step()
+        assert world.pose("hexapod/body")[2, 3] > 0.15
+    np.testing.assert_allclose(world.contacts.force("floor"), [0, 0, -m.mass.sum() * G], rtol=1e-2, atol=1e-1)
+    assert world.contacts.distances.min() > -5e-4
+
+
 def test_states_of_mechanisms_are_restored_to_the_last_digit():
     world = World(H)
     m = finger()

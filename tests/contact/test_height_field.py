@@ -80,8 +80,42 @@ def test_a_wide_body_touches_all_cells_under_it():
     assert set(found.shape_second.tolist()) == {1}
 
 
+def test_a_slim_body_meets_the_field_in_one_piece():
+    """The longest rod that does touches fewer triangles than MuJoCo reports of a pair, wherever it lies."""
+    rng = np.random.default_rng(3)
+    field = shapes.height_field(rng.uniform(0, 0.02, (41, 41)), (1.0, 1.0))  # cells of 5 cm
+    most = 0
+    for radius in (0.01, 0.03, 0.05):
+        half = 0.5 * 0.05 * (18 / (2 * radius / 0.05 + 2) - 2) - radius
+        slim, wide = (
+            Collider(
+                [(0, field), (1, shapes.capsule(radius, x * half))],
+                2,
+                static=np.array([True, False]),
+                margin=0.02,
+            )
+            for x in (1 - 1e-6, 1 + 1e-6)
+        )
+        assert (slim._model.ngeom, wide._model.ngeom) == (2, 65)
+        for _ in range(300):
+            level, yaw, roll = (
+                spatial.so3_exp((0, np.pi / 2, 0)),
+                rng.uniform(0, np.pi),
+                rng.uniform(-0.1, 0.1),
+            )
+            there = np.eye(4)
+            there[:3, :3] = spatial.so3_exp((0, 0, yaw)) @ spatial.so3_exp((0, roll, 0)) @ level
+            there[:3, 3] = *rng.uniform(-0.6, 0.6, 2), radius + rng.uniform(0.0, 0.01)
+            poses = np.stack([np.eye(4), there])
+            a, b = slim.detect(poses).distance.copy(), wide.detect(poses).distance.copy()
+            most = max(most, len(a))
+            assert len(a) == len(b)
+            np.testing.assert_allclose(np.sort(a), np.sort(b), atol=1e-5)
+    assert 25 < most < 50
+
+
 def test_tiles_are_the_field():
-    """A field is cut into tiles when something wide is around; a small ball does not notice."""
+    """A field is cut into tiles as well when something wide is around; a small ball does not notice."""
     rng = np.random.default_rng(2)
     field = shapes.height_field(rng.uniform(0, 0.1, (23, 17)), (1.0, 1.2), position=(0.1, 0, 0.2))
     ball, wide = shapes.sphere(0.03), shapes.box((1, 1, 1))

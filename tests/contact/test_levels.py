@@ -210,6 +210,24 @@ def test_states_and_reset():
     np.testing.assert_allclose(world.poses, model.mechanism.reference_poses, atol=1e-12)
 
 
+def test_torques_go_along():
+    """From a model to the whole mechanism and back, up to a blend, which takes none."""
+    m = chain()
+    model = pliant.reduce(m)
+    world = world_of(model)
+    world["it"].set_motor("j1", torque=0.2)
+    world.step(200)
+    tip = world.pose("it/link7")
+    world.switch("it", m)
+    world.step(400)
+    np.testing.assert_allclose(world.pose("it/link7"), tip, atol=2e-3)  # a model is linear
+    assert np.abs(tip - m.reference_poses[7]).max() > 0.05
+    world.switch("it", model)
+    np.testing.assert_allclose(
+        world["it"]._motors.torque, np.where(np.array(m.dof_names) == "j1", 0.2, 0.0), atol=1e-15
+    )
+
+
 # --- bad input
 
 

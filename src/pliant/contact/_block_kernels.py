@@ -30,6 +30,30 @@ def look_ahead(count, poses, places, extents, least, ahead, most, margins, wante
 
 
 @_jit
+def let_fall(kept, first, second, normal, shape_body, owner, drop, most, held, margins, wanted):
+    """Widen margins of bodies that fall by as far as gravity moves them in a step besides.
+
+    What stands does not fall: it would see all the ground around it.
+
+    Args:
+        kept, first, second, normal: contacts of the last step, the shapes and impulses of each.
+        shape_body: per shape; owner: the actor of a body that moves; held: room, per actor.
+        drop: per body that moves, 0 if something other than contacts holds its actor, m.
+    """
+    for a in range(held.shape[0]):
+        held[a] = False
+    for c in range(kept):
+        if normal[c] > 0.0:
+            for b in (shape_body[first[c]], shape_body[second[c]]):
+                if 0 <= b < drop.shape[0]:
+                    held[owner[b]] = True
+    for b in range(drop.shape[0]):
+        if not held[owner[b]]:
+            wanted[b] += drop[b]
+            margins[b] = max(margins[b], min(wanted[b], most))
+
+
+@_jit
 def remember(count, poses, places):
     """Let `places` be where bodies are."""
     for b in range(count):

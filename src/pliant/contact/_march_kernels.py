@@ -67,10 +67,11 @@ def march(steps, sweeps, bundle):
     The bundle:
         settings, report, residual: see above; what the solver left in the last step.
         native: addresses, count, records of contacts, layout.
-        scene: what `_kernels.place` takes, the shapes of geoms, and which are height fields.
+        scene: what `_kernels.place` takes, the shapes of geoms, which are height fields, and whose they are.
         contacts: what `_kernels.collect` writes, and room for `sift`.
         blocks, memory: arrays of `Blocks` and of the contacts of the last two steps.
-        bodies: poses, places, extents, material, size, offset, velocities before, after, and for positions.
+        bodies: poses, places, extents, owner, drop and held of `let_fall`, material, size, offset, velocities before,
+            after, and for positions.
         loose: free bodies; model: a reduced one, or empty arrays.
         saved: room for what moves.
     """
@@ -79,12 +80,12 @@ def march(steps, sweeps, bundle):
     bodies, loose, model, saved = bundle.bodies, bundle.loose, bundle.model, bundle.saved
     address, data, found, real, whole, layout = native
     (margins, wanted, mj_body, core, xipos, ximat, local, geom_body, geom_core, xpos, xmat, body_margin, geom_margin,
-     geom_shape, field) = scene  # fmt: skip
+     geom_shape, field, shape_body) = scene  # fmt: skip
     first, second, shape_first, shape_second, at, normal, distance, _ = contacts
     (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
      amount) = blocks  # fmt: skip
     old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match = memory
-    poses, places, extents, material, size, offset, before, u, w = bodies
+    poses, places, extents, owner, drop, held, material, size, offset, before, u, w = bodies
     fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses = loose
     (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
      own_work) = model  # fmt: skip
@@ -114,6 +115,9 @@ def march(steps, sweeps, bundle):
             margins,
             wanted,
         )
+        half = report[HALF]
+        filling.let_fall(report[KEPT], old_first[half], old_second[half], old_normal[half], shape_body, owner, drop,
+                         settings[REACH], held, margins, wanted)  # fmt: skip
         free.look_ahead(fixed, state, h, settings[FALL], settings[AHEAD], settings[REACH], margins, wanted)
         bad = collider.place(poses, margins, wanted, mj_body, core, xipos, ximat, local, geom_body, geom_core, xpos,
                              xmat, body_margin, geom_margin)  # fmt: skip
@@ -127,7 +131,6 @@ def march(steps, sweeps, bundle):
         _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second,
                  at, normal, distance)  # fmt: skip
         count = collider.sift(count, settings[NEAR], field, *contacts)
-        half = report[HALF]
         rows = filling.fill(count, first, second, at, normal, distance, material, h, kind, partner, body, point, axes,
                             bound, target, give, gap, impulse, turning)  # fmt: skip
         solver.match(count, shape_first, shape_second, at, report[KEPT], old_first[half], old_second[half],

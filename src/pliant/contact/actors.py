@@ -28,10 +28,13 @@ class Actor(Protocol):
         count: number of its bodies, which are numbered in the world from the `first` given to `place` on.
         size: number of its generalised velocities.
         sizes, offsets: per body, how many of these its rows have, and where they start.
+        fall: what gravity adds to its speed in a step if no contact holds it, m/s; 0 if something else does, or if it
+            looks ahead by itself.
     """
 
     count: int
     size: int
+    fall: float
 
     @property
     def sizes(self) -> Ints: ...
@@ -74,8 +77,11 @@ class Actor(Protocol):
 class _Simulated:
     """An actor whose bodies all move by the same generalised velocities."""
 
-    def __init__(self, simulation: ReducedSimulation | ConstrainedSimulation, count: int, size: int):
+    def __init__(
+        self, simulation: ReducedSimulation | ConstrainedSimulation, count: int, size: int, floats: bool
+    ):
         self.simulation, self.count, self.size = simulation, count, size
+        self.fall = simulation.timestep * float(np.linalg.norm(simulation._gravity)) if floats else 0.0
         self.step = simulation.step
         self.reset = simulation.reset
 
@@ -103,8 +109,9 @@ class ReducedActor(_Simulated):
     """A reduced or blended model."""
 
     def __init__(self, simulation: ReducedSimulation):
-        size = simulation._coordinates.count + 6 * (simulation.model.base is not None)
-        super().__init__(simulation, simulation.model.mechanism.body_count, size)
+        floats = simulation.model.base is not None
+        size = simulation._coordinates.count + 6 * floats
+        super().__init__(simulation, simulation.model.mechanism.body_count, size, floats)
         self._reduced = simulation
 
     def place(self, first: int) -> None:
@@ -131,7 +138,9 @@ class FullActor(_Simulated):
     """A mechanism with all its joints. In steps with contacts it moves by backward Euler."""
 
     def __init__(self, simulation: ConstrainedSimulation):
-        super().__init__(simulation, simulation.mechanism.body_count, simulation.mechanism.nv)
+        m = simulation.mechanism
+        loose = np.bincount(m.dof_joint[m.stiffness == 0], minlength=m.joint_count) == 6
+        super().__init__(simulation, m.body_count, m.nv, bool((loose & (m.joint_parents < 0)).any()))
         self._full = simulation
 
     def place(self, first: int) -> None:

@@ -113,6 +113,7 @@ class Collider:
         self._names = names
         self.near = float(near)
         self._field = np.array([shape.kind == "height field" for _, shape in shapes], dtype=bool)
+        self.shape_body = np.array([body for body, _ in shapes], dtype=np.int64)
         self._bodies = bodies
         still = np.asarray(static, dtype=bool)
         if still.shape != (bodies,):
@@ -251,7 +252,7 @@ class Collider:
         return attach(self._model, self._data, self._most)
 
     def scene_arrays(self) -> tuple[NDArray, ...]:
-        """What `_kernels.place` takes besides poses, the shapes of geoms, and which of them are height fields."""
+        """What `_kernels.place` takes besides poses, the shapes of geoms, which are height fields, and whose."""
         return (
             self.margins,
             self.wanted,
@@ -259,6 +260,7 @@ class Collider:
             *self._frames,
             self._scene.geom_shape,
             self._field,
+            self.shape_body,
         )
 
     def contact_arrays(self) -> tuple[NDArray, ...]:

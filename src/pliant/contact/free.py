@@ -30,7 +30,8 @@ class FreeBodies:
 
     def __init__(self, timestep: float, gravity: Floats):
         self._h, self._gravity = timestep, gravity
-        self.fall = timestep * float(np.linalg.norm(gravity))
+        self.gain = timestep * float(np.linalg.norm(gravity))  # of speed in a step
+        self.fall = 0.0
         self.names: list[str] = []
         self._work = np.zeros((5, 4))
         self._given = np.zeros((0, WRENCH_SIZE))
@@ -91,7 +92,7 @@ class FreeBodies:
 
     def look_ahead(self, ahead: float, most: float, margins: Floats, wanted: Floats) -> None:
         """Widen margins of bodies to as far as they go in a step, so many times."""
-        kernels.look_ahead(self._fixed, self._state, self._h, self.fall, ahead, most, margins, wanted)
+        kernels.look_ahead(self._fixed, self._state, self._h, self.gain, ahead, most, margins, wanted)
 
     def _accelerate(self) -> None:
         kernels.accelerate(

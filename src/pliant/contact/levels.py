@@ -54,7 +54,7 @@ def mechanism_of(what: Level | Simulation) -> Mechanism:
 
 
 def carry_over(old: Simulation, new: Simulation) -> None:
-    """Let `new` go on where `old` is: time, joints, velocities, a floating base, wrenches.
+    """Let `new` go on where `old` is: time, joints, velocities, a floating base, wrenches, motors.
 
     Raises:
         InputError: they are of different mechanisms, or a wrench or motor has no place in `new`.
@@ -62,15 +62,18 @@ def carry_over(old: Simulation, new: Simulation) -> None:
     a, b = mechanism_of(old), mechanism_of(new)
     if (a.body_names, a.joint_names) != (b.body_names, b.joint_names):
         raise InputError(f"switch: '{b.name}' is another mechanism than '{a.name}'")
-    wrenches = _wrenches(old)
+    wrenches, torques = _wrenches(old), _torques(old)
     if isinstance(new, ReducedSimulation):
-        _check_loads(old, wrenches, new)
+        _check_loads(wrenches, torques, new)
         _into_model(old, new)
     else:
         _into_mechanism(old, new)
     new.clear_wrenches()
+    new.clear_motors()
     for body, words in wrenches.items():
         new.apply_wrench(body, **words)
+    for dof, torque in torques.items():
+        new.set_motor(dof, torque=torque)
 
 
 def _wrenches(simulation: Simulation) -> dict[str, dict[str, Any]]:
@@ -86,15 +89,32 @@ def _wrenches(simulation: Simulation) -> dict[str, dict[str, Any]]:
     return out
 
 
-def _check_loads(old: Simulation, wrenches: dict[str, Any], new: ReducedSimulation) -> None:
+def _torques(simulation: Simulation) -> dict[str, float]:
+    """Of motors, per dof."""
+    if isinstance(simulation, ReducedSimulation):
+        found: Floats | None = simulation._motors.torque
+    else:
+        stepper = simulation._stepper
+        found = stepper.torques if isinstance(stepper, Midpoint) else np.zeros(0)
+    if found is None:
+        raise InputError(
+            "switch: motors that hold a target or a velocity cannot go along: clear_motors first"
+        )
+    names = mechanism_of(simulation).dof_names
+    return {names[i]: float(found[i]) for i in np.flatnonzero(found)}
+
+
+def _check_loads(wrenches: dict[str, Any], torques: dict[str, float], new: ReducedSimulation) -> None:
     for body in wrenches:
         if body not in new.model.end_effectors:
             raise InputError(
                 f"switch: a wrench acts on '{body}', which is no end effector of the model: clear it first"
             )
-    stepper = None if isinstance(old, ReducedSimulation) else old._stepper
-    if isinstance(stepper, Midpoint) and stepper.motorised:
-        raise InputError("switch: motors drive joints, and a model has none: clear_motors first")
+    if torques and isinstance(new.model, BlendedModel):
+        raise InputError("switch: a blend takes no motors: clear_motors first")
+    for dof in torques:
+        if dof not in new.model.mechanism.dof_names:
+            raise InputError(f"switch: a motor drives '{dof}', which the model has not: clear it first")
 
 
 def _motion(simulation: Simulation) -> tuple[Floats, Floats]:

@@ -86,7 +86,7 @@ class March:
         if native is None:
             raise InputError("contacts cannot be detected without Python here")
         settings = np.zeros(kernels.SETTINGS)
-        fall = 0.0 if self._free is None else self._free.fall
+        fall = 0.0 if self._free is None else self._free.gain
         settings[:] = (
             s.h,
             t.margin,
@@ -114,7 +114,7 @@ class March:
                 b.side, b.J, b.Y, b.block, b.inverse, b.amount,
             ),
             (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match),
-            (s.poses, s.places, s.extents, s.material, s.size, s.offset, s.before, s.u, s.w),
+            (s.poses, s.places, s.extents, s.owner, s.drop, s.held, s.material, s.size, s.offset, s.before, s.u, s.w),
             loose,
             model,
             (np.zeros_like(s.places), np.zeros_like(loose[2]), np.zeros_like(model[3])),

@@ -34,9 +34,11 @@ _TYPE = {
 _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "height field": 3}
 _FLAT = 1e-6  # thinnest mesh, relative to its extent: MuJoCo keeps vertices in single precision
 _MOST_BODIES = 65_000  # MuJoCo numbers bodies with 16 bits here
-_TILE = (
-    5  # cells of a height field on either side: 50 triangles, as many contacts as MuJoCo reports of one pair
-)
+# MuJoCo reports 50 contacts of a pair of geoms. A shape that may touch more triangles of a height field than that meets
+# it in tiles of 5 x 5 cells; one that does not meets it in one piece, which takes less time.
+_TILE = 5
+_FEW = 18  # cells that may be under it, by its length and width: up to 40 triangles, some of them only near
+_SMALL, _LARGE = 4, 8  # bits of these shapes
 _ENDLESS = 1e10
 # A body that turns by a radian in a step may put other corners into a plane than those that contacts are at. A ball
 # within it, a bit smaller than would fit, says that its middle cannot be there. It sees planes from as far as the body
@@ -94,7 +96,7 @@ def make_scene(
     within: dict[int, list[int]] = {}
     for i in chosen:
         within.setdefault(shapes[i][0], []).append(i)
-    writer = _Writer(spec, _footprint([shapes[i][1] for i in chosen]), name)
+    writer = _Writer(spec, [shapes[i][1] for i in chosen], name)
     planes = {shapes[i][0] for i in chosen if shapes[i][1].kind == "plane"}
     # A body of one geom is faster than one of two: cores have bodies of their own.
     cores = [b for b in bodies if b in cored] if planes else []
@@ -189,8 +191,11 @@ def _say_nothing(message: str) -> None:
 class _Writer:
     """Adds shapes to a MuJoCo model; equal meshes are added once."""
 
-    def __init__(self, spec: mujoco.MjSpec, footprint: float, name: Callable[[int], str]):
-        self.spec, self.footprint, self.name = spec, footprint, name
+    def __init__(self, spec: mujoco.MjSpec, shapes: list[Shape], name: Callable[[int], str]):
+        self.spec, self.name = spec, name
+        cells = [_cell(shape) for shape in shapes if shape.kind == "height field"]
+        self.cell = np.min(cells, axis=0) if cells else None
+        self.bits = {self._bit(shape) for shape in shapes}
         self.meshes: dict[int, str] = {}
         self.fields = 0
 
@@ -215,18 +220,22 @@ class _Writer:
         mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(rotation).ravel())
         if shape.kind == "height field":
             tiles = self._tiles(shape)
-            for asset, offset in tiles:
+            for asset, offset, bits in tiles:
                 body.add_geom(
                     type=_TYPE[shape.kind],
                     hfieldname=asset,
                     pos=position + rotation @ offset,
                     quat=quaternion,
+                    contype=0,
+                    conaffinity=bits,
                 )
             return len(tiles)
         own: dict[str, Any] = {"meshname": self._hull(shape.mesh, owner)} if shape.mesh is not None else {}
         size = [0.0, 0.0, 1.0] if shape.kind == "plane" else shape.size
         if shape.kind == "plane":
             own["conaffinity"] = 1 | _CORE_BIT
+        else:
+            own["contype"] = 1 | self._bit(shape)
         body.add_geom(type=_TYPE[shape.kind], size=size, pos=position, quat=quaternion, **own)
         return 1
 
@@ -238,15 +247,25 @@ class _Writer:
             added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # a small volume is no fault here
         return self.meshes[id(mesh)]
 
-    def _tiles(self, shape: Shape) -> list[tuple[str, NDArray[np.float64]]]:
-        """A height field in parts (asset, offset), if a body could touch more triangles than MuJoCo reports."""
-        heights = shape.heights
+    def _bit(self, shape: Shape) -> int:
+        """Whether a shape meets height fields in one piece or in tiles; 0 if there is nothing to meet."""
+        if self.cell is None or shape.kind in ("plane", "height field"):
+            return 0
+        length, width = _footprint(shape)
+        return _SMALL if (length / self.cell.min() + 2) * (width / self.cell.min() + 2) <= _FEW else _LARGE
+
+    def _tiles(self, shape: Shape) -> list[tuple[str, NDArray[np.float64], int]]:
+        """A height field in parts: asset, offset, whom it is for."""
+        whole = max(shape.heights.shape)
+        if whole <= _TILE + 1:
+            return self._cut(shape, whole, _SMALL | _LARGE)
+        large = self._cut(shape, _TILE, _LARGE) if _LARGE in self.bits else []
+        return large + (self._cut(shape, whole, _SMALL) if _SMALL in self.bits or not large else [])
+
+    def _cut(self, shape: Shape, side: int, bits: int) -> list[tuple[str, NDArray[np.float64], int]]:
+        heights, cell = shape.heights, _cell(shape)
         rows, columns = heights.shape
-        half = np.array(shape.size[:2])
-        cell = 2 * half / (columns - 1, rows - 1)
-        side = _TILE if np.prod(self.footprint / cell + 2) > _TILE**2 else max(rows, columns)
-        bottom = heights.min() - shape.size[2]
-        tiles = []
+        half, bottom, tiles = np.array(shape.size[:2]), heights.min() - shape.size[2], []
         for r in range(0, rows - 1, side):
             for c in range(0, columns - 1, side):
                 part = heights[r : r + side + 1, c : c + side + 1]
@@ -262,21 +281,27 @@ class _Writer:
                     userdata=((part - low) / (rise or 1.0)).ravel(),
                 )
                 centre = np.array([c, r]) * cell + extent - half
-                tiles.append((name, np.array([*centre, low])))
+                tiles.append((name, np.array([*centre, low]), bits))
         return tiles
 
 
-def _footprint(shapes: list[Shape]) -> float:
-    """The widest that any shape is that may lie on a height field."""
-    widths = [0.0]
-    for shape in shapes:
-        if shape.kind == "mesh" and shape.mesh is not None:
-            widths.append(float(np.linalg.norm(np.ptp(shape.mesh.vertices, axis=0))))
-        elif shape.kind in ("capsule", "cylinder"):
-            widths.append(2 * (shape.size[0] + shape.size[1]))
-        elif shape.kind in ("box", "ellipsoid", "sphere"):
-            widths.append(2 * float(np.linalg.norm(shape.size)))
-    return max(widths)
+def _cell(field: Shape) -> NDArray[np.float64]:
+    """Of a height field, along x and y."""
+    rows, columns = field.heights.shape
+    return 2 * np.array(field.size[:2]) / (columns - 1, rows - 1)
+
+
+def _footprint(shape: Shape) -> tuple[float, float]:
+    """The longest and the widest that a shape is on a height field, however it lies."""
+    if shape.kind == "mesh" and shape.mesh is not None:
+        length = float(np.linalg.norm(np.ptp(shape.mesh.vertices, axis=0)))
+    elif shape.kind in ("capsule", "cylinder"):
+        return 2 * (shape.size[0] + shape.size[1]), 2 * shape.size[0]
+    elif shape.kind == "sphere":
+        length = 2 * shape.size[0]
+    else:
+        length = 2 * float(np.linalg.norm(shape.size))
+    return length, length
 
 
 def _core(shape: Shape) -> tuple[NDArray[np.float64], float]:

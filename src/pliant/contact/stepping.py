@@ -94,13 +94,15 @@ class ContactStepper:
         self.touching = 0  # contacts among the blocks: the first ones
         count = len(poses)
         self.size, self.offset = np.zeros((2, count), dtype=np.int64)
-        self._owner = np.full(count, -1, dtype=np.int64)
+        self.owner = np.full(count, -1, dtype=np.int64)
+        falls = []
         self.parts: list[tuple[Actor, Floats, slice]] = []
         first = at = 0
         for index, actor in enumerate(actors):
             own = slice(first, first + actor.count)
             self.size[own], self.offset[own] = actor.sizes, at + actor.offsets
-            self._owner[own] = index
+            self.owner[own] = index
+            falls += [settings.ahead * h * actor.fall] * actor.count
             actor.place(first)
             self.parts.append((actor, poses[own], slice(at, at + actor.size)))
             first, at = own.stop, at + actor.size
@@ -110,6 +112,7 @@ class ContactStepper:
             actor.write_poses(own)
         self.places = poses[:first, :3].reshape(first, 12).copy()
         self.extents = collider.extents()
+        self.drop, self.held = np.array(falls), np.zeros(len(actors), dtype=bool)
         self._march = March(self)
 
     def detect(self) -> Contacts:
@@ -119,6 +122,21 @@ class ContactStepper:
             actor.write_poses(poses)
         kernels.look_ahead(
             self._moving, self.poses, self.places, self.extents, s.margin, s.ahead, s.reach, margins, wanted
+        )
+        m = self.memories
+        last = m.half
+        kernels.let_fall(
+            m.count,
+            m.first[last],
+            m.second[last],
+            m.normal[last],
+            self.collider.shape_body,
+            self.owner,
+            self.drop,
+            s.reach,
+            self.held,
+            margins,
+            wanted,
         )
         for actor, _, _ in self.parts:
             if isinstance(actor, FreeBodies):
@@ -151,7 +169,7 @@ class ContactStepper:
         blocks = self.blocks
         self._fill(found)
         blocks.lay_out(self.size, self.offset)
-        owners = self._owner[blocks.body[: blocks.count]]
+        owners = self.owner[blocks.body[: blocks.count]]
         busy = []
         u, w, before = self.u, self.w, self.before
         for index, (actor, _, part) in enumerate(self.parts):

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.errors import InputError
+from pliant.mechanism import Mechanism, edit
 
-__all__ = ["EARTH", "acceleration", "seconds", "whole"]
+__all__ = ["EARTH", "acceleration", "seconds", "torques", "whole"]
 
 EARTH = (0.0, 0.0, -9.81)
 
@@ -38,3 +39,15 @@ def acceleration(gravity: ArrayLike) -> NDArray[np.float64]:
     if out.shape != (3,) or not np.isfinite(out).all():
         raise InputError(f"gravity: 3 finite numbers expected, not {gravity!r:.80}")
     return out
+
+
+def torques(m: Mechanism, joint: str, torque: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The dofs that a motor's joint or pattern means, and a torque for each."""
+    dofs = edit.matching_dofs(m, joint)
+    try:
+        given = np.broadcast_to(np.asarray(torque, dtype=np.float64), (len(dofs),))
+    except (TypeError, ValueError):
+        raise InputError(f"motor of '{joint}': numbers expected, one torque or one per dof") from None
+    if not np.isfinite(given).all():
+        raise InputError(f"motor of '{joint}': not all numbers are finite")
+    return dofs, given

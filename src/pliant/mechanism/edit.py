@@ -40,7 +40,15 @@ def suggestion(name: Any, known: Iterable[str]) -> str:
 
 def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int64]:
     """Dofs whose own name or joint's name matches a shell pattern, in order; none is an error."""
-    patterns = [pattern] if isinstance(pattern, str) else list(pattern)
+    if isinstance(pattern, str):  # motors are set at every step
+        if pattern not in m.matched:
+            m.matched[pattern] = found = _matching(m, [pattern])
+            found.flags.writeable = False
+        return m.matched[pattern]
+    return _matching(m, list(pattern))
+
+
+def _matching(m: Mechanism, patterns: list[str]) -> NDArray[np.int64]:
     chosen = np.zeros(m.nv, dtype=bool)
     for one in patterns:
         if not isinstance(one, str):

@@ -160,6 +160,11 @@ class Mechanism:
         """The primitives of a joint."""
         return slice(int(self._joint_primitive[joint]), int(self._joint_primitive[joint + 1]))
 
+    @cached_property
+    def matched(self) -> dict[str, Ints]:
+        """Dofs that names and patterns have been found to mean, see `edit.matching_dofs`."""
+        return {}
+
     def joint_dofs(self, joint: int) -> slice:
         """The dofs of a joint in a tangent vector."""
         return slice(*self.primitive_dof[self._joint_primitive[[joint, joint + 1]]].tolist())

@@ -346,6 +346,7 @@ def test_bad_input():
     loaded = pliant.reduce(m, at=pliant.equilibrium(m, {left: (10.0, 0, 0)}))
     for arguments, message in [
         (([],), "at least one model"),
+        ((m,), "a list of models expected"),
         ((["rest"],), "model 0 is no ReducedModel"),
         (([rest, pliant.reduce(m, left)],), "model 1 has the end effectors"),
         (([rest, pliant.reduce(pliant.gallery.helix(5))],), "model 1 is one of 'helix 5'"),

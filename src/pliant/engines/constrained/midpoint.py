@@ -182,10 +182,11 @@ class Midpoint:
         self._info[stepping.LENGTH] = 0.0
 
     @property
-    def motorised(self) -> bool:
-        """Whether any joint has a motor."""
+    def torques(self) -> Floats | None:
+        """Of motors, per dof; None if any of them holds a target or a velocity."""
         columns = [kernels.STIFFNESS, kernels.DAMPING, kernels.PULL]
-        return not np.array_equal(self._dofs[:, columns], self._plain[0][:, columns])
+        stiffness, damping, pull = (self._dofs[:, columns] - self._plain[0][:, columns]).T
+        return None if stiffness.any() or damping.any() else pull
 
     def clear_motors(self) -> None:
         """Take all motors away."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import EARTH, acceleration, seconds, whole
+from pliant.engines.arguments import EARTH, acceleration, seconds, torques, whole
 from pliant.engines.constrained.energy import Energy, energy
 from pliant.engines.constrained.midpoint import Midpoint
 from pliant.engines.constrained.paper import METHODS, Paper
@@ -287,13 +287,12 @@ class ConstrainedSimulation:
         m = self._mechanism
         if not isinstance(self._stepper, Midpoint):
             raise InputError(f'motors need stabilization="newmark", this is "{self._stabilization}"')
-        dofs = edit.matching_dofs(m, joint)
+        dofs, extra = torques(m, joint, torque)
         try:
-            extra = np.broadcast_to(np.asarray(torque, dtype=np.float64), (len(dofs),))
             numbers = np.array([target, stiffness, velocity, damping], dtype=np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"motor of '{joint}': numbers expected, one torque or one per dof") from None
-        if not np.isfinite(numbers).all() or not np.isfinite(extra).all():
+            raise InputError(f"motor of '{joint}': numbers expected") from None
+        if not np.isfinite(numbers).all():
             raise InputError(f"motor of '{joint}': not all numbers are finite")
         if stiffness < 0 or damping < 0:
             raise InputError(f"motor of '{joint}': stiffness and damping must not be negative")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import EARTH, acceleration, seconds, whole
+from pliant.engines.arguments import EARTH, acceleration, seconds, torques, whole
 from pliant.engines.quasistatic.solver import MEASURES, Solver
 from pliant.engines.quasistatic.weights import dof_weights
 from pliant.engines.trajectory import Trajectory
@@ -260,14 +260,7 @@ class QuasistaticSimulation:
 
     def set_motor(self, joint: str, *, torque: ArrayLike) -> None:
         """Drive a joint by a torque (N m; N on slides), one for all its dofs or one per dof, until set again."""
-        dofs = edit.matching_dofs(self._mechanism, joint)
-        try:
-            given = np.broadcast_to(np.asarray(torque, dtype=np.float64), (len(dofs),))
-        except (TypeError, ValueError):
-            raise InputError(f"motor of '{joint}': numbers expected, one torque or one per dof") from None
-        if not np.isfinite(given).all():
-            raise InputError(f"motor of '{joint}': not all numbers are finite")
-        self._solver.set_motor(dofs, given)
+        self._solver.set_motor(*torques(self._mechanism, joint, torque))
 
     def clear_motors(self) -> None:
         """Take all motors away."""

@@ -13,7 +13,7 @@ which never inverts a compliance, so ranks may change from model to model.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -345,6 +345,8 @@ def _matched(stack: Floats) -> tuple[Floats, Floats]:
 
 
 def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
+    if not isinstance(models, Iterable):
+        raise InputError(f"blend: a list of models expected, as `pliant.reduce` makes them, not {models!r:.80}")
     out = tuple(models)
     if not out:
         raise InputError("blend: at least one model expected")

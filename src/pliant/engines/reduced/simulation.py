@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.engines.arguments import whole
+from pliant.engines.arguments import torques, whole
 from pliant.engines.reduced import _kernels
 from pliant.engines.reduced.arguments import check_alike, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import StaticWrenches
 from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.reduced.motors import Motors
 from pliant.engines.reduced.packing import pack
 from pliant.engines.trajectory import Trajectory
 from pliant.engines.wrenches import entry
@@ -30,8 +31,8 @@ Floats = NDArray[np.float64]
 class ReducedSimulation:
     """Backward Euler on a reduced model (TVCG Eq. 23), all poses included, in about a microsecond a step.
 
-    Wrenches stay until they are replaced or cleared. Those given in world axes stay fixed in the world while the end
-    effector turns. A model with a floating base moves as a rigid body of the whole mechanism's mass besides (TVCG
+    Wrenches and motors stay until they are replaced or cleared. Wrenches given in world axes stay fixed in the world
+    while the end effector turns. A model with a floating base moves as a rigid body of the whole mechanism's mass besides (TVCG
     section 6.1).
 
     Example:
@@ -81,6 +82,7 @@ class ReducedSimulation:
         self._state = packed.state
         self._start = packed.state.copy()
         self._coordinates, self._advance = packed.coordinates, packed.kernels.advance_at
+        self._motors = Motors(packed, self._timestep, model.mechanism.nv)
         n = packed.coordinates.count
         self._y, self._v = packed.state[1 : 1 + n], packed.state[1 + n : 1 + 2 * n]
         self._moving = packed.state[: packed.sizes[_kernels.WRENCH]]
@@ -180,8 +182,24 @@ class ReducedSimulation:
         """Take all wrenches away."""
         self._wrenches[:] = 0.0
 
+    def set_motor(self, joint: str, *, torque: ArrayLike) -> None:
+        """Drive a joint by a torque (N m; N on slides), one for all its dofs or one per dof, until set again.
+
+        Its stiffness times the shift moves the rest position of a joint's spring. All end effectors follow, and so do
+        links that the model can express; a floating base feels nothing but what contacts answer.
+
+        Args:
+            joint: its name, or a pattern: "*" and an array drive all joints at once.
+            torque: keeps its axes, and its direction along them.
+        """
+        self._motors.set(*torques(self._model.mechanism, joint, torque))
+
+    def clear_motors(self) -> None:
+        """Take all motors away."""
+        self._motors.set(np.flatnonzero(self._motors.torque), np.zeros(1))
+
     def reset(self) -> None:
-        """Back to the start: time zero, at rest where the model was linearised, no wrenches."""
+        """Back to the start: time zero, at rest where the model was linearised, no wrenches. Motors stay."""
         self._state[:] = self._start
         self._reconstruct()
 
@@ -189,7 +207,7 @@ class ReducedSimulation:
     def state(self) -> Floats:
         """Time, displacements, velocities and, of a floating base, its motion, as one array; set it to go back there.
 
-        Wrenches are not part of it: they are yours.
+        Wrenches and motors are not part of it: they are yours.
         """
         return self._moving.copy()
 
@@ -351,16 +369,19 @@ class ReducedSimulation:
         """Go on with another model of the same mechanism: other end effectors, another linearisation, more modes.
 
         Joint displacements and velocities carry over as far as the new model can express them, and so do the motion
-        of a floating base and the wrenches on end effectors that both models have.
+        of a floating base, the wrenches on end effectors that both models have, and motors.
         """
-        old = self._model
+        old, torque = self._model, self._motors.torque
         check_alike(old, model)
+        if torque.any() and isinstance(model, BlendedModel):
+            raise InputError("switch: a blend takes no motors: clear_motors first")
         q = self.configuration.q
         rates = self._coordinates.joint_rates(self._y, self._v)
         time, wrenches = self.time, dict(zip(old.end_effectors, self._wrenches.copy(), strict=True))
         base, poses = self._base.copy(), self._poses.copy()
         before, y, v = self._coordinates, self._y.copy(), self._v.copy()
         self._set_model(model)
+        self._motors.set(np.arange(len(torque)), torque)
         self._state[0] = time
         ways = [self._coordinates.from_joints(q, rates)]
         now, alike = self._coordinates, old.end_effectors == model.end_effectors
@@ -393,14 +414,15 @@ class ReducedSimulation:
         """Copies and pickles have arrays of their own, not addresses of these."""
         gravity = self._gravity if self._model.base is not None else None
         made = (self._model, self._timestep, self._reconstruction, gravity, self._threads)
-        return _restored, (made, self._moving.copy(), self._wrenches.copy())
+        return _restored, (made, self._moving.copy(), self._wrenches.copy(), self._motors.torque.copy())
 
     def __repr__(self) -> str:
         return f"<ReducedSimulation of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"
 
 
-def _restored(made: tuple[Any, ...], moving: Floats, wrenches: Floats) -> ReducedSimulation:
+def _restored(made: tuple[Any, ...], moving: Floats, wrenches: Floats, torque: Floats) -> ReducedSimulation:
     out = ReducedSimulation(*made)
+    out._motors.set(np.arange(len(torque)), torque)
     out._wrenches[:], out.state = wrenches, moving
     return out
 

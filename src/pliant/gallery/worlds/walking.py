@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant import shapes, spatial
-from pliant.engines.reduced import ReducedModel, reduce
+from pliant import shapes
+from pliant.engines.reduced import reduce
 from pliant.errors import InputError
 from pliant.gallery._parts import GREEN, amount, choice, count
 from pliant.gallery.robots import hexapod as robot
 from pliant.gallery.worlds.play import Play
-from pliant.mechanism import Mechanism
 from pliant.world import World
 
 __all__ = ["hexapod"]
@@ -39,12 +37,11 @@ def hexapod(
 ) -> Play:
     """The gallery's hexapod walks over uneven ground by moving the rest positions of its feet, three at a time.
 
-    It comes down on the ground, and after half a second walks along x. A reduced simulation takes no motors: what
-    they do, stiffness times shift of the rest position, is applied as wrenches on the feet whose sum is zero, so that
-    nothing but the ground pushes the whole.
+    It comes down on the ground, and after half a second walks along x. Motors in its joints move the rest positions of
+    their springs: torques, stiffness times shift.
 
     Args:
-        kind: how it moves: "reduced", with a floating base and six feet as end effectors; or "full", with motors.
+        kind: how it moves: "reduced", with a floating base and six feet as end effectors; or "full".
         stride: how far a foot goes forward relative to the body in its swing, m, at most 0.1.
         period: of the gait, s; half of it a foot is in swing.
         roughness: height of the ground from lowest to highest point, m; 0 for flat ground.
@@ -70,9 +67,9 @@ def hexapod(
     world = World(timestep)
     world.add_static("ground", ground)
     world.add(model if kind == "reduced" else m, "hexapod")
-    drive = _wrenches(world, model) if kind == "reduced" else _motors(world, m, model)
     rows = np.concatenate([6 * e + np.arange(3) for e in range(6)])
-    to_coordinates: Floats = np.linalg.pinv(model.admissible[rows]).astype(np.float64)
+    to_joints = model.basis @ np.linalg.pinv(model.admissible[rows])
+    to_torques: Floats = model.mechanism.stiffness[:, None] * to_joints
 
     def act(time: float) -> None:
         walked = max(time - _WAIT, 0.0)
@@ -82,7 +79,7 @@ def hexapod(
             _foot(phase if foot in _FIRST else (phase + 0.5) % 1.0, ahead, walked > 0)
             for foot in model.end_effectors
         ]
-        drive(to_coordinates @ np.array(shift, dtype=np.float64).ravel())
+        world["hexapod"].set_motor("*_*", torque=to_torques @ np.array(shift, dtype=np.float64).ravel())
 
     return Play(world, act)
 
@@ -106,40 +103,3 @@ def _ground(roughness: float, seed: int) -> shapes.Shape:
         heights += np.sin(wave[0] * x + wave[1] * y[:, None] + shift)
     heights -= heights.min()
     return shapes.height_field(heights * (roughness / heights.max()), _HALF, depth=0.2, rgba=GREEN)
-
-
-# --- rest positions of feet, in a model's coordinates
-
-
-def _motors(world: World, m: Mechanism, model: ReducedModel) -> Callable[[Floats], None]:
-    simulation, legs = world["hexapod"], model.mechanism
-    stiffness = dict(zip(m.dof_names, m.stiffness.tolist(), strict=True))
-
-    def drive(target: Floats) -> None:
-        for name, shift in zip(legs.dof_names, (model.basis @ target).tolist(), strict=True):
-            simulation.set_motor(name, torque=stiffness[name] * shift)
-
-    return drive
-
-
-def _wrenches(world: World, model: ReducedModel) -> Callable[[Floats], None]:
-    simulation, feet = world["hexapod"], model.end_effectors
-    force = model.stiffness @ model.admissible
-    # Wrenches that the joints' bearings take up, and no spring: with these the sum can be made zero.
-    idle = np.linalg.svd(model.admissible)[0][:, model.rank :]
-    body, *tips = (model.mechanism.body_index(name) for name in ("body", *feet))
-    total = np.zeros(
-        (2, 3, len(feet), 2, 3)
-    )  # force and torque of all, per force and torque of each in its axes
-
-    def drive(target: Floats) -> None:
-        poses = simulation.poses
-        turn, arm = poses[tips, :3, :3], poses[tips, :3, 3] - poses[body, :3, 3]
-        total[0, :, :, 0] = total[1, :, :, 1] = turn.swapaxes(0, 1)
-        total[1, :, :, 0] = (spatial.hat(arm) @ turn).swapaxes(0, 1)
-        wrench, sums = force @ target, total.reshape(6, -1)
-        wrench -= idle @ np.linalg.lstsq(sums @ idle, sums @ wrench, rcond=None)[0]
-        for foot, push in zip(feet, wrench.reshape(-1, 2, 3), strict=True):
-            simulation.apply_wrench(foot, push[0], push[1], frame="body")
-
-    return drive
