@@ -46,14 +46,12 @@ class Walk:
     """The scene at a step and a setting; the gait is that of `worlds.hexapod`, as torques in the joints."""
 
     def __init__(self, h: float, setting: Setting, walks: bool = True, rigid: bool = False):
-        self.h, self.stride = h, STRIDE if walks else 0.0
+        self.h = h
         m = hexapod()
         start = worlds.hexapod().world.pose("hexapod/body") - m.reference_poses[m.body_index("body")]
         m = m.with_pose({"base": (*start[:3, 3].tolist(), 1.0, 0.0, 0.0, 0.0)})
         legs = reduce(m)
-        self._feet, self._walks = legs.end_effectors, walks
-        rows = np.concatenate([6 * e + np.arange(3) for e in range(6)])
-        self._shift = legs.basis @ np.linalg.pinv(legs.admissible[rows])
+        self._torques, self._walks = walking.gait(legs, STRIDE, PERIOD), walks
         spec = mujoco.MjSpec.from_string(to_mjcf(m))
         o = spec.option
         o.timestep, o.gravity = h, [0, 0, -9.81]
@@ -72,7 +70,6 @@ class Walk:
             mujoco.mj_resetDataKeyframe(self.model, self.data, 0)
         names = legs.mechanism.dof_names
         self._dofs = np.array([self.model.joint(name).dofadr[0] for name in names])
-        self._stiffness = np.array([self.model.joint(name).stiffness[0] for name in names])
         self._body = self.model.body("body").id
 
     def run(self, seconds: float) -> None:
@@ -80,24 +77,18 @@ class Walk:
 
     def timed(self, seconds: float) -> float:
         """Advance; how long the steps took, without what drives them. Standing, it is one call."""
-        took, n = 0.0, round(seconds / self.h)
-        for _ in range(n if self._walks else 1):
-            if self._walks:
-                self._drive(self.data.time)
+        n = round(seconds / self.h)
+        if not self._walks:
             start = perf_counter()
-            mujoco.mj_step(self.model, self.data, nstep=1 if self._walks else n)
+            mujoco.mj_step(self.model, self.data, nstep=n)
+            return perf_counter() - start
+        took, driven = 0.0, [self._torques(self.data.time + (k + 0.5) * self.h) for k in range(n)]
+        for torque in driven:
+            self.data.qfrc_applied[self._dofs] = torque
+            start = perf_counter()
+            mujoco.mj_step(self.model, self.data)
             took += perf_counter() - start
         return took
-
-    def _drive(self, time: float) -> None:
-        walked = max(time - walking._WAIT, 0.0)
-        ahead = self.stride * min(walked / PERIOD, 1.0)
-        phase = walked / PERIOD % 1.0
-        feet = [
-            walking._foot(phase if foot in walking._FIRST else (phase + 0.5) % 1.0, ahead, walked > 0)
-            for foot in self._feet
-        ]
-        self.data.qfrc_applied[self._dofs] = self._stiffness * (self._shift @ np.array(feet).ravel())
 
     @property
     def failed(self) -> bool:

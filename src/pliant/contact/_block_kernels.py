@@ -12,20 +12,23 @@ _jit = njit(cache=True, error_model="numpy", nogil=True)
 
 
 @_jit
-def look_ahead(count, poses, places, extents, least, ahead, most, margins, wanted):
+def look_ahead(count, poses, places, boxes, least, ahead, most, margins, wanted):
     """Margins of bodies: of one that moves, as far as it has gone since it was at `places`, so many times.
 
-    What is `wanted` goes beyond `most`.
+    No point of a body's box has gone further than its middle, and a corner about that. What is `wanted` goes beyond
+    `most`.
     """
     for b in range(count):
-        way = turn = 0.0
+        box, way, turn = boxes[b], 0.0, 0.0
         for i in range(3):
-            way += (poses[b, i, 3] - places[b, 4 * i + 3]) ** 2
+            middle, corner = poses[b, i, 3] - places[b, 4 * i + 3], 0.0
             for j in range(3):
-                turn += (poses[b, i, j] - places[b, 4 * i + j]) ** 2
-        # a turn by x moves what is at a distance of 1 by 2 sin(x/2), and that is the root of half of `turn`
-        far = ahead * math.sqrt(way) + extents[b] * math.sqrt(0.5 * turn)
-        wanted[b] = max(least, far)
+                change = poses[b, i, j] - places[b, 4 * i + j]
+                middle += change * box[j]
+                corner += abs(change) * box[3 + j]
+            way += middle * middle
+            turn += corner * corner
+        wanted[b] = max(least, ahead * math.sqrt(way) + math.sqrt(turn))
         margins[b] = min(wanted[b], most)
 
 

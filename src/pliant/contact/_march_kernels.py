@@ -70,7 +70,7 @@ def march(steps, sweeps, bundle):
         scene: what `_kernels.place` takes, the shapes of geoms, which are height fields, and whose they are.
         contacts: what `_kernels.collect` writes, and room for `sift`.
         blocks, memory: arrays of `Blocks` and of the contacts of the last two steps.
-        bodies: poses, places, extents, owner, drop and held of `let_fall`, material, size, offset, velocities before,
+        bodies: poses, places, boxes, owner, drop and held of `let_fall`, material, size, offset, velocities before,
             after, and for positions.
         loose: free bodies; model: a reduced one, or empty arrays.
         saved: room for what moves.
@@ -83,9 +83,9 @@ def march(steps, sweeps, bundle):
      geom_shape, field, shape_body) = scene  # fmt: skip
     first, second, shape_first, shape_second, at, normal, distance, _ = contacts
     (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
-     amount) = blocks  # fmt: skip
+     amount, moved) = blocks  # fmt: skip
     old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match = memory
-    poses, places, extents, owner, drop, held, material, size, offset, before, u, w = bodies
+    poses, places, boxes, owner, drop, held, material, size, offset, before, u, w = bodies
     fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses = loose
     (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
      own_work) = model  # fmt: skip
@@ -108,7 +108,7 @@ def march(steps, sweeps, bundle):
             moving,
             poses,
             places,
-            extents,
+            boxes,
             settings[MARGIN],
             settings[AHEAD],
             settings[REACH],
@@ -174,7 +174,7 @@ def march(steps, sweeps, bundle):
         filling.bounce(count, first, second, material, h, settings[BOUNCE], gap, side, J, before, u, target)
         solver.blocks(rows, side, give, J, Y, block, inverse)
         report[SWEEPS], residual[0] = solver.solve(rows, kind, partner, bound, target, give, side, J, Y, block,
-                                                   inverse, impulse, u, sweeps, settings[TOLERANCE])  # fmt: skip
+                                                   inverse, impulse, moved, u, sweeps, settings[TOLERANCE])  # fmt: skip
         total = 0.0
         for i in range(u.shape[0]):
             total += abs(u[i])

@@ -16,6 +16,8 @@ from numba import njit
 CONTACT, SPRING, ROLLING = 0, 1, 2
 _SINGULAR = 1e-9  # of the trace of a block: mechanisms may be unable to move along some rows
 _APART = 5  # sweeps, in one of which contacts that are apart are looked at
+_LEAP = 5  # sweeps, after which the next ones are foreseen
+_LEAST, _MOST = 0.3, 0.995  # what of a change the next one is, if that is worth while and can be told
 _LOCAL = 60  # rounds of Newton's method for one contact; it takes a few
 
 _jit = njit(cache=True, error_model="numpy", nogil=True)
@@ -25,18 +27,22 @@ _jit = njit(cache=True, error_model="numpy", nogil=True)
 def blocks(count, side, give, J, Y, block, inverse):
     """Response of every block to itself, `J Y` and what gives besides, and its inverse."""
     for b in range(count):
-        for i in range(3):
-            for j in range(3):
-                total = 0.0
-                for s in range(2):
-                    start, n = side[b, s, 0], side[b, s, 1]
-                    for k in range(n):
-                        total += J[start + i * n + k] * Y[start + j * n + k]
-                block[b, i, j] = total
-        for i in range(3):
-            for j in range(i):
-                mean = 0.5 * (block[b, i, j] + block[b, j, i])
-                block[b, i, j] = block[b, j, i] = mean
+        xx = xy = xz = yy = yz = zz = 0.0  # side by side: a sum waits for itself
+        for s in range(2):
+            start, n = side[b, s, 0], side[b, s, 1]
+            for k in range(start, start + n):
+                x, y, z = J[k], J[k + n], J[k + 2 * n]
+                p, q, r = Y[k], Y[k + n], Y[k + 2 * n]
+                xx += x * p
+                xy += 0.5 * (x * q + y * p)
+                xz += 0.5 * (x * r + z * p)
+                yy += y * q
+                yz += 0.5 * (y * r + z * q)
+                zz += z * r
+        a = block[b]
+        a[0, 0], a[1, 1], a[2, 2] = xx, yy, zz
+        a[0, 1], a[0, 2], a[1, 2] = xy, xz, yz
+        a[1, 0], a[2, 0], a[2, 1] = xy, xz, yz
         small = _SINGULAR * (block[b, 0, 0] + block[b, 1, 1] + block[b, 2, 2])
         if small == 0.0:
             small = 1.0  # nothing moves whatever the impulse: any number will do
@@ -67,10 +73,26 @@ def row_velocity(b, i, side, J, u):
     total = 0.0
     for s in range(2):
         start, n, at = side[b, s, 0], side[b, s, 1], side[b, s, 2]
-        start += i * n
+        row, own = J[start + i * n : start + (i + 1) * n], u[at : at + n]
         for k in range(n):
-            total += J[start + k] * u[at + k]
+            total += row[k] * own[k]
     return total
+
+
+@_jit
+def velocity(b, side, J, u):
+    """Velocity along the three rows of block b; side by side, since a sum waits for itself."""
+    x = y = z = 0.0
+    for s in range(2):
+        start, n, at = side[b, s, 0], side[b, s, 1], side[b, s, 2]
+        one, two, three = J[start : start + n], J[start + n : start + 2 * n], J[start + 2 * n : start + 3 * n]
+        own = u[at : at + n]
+        for k in range(n):
+            rate = own[k]
+            x += one[k] * rate
+            y += two[k] * rate
+            z += three[k] * rate
+    return x, y, z
 
 
 @_jit
@@ -78,34 +100,60 @@ def push(b, x, y, z, side, Y, u):
     """Let impulses act in the three rows of block b."""
     for s in range(2):
         start, n, at = side[b, s, 0], side[b, s, 1], side[b, s, 2]
+        one, two, three = Y[start : start + n], Y[start + n : start + 2 * n], Y[start + 2 * n : start + 3 * n]
+        own = u[at : at + n]
         for k in range(n):
-            u[at + k] += Y[start + k] * x + Y[start + n + k] * y + Y[start + 2 * n + k] * z
+            own[k] += one[k] * x + two[k] * y + three[k] * z
 
 
 @_jit
 def solve(
-    count, kind, partner, bound, target, give, side, J, Y, block, inverse, impulse, u, iterations, tolerance
+    count,
+    kind,
+    partner,
+    bound,
+    target,
+    give,
+    side,
+    J,
+    Y,
+    block,
+    inverse,
+    impulse,
+    moved,
+    u,
+    iterations,
+    tolerance,
 ):
     """Impulses of all blocks, starting from those given; `u` is what it would be without any, and ends up with all.
 
     `target` is the least normal velocity of a contact, or what a spring wants. `bound` is the coefficient of friction,
-    or the arm of rolling resistance, whose normal force is that of contact `partner`. Returns the number of sweeps and
-    the residual: the largest change of a block's velocity in the last one, m/s.
+    or the arm of rolling resistance, whose normal force is that of contact `partner`. `moved` is room. Returns the
+    number of sweeps and the residual: the largest change of a block's velocity in the last one, m/s.
+
+    Late sweeps change everything in the same proportions, each by a bit less than the one before: now and then the
+    sum of all that is to come is added at once.
     """
     for b in range(count):
         push(b, impulse[b, 0], impulse[b, 1], impulse[b, 2], side, Y, u)
+        moved[b, 0] = moved[b, 1] = moved[b, 2] = 0.0
     worst, whole = 0.0, True
     for sweep in range(iterations):
-        worst = 0.0
+        worst = alike = before = 0.0
         for b in range(count):
-            p, a, inv = impulse[b], block[b], inverse[b]
-            if not whole and kind[b] == CONTACT and p[0] == 0.0:
-                continue
-            e0 = row_velocity(b, 0, side, J, u) - target[b, 0] + give[b, 0] * p[0]
-            if kind[b] == CONTACT and p[0] == 0.0 and e0 >= 0.0:
+            p, a, inv, last = impulse[b], block[b], inverse[b], moved[b]
+            before += last[0] * last[0] + last[1] * last[1] + last[2] * last[2]
+            if (
+                kind[b] == CONTACT
+                and p[0] == 0.0
+                and (not whole or row_velocity(b, 0, side, J, u) >= target[b, 0])
+            ):
+                last[0] = last[1] = last[2] = 0.0
                 continue  # apart, and going to stay so
-            e1 = row_velocity(b, 1, side, J, u) - target[b, 1] + give[b, 1] * p[1]
-            e2 = row_velocity(b, 2, side, J, u) - target[b, 2] + give[b, 2] * p[2]
+            e0, e1, e2 = velocity(b, side, J, u)
+            e0 += give[b, 0] * p[0] - target[b, 0]
+            e1 += give[b, 1] * p[1] - target[b, 1]
+            e2 += give[b, 2] * p[2] - target[b, 2]
             x = p[0] - (inv[0, 0] * e0 + inv[0, 1] * e1 + inv[0, 2] * e2)
             y = p[1] - (inv[1, 0] * e0 + inv[1, 1] * e1 + inv[1, 2] * e2)
             z = p[2] - (inv[2, 0] * e0 + inv[2, 1] * e1 + inv[2, 2] * e2)
@@ -119,13 +167,36 @@ def solve(
             x, y, z = x - p[0], y - p[1], z - p[2]
             push(b, x, y, z, side, Y, u)
             p[0], p[1], p[2] = p[0] + x, p[1] + y, p[2] + z
+            alike += last[0] * x + last[1] * y + last[2] * z
+            last[0], last[1], last[2] = x, y, z
             for i in range(3):
                 worst = max(worst, abs(a[i, 0] * x + a[i, 1] * y + a[i, 2] * z))
         if whole and worst <= tolerance:
             return sweep + 1, worst
         # those that are apart are asked now and then, and when all others are done
         whole = worst <= tolerance or sweep % _APART == 0
+        if sweep % _LEAP == _LEAP - 1 and worst > tolerance and _LEAST * before < alike < _MOST * before:
+            _leap(count, alike / (before - alike), kind, partner, bound, side, Y, impulse, moved, u)
     return iterations, worst
+
+
+@_jit
+def _leap(count, further, kind, partner, bound, side, Y, impulse, moved, u):
+    """Add so many times what the last sweep has added, as far as Coulomb's cone allows."""
+    for b in range(count):
+        p = impulse[b]
+        x, y, z = p[0] + further * moved[b, 0], p[1] + further * moved[b, 1], p[2] + further * moved[b, 2]
+        if kind[b] == CONTACT:
+            x = max(x, 0.0)
+            size, most = math.sqrt(y * y + z * z), bound[b] * x
+            if size > most:
+                y, z = y * most / size, z * most / size
+        elif kind[b] == ROLLING:
+            size, most = math.sqrt(x * x + y * y + z * z), bound[b] * impulse[partner[b], 0]
+            if size > most:
+                x, y, z = x * most / size, y * most / size, z * most / size
+        push(b, x - p[0], y - p[1], z - p[2], side, Y, u)
+        p[0], p[1], p[2] = x, y, z
 
 
 @_jit

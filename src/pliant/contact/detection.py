@@ -184,13 +184,18 @@ class Collider:
             return "world"
         return self._names[body] if self._names is not None else str(body)
 
-    def extents(self) -> Floats:
-        """How far from its body's frame the farthest point of its shapes is at most, per body, m."""
-        out, scene = np.zeros(self._bodies), self._scene
-        far = np.linalg.norm(self._local[:, :, 3], axis=1) + self._model.geom_rbound
-        own = scene.geom_body >= 0
-        np.maximum.at(out, scene.geom_body[own], far[own])
-        return out
+    def boxes(self) -> Floats:
+        """Middle and half extents of a box around all shapes of a body, in its frame, per body, (bodies, 6)."""
+        low, high = np.full((self._bodies, 3), np.inf), np.full((self._bodies, 3), -np.inf)
+        around, local = self._model.geom_aabb, self._local
+        half = (np.abs(local[:, :, :3]) @ around[:, 3:, None])[:, :, 0]
+        middle = (local[:, :, :3] @ around[:, :3, None])[:, :, 0] + local[:, :, 3]
+        own = self._scene.geom_body >= 0
+        np.minimum.at(low, self._scene.geom_body[own], (middle - half)[own])
+        np.maximum.at(high, self._scene.geom_body[own], (middle + half)[own])
+        bare = ~np.isfinite(low)
+        low[bare] = high[bare] = 0.0
+        return np.concatenate([0.5 * (low + high), 0.5 * (high - low)], axis=1)
 
     def detect(self, poses: Floats) -> Contacts:
         """The contacts of bodies at `poses` (bodies, 4, 4), world. They are overwritten by the next call.

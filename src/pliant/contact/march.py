@@ -111,10 +111,10 @@ class March:
             s.collider.contact_arrays(),
             (
                 b.kind, b.partner, b.body, b.point, b.axes, b.bound, b.target, b.give, b.gap, b.impulse, s.turning,
-                b.side, b.J, b.Y, b.block, b.inverse, b.amount,
+                b.side, b.J, b.Y, b.block, b.inverse, b.amount, b.moved,
             ),
             (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match),
-            (s.poses, s.places, s.extents, s.owner, s.drop, s.held, s.material, s.size, s.offset, s.before, s.u, s.w),
+            (s.poses, s.places, s.boxes, s.owner, s.drop, s.held, s.material, s.size, s.offset, s.before, s.u, s.w),
             loose,
             model,
             (np.zeros_like(s.places), np.zeros_like(loose[2]), np.zeros_like(model[3])),

@@ -59,7 +59,7 @@ class Blocks:
         self.capacity = capacity
         self.kind, self.partner = np.zeros((2, capacity), dtype=np.int64)
         self.body = np.full((capacity, 2), -1, dtype=np.int64)
-        self.point, self.target, self.give, self.impulse = np.zeros((4, capacity, 3))
+        self.point, self.target, self.give, self.impulse, self.moved = np.zeros((5, capacity, 3))
         self.axes, self.block, self.inverse = np.zeros((3, capacity, 3, 3))
         self.bound, self.gap = np.zeros((2, capacity))
         self.side = np.zeros((capacity, 2, 3), dtype=np.int64)
@@ -100,6 +100,7 @@ class Blocks:
             self.block,
             self.inverse,
             self.impulse,
+            self.moved,
             u,
             iterations,
             tolerance,

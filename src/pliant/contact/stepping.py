@@ -111,7 +111,7 @@ class ContactStepper:
         for actor, own, _ in self.parts:
             actor.write_poses(own)
         self.places = poses[:first, :3].reshape(first, 12).copy()
-        self.extents = collider.extents()
+        self.boxes = collider.boxes()
         self.drop, self.held = np.array(falls), np.zeros(len(actors), dtype=bool)
         self._march = March(self)
 
@@ -121,7 +121,7 @@ class ContactStepper:
         for actor, poses, _ in self.parts:
             actor.write_poses(poses)
         kernels.look_ahead(
-            self._moving, self.poses, self.places, self.extents, s.margin, s.ahead, s.reach, margins, wanted
+            self._moving, self.poses, self.places, self.boxes, s.margin, s.ahead, s.reach, margins, wanted
         )
         m = self.memories
         last = m.half

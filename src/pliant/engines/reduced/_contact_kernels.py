@@ -118,7 +118,7 @@ def contact_rows(
     Args:
         body_link: link of a body; links: parent, kind, dof and place of its pose, per link.
         screw: twist of a link per dof, in its frame; basis: dofs per coordinate.
-        inverse: rates at the end of the step per impulse on the coordinates.
+        inverse: rates at the end of the step per impulse on the coordinates, symmetric.
         sizes, constants, state: of the simulation.
     """
     last, n = first + body_link.shape[0], basis.shape[1]
@@ -149,18 +149,21 @@ def contact_rows(
                             vy = T[1, 0] * S[0] + T[1, 1] * S[1] + T[1, 2] * S[2] + wz * rx - wx * rz
                             wz = T[2, 0] * S[0] + T[2, 1] * S[1] + T[2, 2] * S[2] + wx * ry - wy * rx
                             wx, wy = vx, vy
+                        moves = basis[j]
                         for i in range(3):
                             along = sign * (axes[b, i, 0] * wx + axes[b, i, 1] * wy + axes[b, i, 2] * wz)
+                            row = J[at + i * size : at + i * size + n]
                             for c in range(n):
-                                J[at + i * size + c] += along * basis[j, c]
+                                row[c] += along * moves[c]
                 k = links[k, 0]
             for i in range(3):
-                row = at + i * size
-                for c in range(n):
-                    total = 0.0
-                    for e in range(n):
-                        total += inverse[c, e] * J[row + e]
-                    Y[row + c] = total
+                start = at + i * size
+                row, answer = J[start : start + n], Y[start : start + n]
+                for e in range(n):
+                    rate, rates = row[e], inverse[e]
+                    if rate != 0.0:  # a leg's coordinates are none of another leg's business
+                        for c in range(n):
+                            answer[c] += rate * rates[c]
                 if free:
                     ax, ay, az = sign * axes[b, i, 0], sign * axes[b, i, 1], sign * axes[b, i, 2]
                     px, py, pz = ax, ay, az
@@ -169,7 +172,7 @@ def contact_rows(
                     else:
                         rx, ry, rz = x - centre[0], y - centre[1], z - centre[2]
                         px, py, pz = ry * az - rz * ay, rz * ax - rx * az, rx * ay - ry * ax
-                    o = row + n
+                    o = start + n
                     J[o], J[o + 1], J[o + 2], J[o + 3], J[o + 4], J[o + 5] = ax, ay, az, px, py, pz
                     Y[o], Y[o + 1], Y[o + 2] = ax / mass, ay / mass, az / mass
                     for j in range(3):

@@ -346,7 +346,9 @@ def _matched(stack: Floats) -> tuple[Floats, Floats]:
 
 def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
     if not isinstance(models, Iterable):
-        raise InputError(f"blend: a list of models expected, as `pliant.reduce` makes them, not {models!r:.80}")
+        raise InputError(
+            f"blend: a list of models expected, as `pliant.reduce` makes them, not {models!r:.80}"
+        )
     out = tuple(models)
     if not out:
         raise InputError("blend: at least one model expected")

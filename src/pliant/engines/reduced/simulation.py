@@ -32,8 +32,8 @@ class ReducedSimulation:
     """Backward Euler on a reduced model (TVCG Eq. 23), all poses included, in about a microsecond a step.
 
     Wrenches and motors stay until they are replaced or cleared. Wrenches given in world axes stay fixed in the world
-    while the end effector turns. A model with a floating base moves as a rigid body of the whole mechanism's mass besides (TVCG
-    section 6.1).
+    while the end effector turns. A model with a floating base moves as a rigid body of the whole mechanism's mass
+    besides (TVCG section 6.1).
 
     Example:
         >>> import pliant

