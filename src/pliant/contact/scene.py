@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import mujoco
@@ -44,6 +45,10 @@ _ENDLESS = 1e10
 # within it, a bit smaller than would fit, says that its middle cannot be there. It sees planes from as far as the body
 # is fast: nothing flies past the edge of a plane.
 _CORE, _CORE_BIT = 0.8, 2
+_CORES, _TILES = (
+    "core of ",
+    "tiles of ",
+)  # MuJoCo bodies that hold some of a body's geoms; the others have no such word
 
 
 @dataclass
@@ -98,25 +103,25 @@ def make_scene(
         within.setdefault(shapes[i][0], []).append(i)
     writer = _Writer(spec, [shapes[i][1] for i in chosen], name)
     planes = {shapes[i][0] for i in chosen if shapes[i][1].kind == "plane"}
-    # A body of one geom is faster than one of two: cores have bodies of their own.
-    cores = [b for b in bodies if b in cored] if planes else []
-    everything = [*((b, False) for b in bodies), *((b, True) for b in cores)]
+    # A body of one geom is faster than one of many: cores and tiles have bodies of their own.
+    parts = {b: [""] for b in bodies}
+    for b in bodies:
+        if planes and b in cored:
+            parts[b].append(_CORES)
+        if any(writer.tiled(shapes[i][1]) for i in within[b]):
+            parts[b].append(_TILES)
+    everything = sorted(((b, part) for b in bodies for part in parts[b]), key=lambda each: each[1])
     geoms: list[tuple[int, int, bool]] = []
-    for b, core in everything:
+    for b, part in everything:
         # The frame of inertia is that of the body: MuJoCo's bounding volumes are relative to it.
         body = spec.worldbody.add_body(
-            name=_name(b, core), explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
+            name=f"{part}{b}", explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
         )
         for i in within[b]:
-            made = writer.add_core(body, shapes[i][1]) if core else writer.add(body, shapes[i][1], b)
-            geoms += [(b, i, core)] * made
+            geoms += [(b, i, part == _CORES)] * writer.add(body, shapes[i][1], b, part)
     for a, b in sorted({(min(p), max(p)) for p in ignore}):
-        if a in within and b in within:
-            spec.add_exclude(bodyname1=_name(a), bodyname2=_name(b))
-            if a in cores:
-                spec.add_exclude(bodyname1=_name(a, True), bodyname2=_name(b))
-            if b in cores:
-                spec.add_exclude(bodyname1=_name(a), bodyname2=_name(b, True))
+        for one, other in product(parts.get(a, ()), parts.get(b, ())):
+            spec.add_exclude(bodyname1=f"{one}{a}", bodyname2=f"{other}{b}")
     moving = [False, *(b >= 0 and not static[b] for b, _ in everything)]
     # MuJoCo lists what may touch a plane that does not move twice, in a list as long as there are pairs of bodies:
     # an empty body per such plane makes it long enough.
@@ -127,17 +132,14 @@ def make_scene(
         spec,
         body=np.array([-1, *(b for b, _ in everything), *(-1 for _ in spare)], dtype=np.int64),
         moving=np.array([*moving, *(False for _ in spare)], dtype=bool),
-        weld=_welds(bodies, moving, len(cores) + len(spare), groups),
+        weld=_welds([b for b, _ in everything], moving, len(spare), groups),
         geom_body=np.array([b for b, _, _ in geoms], dtype=np.int64),
         geom_shape=np.array([i for _, i, _ in geoms], dtype=np.int64),
         geom_core=np.array([core for _, _, core in geoms], dtype=bool),
-        core=np.array([False, *(core for _, core in everything), *(False for _ in spare)], dtype=bool),
+        core=np.array(
+            [False, *(part == _CORES for _, part in everything), *(False for _ in spare)], dtype=bool
+        ),
     )
-
-
-def _name(body: int, core: bool = False) -> str:
-    """Of a MuJoCo body."""
-    return f"core of {body}" if core else str(body)
 
 
 def _welds(
@@ -199,9 +201,20 @@ class _Writer:
         self.meshes: dict[int, str] = {}
         self.fields = 0
 
+    def add(self, body: mujoco.MjsBody, shape: Shape, owner: int, part: str) -> int:
+        """Add a shape, or this part of it, to a MuJoCo body; returns the number of geoms it takes."""
+        if part == _CORES:
+            return self._add_core(body, shape)
+        if shape.kind == "height field":
+            return self._add_field(body, shape, part == _TILES)
+        return 0 if part else self._add_solid(body, shape, owner)
+
+    def tiled(self, shape: Shape) -> bool:
+        """Whether a shape is in tiles for some, and in one piece for others."""
+        return shape.kind == "height field" and self.bits >= {_SMALL, _LARGE} and not _little(shape)
+
     @staticmethod
-    def add_core(body: mujoco.MjsBody, shape: Shape) -> int:
-        """Add a shape's core to a body; returns the number of geoms it takes, 0 if there is none."""
+    def _add_core(body: mujoco.MjsBody, shape: Shape) -> int:
         centre, radius = _core(shape)
         if radius > 0.0:
             body.add_geom(
@@ -213,30 +226,35 @@ class _Writer:
             )
         return int(radius > 0.0)
 
-    def add(self, body: mujoco.MjsBody, shape: Shape, owner: int) -> int:
-        """Add a shape to a body; returns the number of geoms it takes."""
-        rotation, position = shape.pose[:3, :3], shape.pose[:3, 3]
-        quaternion = np.empty(4)
-        mujoco.mju_mat2Quat(quaternion, np.ascontiguousarray(rotation).ravel())
-        if shape.kind == "height field":
-            tiles = self._tiles(shape)
-            for asset, offset, bits in tiles:
-                body.add_geom(
-                    type=_TYPE[shape.kind],
-                    hfieldname=asset,
-                    pos=position + rotation @ offset,
-                    quat=quaternion,
-                    contype=0,
-                    conaffinity=bits,
-                )
-            return len(tiles)
+    def _add_field(self, body: mujoco.MjsBody, shape: Shape, tiles: bool) -> int:
+        """In tiles for large shapes, in one piece for small ones; if there are not both, for all of them."""
+        both = self.tiled(shape)
+        if tiles and not both:
+            return 0
+        whole = not tiles if both else _little(shape) or _LARGE not in self.bits
+        bits = _SMALL | _LARGE if not both else _LARGE if tiles else _SMALL
+        pieces = self._cut(shape, max(shape.heights.shape) if whole else _TILE)
+        for asset, offset in pieces:
+            body.add_geom(
+                type=_TYPE[shape.kind],
+                hfieldname=asset,
+                pos=shape.pose[:3, 3] + shape.pose[:3, :3] @ offset,
+                quat=_quaternion(shape),
+                contype=0,
+                conaffinity=bits,
+            )
+        return len(pieces)
+
+    def _add_solid(self, body: mujoco.MjsBody, shape: Shape, owner: int) -> int:
         own: dict[str, Any] = {"meshname": self._hull(shape.mesh, owner)} if shape.mesh is not None else {}
         size = [0.0, 0.0, 1.0] if shape.kind == "plane" else shape.size
         if shape.kind == "plane":
             own["conaffinity"] = 1 | _CORE_BIT
         else:
             own["contype"] = 1 | self._bit(shape)
-        body.add_geom(type=_TYPE[shape.kind], size=size, pos=position, quat=quaternion, **own)
+        body.add_geom(
+            type=_TYPE[shape.kind], size=size, pos=shape.pose[:3, 3], quat=_quaternion(shape), **own
+        )
         return 1
 
     def _hull(self, mesh: Mesh, owner: int) -> str:
@@ -254,15 +272,8 @@ class _Writer:
         length, width = _footprint(shape)
         return _SMALL if (length / self.cell.min() + 2) * (width / self.cell.min() + 2) <= _FEW else _LARGE
 
-    def _tiles(self, shape: Shape) -> list[tuple[str, NDArray[np.float64], int]]:
-        """A height field in parts: asset, offset, whom it is for."""
-        whole = max(shape.heights.shape)
-        if whole <= _TILE + 1:
-            return self._cut(shape, whole, _SMALL | _LARGE)
-        large = self._cut(shape, _TILE, _LARGE) if _LARGE in self.bits else []
-        return large + (self._cut(shape, whole, _SMALL) if _SMALL in self.bits or not large else [])
-
-    def _cut(self, shape: Shape, side: int, bits: int) -> list[tuple[str, NDArray[np.float64], int]]:
+    def _cut(self, shape: Shape, side: int) -> list[tuple[str, NDArray[np.float64]]]:
+        """A height field in pieces of so many cells: asset, offset."""
         heights, cell = shape.heights, _cell(shape)
         rows, columns = heights.shape
         half, bottom, tiles = np.array(shape.size[:2]), heights.min() - shape.size[2], []
@@ -281,8 +292,19 @@ class _Writer:
                     userdata=((part - low) / (rise or 1.0)).ravel(),
                 )
                 centre = np.array([c, r]) * cell + extent - half
-                tiles.append((name, np.array([*centre, low]), bits))
+                tiles.append((name, np.array([*centre, low])))
         return tiles
+
+
+def _quaternion(shape: Shape) -> NDArray[np.float64]:
+    out = np.empty(4)
+    mujoco.mju_mat2Quat(out, np.ascontiguousarray(shape.pose[:3, :3]).ravel())
+    return out
+
+
+def _little(field: Shape) -> bool:
+    """Whether a height field is no larger than a tile."""
+    return max(field.heights.shape) <= _TILE + 1
 
 
 def _cell(field: Shape) -> NDArray[np.float64]:

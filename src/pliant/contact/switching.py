@@ -147,4 +147,4 @@ def _retire(simulation: Any, name: str) -> None:
     def gone(*_: Any, **__: Any) -> NoReturn:
         raise InputError(f"'{name}' has gone on by another simulation: ask for world['{name}'] anew")
 
-    simulation.apply_wrench = simulation.clear_wrenches = simulation.step = gone
+    simulation.apply_wrench = simulation.clear_wrenches = simulation.step = simulation.set_motor = gone
