@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.contact.arguments import three
-from pliant.contact.solver import NO_EFFORT, Effort
+from pliant.contact.solver import Effort
 from pliant.contact.stepping import Pull
 from pliant.contact.switching import Detailed
 from pliant.contact.touching import Touching
@@ -98,8 +98,7 @@ class World(Detailed):
             n -= part
 
     def _advance(self, n: int) -> None:
-        if self._stepper is not None and self._stepper.compiled:
-            self._stepper.step(n)
+        if self._stepper is not None and self._stepper.march(n):
             self._time += n * self._timestep
             return
         before = self.state
@@ -196,7 +195,7 @@ class World(Detailed):
     @property
     def effort(self) -> Effort:
         """What the contact solver did in the last step, its residual above all."""
-        return Effort(*(NO_EFFORT if self._stepper is None else self._stepper.effort))
+        return Effort() if self._stepper is None else self._stepper.effort
 
     @property
     def speed_limit(self) -> float:

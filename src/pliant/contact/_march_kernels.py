@@ -16,9 +16,9 @@ from pliant.engines.reduced import _kernels as reduced
 
 # How a march ends; the second number says how many contacts there are, or which body it is.
 DONE, MORE_ROOM, NOT_PLACED, FREE_LOST, MODEL_LOST, FORCES_LOST = range(6)
-# Columns of the report: contacts, blocks, sweeps of both solvers, which half of the memory is the last step's and how
-# many contacts it holds; the same before.
-TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, HALF_BEFORE, KEPT_BEFORE, REPORT = range(9)
+# Columns of the report: contacts, blocks, sweeps of both solvers; and which part of the memory was the last step's when
+# the march began, with how many contacts.
+TOUCHING, ROWS, SWEEPS, AGAIN, HALF, KEPT, REPORT = range(7)
 # Places in `settings`
 STEP, MARGIN, REACH, SLOP, SHARE, THIN, BOUNCE, TOLERANCE, FALL, AHEAD, NEAR, SETTINGS = range(12)
 
@@ -36,7 +36,7 @@ def put_back(bundle):
     _keep(saved[1], bundle.loose[2])
     for i in range(model[0][reduced.WRENCH]):
         model[3][i] = saved[2][i]
-    report[HALF], report[KEPT] = report[HALF_BEFORE], report[KEPT_BEFORE]
+    memory[8][0], memory[8][1] = report[HALF], report[KEPT]
     _hand_over(memory, report[KEPT], _SPARE, report[HALF])
 
 
@@ -50,7 +50,7 @@ def _keep(rows, out):
 @_jit
 def _hand_over(memory, count, source, target):
     """Copy the contacts of one part of the memory to another."""
-    first, second, point, impulse, steady, normal, _, _ = memory
+    first, second, point, impulse, steady, normal, _, _, _ = memory
     for c in range(count):
         first[target, c], second[target, c] = first[source, c], second[source, c]
         steady[target, c], normal[target, c] = steady[source, c], normal[source, c]
@@ -84,7 +84,7 @@ def march(steps, sweeps, bundle):
     first, second, shape_first, shape_second, at, normal, distance, _ = contacts
     (kind, partner, body, point, axes, bound, target, give, gap, impulse, turning, side, J, Y, block, inverse,
      amount, moved) = blocks  # fmt: skip
-    old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match = memory
+    old_first, old_second, old_point, old_impulse, old_steady, old_normal, taken, match, now = memory
     poses, places, boxes, owner, drop, held, material, size, offset, before, u, w = bodies
     fixed, principal, state, given, gravity, wrench, touched, still, work, free_poses = loose
     (sizes, links, constants, own, own_poses, body_link, own_links, screw, basis, rates, start, turn,
@@ -93,8 +93,8 @@ def march(steps, sweeps, bundle):
     _keep(state, saved[1])
     for i in range(sizes[reduced.WRENCH]):
         saved[2][i] = own[i]
+    report[HALF], report[KEPT] = now[0], now[1]
     _hand_over(memory, report[KEPT], report[HALF], _SPARE)
-    report[HALF_BEFORE], report[KEPT_BEFORE] = report[HALF], report[KEPT]
     h, count_free, count_own = settings[STEP], state.shape[0], body_link.shape[0]
     moving = count_free + count_own
     # a contact may take two blocks: it may have rolling resistance
@@ -115,8 +115,8 @@ def march(steps, sweeps, bundle):
             margins,
             wanted,
         )
-        half = report[HALF]
-        filling.let_fall(report[KEPT], old_first[half], old_second[half], old_normal[half], shape_body, owner, drop,
+        half, kept = now[0], now[1]
+        filling.let_fall(kept, old_first[half], old_second[half], old_normal[half], shape_body, owner, drop,
                          settings[REACH], held, margins, wanted)  # fmt: skip
         free.look_ahead(fixed, state, h, settings[FALL], settings[AHEAD], settings[REACH], margins, wanted)
         bad = collider.place(poses, margins, wanted, mj_body, core, xipos, ximat, local, geom_body, geom_core, xpos,
@@ -133,7 +133,7 @@ def march(steps, sweeps, bundle):
         count = collider.sift(count, settings[NEAR], field, *contacts)
         rows = filling.fill(count, first, second, at, normal, distance, material, h, kind, partner, body, point, axes,
                             bound, target, give, gap, impulse, turning)  # fmt: skip
-        solver.match(count, shape_first, shape_second, at, report[KEPT], old_first[half], old_second[half],
+        solver.match(count, shape_first, shape_second, at, kept, old_first[half], old_second[half],
                      old_point[half], taken, match)  # fmt: skip
         filling.recall(count, match, axes, old_impulse[half], old_steady[half], impulse)
         solver.lay_out(rows, body, size, offset, side)
@@ -168,7 +168,7 @@ def march(steps, sweeps, bundle):
         if busy_own:
             reduced_contact.velocities(sizes, own, turn, u[split:])
         if count == 0:
-            report[TOUCHING] = report[ROWS] = report[KEPT] = 0
+            report[TOUCHING] = report[ROWS] = now[1] = 0
             continue
         # impulses
         filling.bounce(count, first, second, material, h, settings[BOUNCE], gap, side, J, before, u, target)
@@ -191,7 +191,7 @@ def march(steps, sweeps, bundle):
             old_first[new, c], old_second[new, c] = shape_first[c], shape_second[c]
             for i in range(3):
                 old_point[new, c, i] = at[c, i]
-        report[TOUCHING], report[ROWS], report[KEPT], report[HALF] = count, rows, count, new
+        report[TOUCHING], report[ROWS], now[0], now[1] = count, rows, new, count
         # second halves
         if busy_free:
             free.strike(rows, body, side, J, impulse, none, state, touched)

@@ -11,7 +11,6 @@ from pliant.contact._bundle import bundle
 from pliant.contact.actors import ReducedActor
 from pliant.contact.free import FreeBodies
 from pliant.contact.scene import quiet
-from pliant.contact.solver import NO_EFFORT
 from pliant.engines.reduced import _kernels as reduced
 from pliant.errors import ConvergenceError, InputError
 
@@ -34,33 +33,25 @@ class March:
         self.able = (
             self._native is not None and known == actors and (self._model is None or self._model.constant)
         )
-        self._report = np.zeros(kernels.REPORT, dtype=np.int64)
-        self._residual = np.zeros(1)
         self._longest = 6 * max(int(stepper.size.max(initial=0)), 1)  # rows of a block, both sides
         self._room: tuple[int, ...] = ()
 
     def step(self, n: int) -> None:
         """Take `n` steps; if they do not end well, everything is as it was before."""
-        stepper, memory, report = self._stepper, self._stepper.memories, self._report
+        stepper = self._stepper
         while True:
             self._prepare()
-            report[kernels.HALF], report[kernels.KEPT] = memory.half, memory.count
             with quiet():
                 how, number = kernels.march(n, stepper.settings.sweeps, self._bundle)
-            if how != kernels.DONE:
-                kernels.put_back(self._bundle)
-            memory.half, memory.count = int(report[kernels.HALF]), int(report[kernels.KEPT])
             if how == kernels.DONE:
-                break
+                return
+            kernels.put_back(self._bundle)
             for actor in self._actors:
                 actor.state = actor.state  # poses follow
             if how != kernels.MORE_ROOM:
                 stepper.forget()
                 self._fail(how, number)
             stepper.reserve(number)
-        touching, rows, sweeps, again = report[:4].tolist()
-        stepper.touching, stepper.blocks.count = touching, rows
-        stepper.effort = (rows, (sweeps, again), float(self._residual[0])) if rows else NO_EFFORT
 
     def _fail(self, how: int, number: int) -> NoReturn:
         if how == kernels.NOT_PLACED:
@@ -104,8 +95,8 @@ class March:
         model = _NO_MODEL if self._model is None else self._model.arrays()
         self._bundle = bundle(
             settings,
-            self._report,
-            self._residual,
+            s.report,
+            s.residual,
             (native.model, native.data, native.count, native.real, native.whole, native.layout),
             s.collider.scene_arrays(),
             s.collider.contact_arrays(),
@@ -113,7 +104,7 @@ class March:
                 b.kind, b.partner, b.body, b.point, b.axes, b.bound, b.target, b.give, b.gap, b.impulse, s.turning,
                 b.side, b.J, b.Y, b.block, b.inverse, b.amount, b.moved,
             ),
-            (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match),
+            (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match, m.now),
             (s.poses, s.places, s.boxes, s.owner, s.drop, s.held, s.material, s.size, s.offset, s.before, s.u, s.w),
             loose,
             model,

@@ -14,8 +14,7 @@ class Memory:
     Arrays have two parts, which take turns, and a third in which compiled steps keep what they may have to go back to.
 
     Attributes:
-        half: where the last step is.
-        count: its contacts.
+        now: where the last step is, and how many contacts it holds.
         first, second: their shapes.
         point, impulse: where and how much, world.
         steady, normal: impulses along the normal: what is likely to last, and what was.
@@ -23,8 +22,26 @@ class Memory:
     """
 
     def __init__(self, capacity: int = 64):
-        self.count = self.half = 0
+        self.now = np.zeros(2, dtype=np.int64)
         self._allocate(capacity)
+
+    @property
+    def half(self) -> int:
+        """Where the last step is."""
+        return int(self.now[0])
+
+    @property
+    def count(self) -> int:
+        """Contacts of the last step."""
+        return int(self.now[1])
+
+    @count.setter
+    def count(self, value: int) -> None:
+        self.now[1] = value
+
+    def turn(self, count: int) -> None:
+        """The other part is that of the last step now, with so many contacts."""
+        self.now[:] = 1 - self.now[0], count
 
     def _allocate(self, capacity: int) -> None:
         self.capacity = capacity

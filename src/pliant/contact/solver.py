@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pliant.contact import _solver_kernels as kernels
 from pliant.contact._solver_kernels import CONTACT, ROLLING, SPRING
 
-__all__ = ["CONTACT", "NO_EFFORT", "ROLLING", "SPRING", "Blocks", "Effort"]
+__all__ = ["CONTACT", "ROLLING", "SPRING", "Blocks", "Effort"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,12 +26,9 @@ class Effort:
         residual: the largest change of a relative velocity in the last sweep, m/s.
     """
 
-    rows: int
-    sweeps: tuple[int, int]
-    residual: float
-
-
-NO_EFFORT = 0, (0, 0), 0.0
+    rows: int = 0
+    sweeps: tuple[int, int] = (0, 0)
+    residual: float = 0.0
 
 
 class Blocks:

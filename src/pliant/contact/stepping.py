@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from pliant.contact import _block_kernels as kernels
 from pliant.contact import _solver_kernels as solver
+from pliant.contact._march_kernels import AGAIN, REPORT, ROWS, SWEEPS, TOUCHING
 from pliant.contact.actors import Actor
 from pliant.contact.detection import Collider, Contacts
 from pliant.contact.free import FreeBodies
 from pliant.contact.march import March
 from pliant.contact.memory import Memory
-from pliant.contact.solver import NO_EFFORT, SPRING, Blocks
+from pliant.contact.solver import SPRING, Blocks, Effort
 from pliant.errors import ConvergenceError
 
 __all__ = ["ContactStepper", "Pull", "Settings"]
@@ -90,8 +91,7 @@ class ContactStepper:
         self.h = h
         self.blocks, self.memories, self.pulls = Blocks(), Memory(), list[Pull]()
         self.turning = np.zeros(self.blocks.capacity, dtype=bool)
-        self.effort = NO_EFFORT
-        self.touching = 0  # contacts among the blocks: the first ones
+        self.report, self.residual = np.zeros(REPORT, dtype=np.int64), np.zeros(1)
         count = len(poses)
         self.size, self.offset = np.zeros((2, count), dtype=np.int64)
         self.owner = np.full(count, -1, dtype=np.int64)
@@ -146,23 +146,23 @@ class ContactStepper:
         kernels.remember(self._moving, self.poses, self.places)
         return self.collider.detect(self.poses)
 
-    @property
-    def compiled(self) -> bool:
-        """Whether steps are taken in one compiled call, which puts everything back if it does not end well."""
-        return self._march.able and not self.pulls
+    def march(self, n: int) -> bool:
+        """Steps in one compiled call, if that is possible; it puts everything back if it does not end well."""
+        if self.pulls or not self._march.able:
+            return False
+        self._march.step(n)
+        return True
 
     def step(self, n: int) -> None:
-        """Steps of all actors."""
-        if self.compiled:
-            self._march.step(n)
-            return
+        """Steps of all actors, one after the other."""
         for _ in range(n):
             self._step()
 
     def _step(self) -> None:
         found = self.detect()
         if not found.count and not self.pulls:
-            self.memories.count = self.touching = self.blocks.count = 0
+            self.memories.count = self.blocks.count = 0
+            self.forget()
             for actor, _, _ in self.parts:
                 actor.step()
             return
@@ -215,7 +215,7 @@ class ContactStepper:
             b.impulse,
             self.turning,
         )
-        self.touching = count
+        self.report[TOUCHING] = count
         last = old.half
         solver.match(
             count,
@@ -266,7 +266,7 @@ class ContactStepper:
             self.fail()
         w[:] = 0.0
         again = b.project(u, w, s.slop, s.share, s.thin, h, s.sweeps, s.tolerance)
-        self.effort = b.count, (sweeps, again), residual
+        self.report[[ROWS, SWEEPS, AGAIN]], self.residual[0] = (b.count, sweeps, again), residual
         for i, pull in enumerate(self.pulls):
             pull.impulse[:] = b.impulse[b.count - len(self.pulls) + i]
         self._keep(found)
@@ -298,14 +298,24 @@ class ContactStepper:
         )
         m.first[new, :count], m.second[new, :count] = found.shape_first, found.shape_second
         m.point[new, :count] = found.point
-        m.half, m.count = new, count
+        m.turn(count)
 
     # --- what is kept
 
     def forget(self) -> None:
         """Contacts and effort of the last step are no more."""
-        self.touching = self.blocks.count = 0
-        self.effort = NO_EFFORT
+        self.report[:] = self.residual[:] = 0
+
+    @property
+    def touching(self) -> int:
+        """Contacts of the last step; the first blocks."""
+        return int(self.report[TOUCHING])
+
+    @property
+    def effort(self) -> Effort:
+        """Of the last step."""
+        rows, sweeps, again = self.report[[ROWS, SWEEPS, AGAIN]].tolist()
+        return Effort(rows, (sweeps, again), float(self.residual[0])) if rows else Effort()
 
     @property
     def memory(self) -> tuple[NDArray, ...]:
