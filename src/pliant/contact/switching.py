@@ -24,8 +24,9 @@ class Detailed(Contents):
     def switch(self, name: str, to: Level) -> float:
         """Let a mechanism go on by another model, or whole, in the middle of its motion.
 
-        Joints, velocities, a floating base, wrenches, torques of motors and contacts carry over. Whole mechanisms start just where models
-        are, up to loops, which are closed. Models come as near as they can: the way that takes is returned.
+        Joints, velocities, a floating base, wrenches, torques of motors and contacts carry over. Whole mechanisms start
+        just where models are, up to loops, which are closed. Models come as near as they can: the way that takes is
+        returned.
         `world[name]` is another simulation then: ask for it anew.
 
         Args:
