@@ -64,8 +64,8 @@ WHY = {  # table: why a peer wins in some of its rows
     "grasp": "Blended and whole hands are stepped from Python, an actor at a time: some 0.2 to 0.4 ms a step, most of "
     "it calls. Reduced ones are compiled as a whole.",
     "hexapod": "Whole hexapods are stepped from Python. Reduced ones, by themselves, walk in steps of 50 µs at 1/30 s "
-    "and of 115 µs at 1/12 s, of which MuJoCo's collider on the height field takes 21 and 38, sweeps over contacts 6 and "
-    "43, the call from Python 12: what comes in fast is looked for from afar, so that large steps ask for more "
+    "and of 115 µs at 1/12 s, of which MuJoCo's collider on the height field takes 21 and 38, sweeps over contacts 6 "
+    "and 43, the call from Python 12: what comes in fast is looked for from afar, so that large steps ask for more "
     "triangles. Standing depends on how long it is left alone: in turns of 0.8 s, two steps of half a second on cold "
     "caches, the ratio is 3.6 instead of 14; at steps of at most 1/10 s it is 3.8 to 4.5.",
     "alone": "The same code on other memory: noise.",
