@@ -13,8 +13,6 @@ LOCK_FLAGS ?=
 APT_FLAGS ?= --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
 PYTEST_FLAGS ?=
 
-# Compiled kernels survive between runs.
-export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba
 # Trust the system's certificates, as pip does (needed behind some company proxies).
 UV_SYSTEM_CERTS ?= 1
 export UV_SYSTEM_CERTS

@@ -7,6 +7,7 @@ __all__ = [
     "FormatError",
     "InputError",
     "MechanismError",
+    "MissingPackageError",
     "PliantError",
     "PliantWarning",
     "RepairedWarning",
@@ -52,6 +53,10 @@ class ConvergenceError(PliantError, ArithmeticError):
         super().__init__(message)
         self.residual = residual
         self.configuration = configuration
+
+
+class MissingPackageError(PliantError, ImportError):
+    """A package that only some of pliant needs is not installed."""
 
 
 class PliantWarning(UserWarning):

@@ -30,6 +30,10 @@ def demo(
       pliant demo --out tour
     """
     from pliant.cli import tour
+    from pliant.extras import check
+
+    for package in ("matplotlib", "viser"):
+        check(package)
 
     found = tour.take(out, quick)
     if as_json:
@@ -62,7 +66,7 @@ Try next:
   pliant run gallery:hand -w index_tip:0,0,2 --plot hand.png
   pliant compare gallery:suspension --plot suspension.png    engines side by side
   pliant info your_robot.xml                                 MJCF and URDF load as they are
-docs/quick-start.md shows the same in Python."""
+In Python: import pliant; help(pliant) begins with an example."""
     )
 
 

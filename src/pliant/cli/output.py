@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pliant.errors import FormatError, PliantError
+from pliant.extras import check
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["destination", "print_json", "print_table", "progress_bar", "say", "stdout", "writing"]
 
+_DRAWN_BY = {".png": "matplotlib", ".svg": "matplotlib", ".pdf": "matplotlib", ".html": "viser"}
 _PIPE_WIDTH = 120  # columns of a table where there is no terminal to ask
 
 
@@ -110,6 +112,7 @@ def destination(path: Path | None, *suffixes: str) -> Path | None:
 
     Raises:
         FormatError: there is no such folder, it is not writable, or something else is in the way.
+        MissingPackageError: the package that draws such a file is not installed.
     """
     if path is None:
         return None
@@ -125,6 +128,8 @@ def destination(path: Path | None, *suffixes: str) -> Path | None:
         raise FormatError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only")
     if suffixes and path.suffix.lower() not in suffixes:
         raise FormatError(f"'{path}': a name that ends in {' or '.join(suffixes)} expected")
+    if path.suffix.lower() in _DRAWN_BY:
+        check(_DRAWN_BY[path.suffix.lower()])
     return path
 
 

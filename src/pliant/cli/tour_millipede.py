@@ -11,6 +11,7 @@ import numpy as np
 import pliant
 from pliant.cli.output import writing
 from pliant.engines.reduced.accuracy import save
+from pliant.extras import require
 
 __all__ = ["crawl"]
 
@@ -58,6 +59,7 @@ def _pushed(m: Any, foot: str, tolerance: float) -> tuple[np.ndarray, tuple[str,
 
 def _plot(m: Any, foot: str, moved: tuple[str, ...], place: Path) -> None:
     """All of it from above, and the neighbourhood of the foot from the side, with the joints that were computed."""
+    require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure

@@ -2,13 +2,12 @@
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.contact import _solver_kernels as solver
 
 FRICTION, RESTITUTION, ROLLING, COMPLIANCE, MATERIAL = 0, 1, 2, 3, 4  # columns of a material
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 
 @_jit

@@ -5,8 +5,10 @@ A compiled function looks at every array it is called with: a hundred of them ta
 
 from typing import Any
 
-from numba import njit, types
+from numba import types
 from numba.experimental import structref
+
+from pliant.compilation import njit
 
 __all__ = ["Bundle", "bundle"]
 
@@ -30,7 +32,7 @@ structref.define_boxing(_BundleType, Bundle)
 structref.define_constructor(Bundle, _BundleType, FIELDS)
 
 
-@njit(cache=True)
+@njit
 def bundle(
     settings, report, residual, native, scene, contacts, blocks, memory, bodies, loose, model, saved
 ):  # the fields, in their order

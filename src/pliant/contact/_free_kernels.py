@@ -7,8 +7,7 @@ body's frame, moments of inertia; the quaternion is that of the principal axes, 
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.contact._solver_kernels import ROLLING
 from pliant.spatial import _kernels as se3
 
@@ -16,7 +15,7 @@ POSITION, QUATERNION, MOMENTUM, ANGULAR, STATE = 0, 3, 7, 10, 13
 MASS, CENTRE, MOMENT, FIXED = 0, 1, 4, 7
 _TURN = 0.25  # rad: longer turns are made in parts
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 
 @_jit

@@ -2,7 +2,7 @@
 
 import math
 
-from numba import njit
+from pliant.compilation import njit
 
 # Contacts of two bodies whose normals differ by less than this (rad), at nearly the same place, say the same.
 _ALIKE = 0.2
@@ -10,7 +10,7 @@ _ASIDE = 0.98  # cosine of the angle from which on a normal may be that of an ed
 _LEVEL = 0.05  # rise of a surface that counts as none
 _AROUND = 8.0  # how far from another contact such an edge is looked for, as multiples of what is near
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

@@ -5,8 +5,9 @@ The same kernels in the same order as in `stepping`, with MuJoCo's collider call
 
 import math
 
-from numba import njit, types
+from numba import types
 
+from pliant.compilation import njit
 from pliant.contact import _block_kernels as filling
 from pliant.contact import _free_kernels as free
 from pliant.contact import _kernels as collider
@@ -25,7 +26,7 @@ STEP, MARGIN, REACH, SLOP, SHARE, THIN, BOUNCE, TOLERANCE, FALL, AHEAD, NEAR, SE
 _SPARE = 2  # the part of the memory that no step uses
 
 _collide = types.ExternalFunction("mj_collision", types.void(types.intp, types.intp))
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 
 @_jit

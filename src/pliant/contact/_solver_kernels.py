@@ -11,7 +11,7 @@ Rows of a contact: along the normal, from first to second body, then along two t
 
 import math
 
-from numba import njit
+from pliant.compilation import njit
 
 CONTACT, SPRING, ROLLING = 0, 1, 2
 _SINGULAR = 1e-9  # of the trace of a block: mechanisms may be unable to move along some rows
@@ -20,7 +20,7 @@ _LEAP = 5  # sweeps, after which the next ones are foreseen
 _LEAST, _MOST = 0.3, 0.995  # what of a change the next one is, if that is worth while and can be told
 _LOCAL = 60  # rounds of Newton's method for one contact; it takes a few
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 
 @_jit

@@ -14,7 +14,6 @@ from typing import Any
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial import ConvexHull, QhullError
 
 from pliant.contact.materials import half_thicknesses
 from pliant.errors import InputError
@@ -334,6 +333,8 @@ def _core(shape: Shape) -> tuple[NDArray[np.float64], float]:
         return np.zeros(3), shape.size[0]
     if shape.mesh is None:
         return np.zeros(3), _CORE * half_thicknesses([shape])[0]
+    from scipy.spatial import ConvexHull
+
     hull = ConvexHull(shape.mesh.vertices)
     centre = shape.mesh.vertices[hull.vertices].mean(axis=0)
     return centre, _CORE * float(-(hull.equations[:, :3] @ centre + hull.equations[:, 3]).max())
@@ -362,6 +363,8 @@ def _check(shape: Shape, owner: str) -> None:
 
 def _hull(vertices: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
     """The corners of the convex hull."""
+    from scipy.spatial import ConvexHull, QhullError
+
     try:
         if len(vertices) < 4:
             raise ValueError

@@ -3,13 +3,13 @@
 import math
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
 from pliant.spatial import _kernels as se3
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def forward(parent, kind, offset, screw, anchor, dof, coordinate, q, local, poses):
     """Pose of every link in its parent (`local = A_k E_k(q)`) and in the world (`poses`), each (links, 4, 4)."""
     motion = np.eye(4)
@@ -26,7 +26,7 @@ def forward(parent, kind, offset, screw, anchor, dof, coordinate, q, local, pose
             se3.compose(poses[parent[k]], local[k], poses[k])
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def move(kind, dof, coordinate, q, step, out):
     """`out = q + step` along a tangent vector; a ball turns by the body-frame rotation vector in `step`."""
     turn = np.empty(4)
@@ -40,7 +40,7 @@ def move(kind, dof, coordinate, q, step, out):
             out[c] = q[c] + step[d]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def add_jacobian(parent, kind, screw, dof, poses, link, sign, rows):
     """Add `sign` times the Jacobian of a link's origin velocity and angular velocity, world axes, to `rows` (6, nv)."""
     k = link
@@ -67,14 +67,14 @@ def add_jacobian(parent, kind, screw, dof, poses, link, sign, rows):
         k = parent[k]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _copy(a, b):
     for i in range(4):
         for j in range(4):
             b[i, j] = a[i, j]
 
 
-@njit(cache=True, error_model="numpy")
+@njit(error_model="numpy")
 def _primitive(kind, screw, anchor, d, c, q, turn, motion):
     """E(q) of one primitive in the frame of its link."""
     if kind == LINK_SLIDE:

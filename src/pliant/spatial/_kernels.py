@@ -8,9 +8,9 @@ ones cost a test each.
 
 from math import atan2, cos, factorial, sin, sqrt
 
-from numba import njit
+from pliant.compilation import njit
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 # Taylor coefficients in y = (θ/2)² of cos h and g = (sin h / h - cos h) / y, h = θ/2; see _trig.py. Up to
 # half a turn, y <= (π/2)², they hold to rounding, need no case for zero, and are no slower than libm.

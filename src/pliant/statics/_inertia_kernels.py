@@ -1,13 +1,13 @@
 """Twists and inertias over links, linear in their number; in link frames, linear part first."""
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
 from pliant.statics._kernels import add_hat, congruence_add
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

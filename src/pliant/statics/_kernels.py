@@ -10,12 +10,12 @@ potential), so nothing here assumes it.
 """
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
@@ -192,6 +191,8 @@ class BorderedTree:
 
     def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
         """The same without what was lent, by GMRES: few motions are so soft that plain rounds are too slow."""
+        from scipy.sparse.linalg import LinearOperator, gmres
+
         nv = force.shape[1]
         none = np.zeros((1, len(self._border)))
         lent = np.zeros(nv) if self.lent is None else self.lent

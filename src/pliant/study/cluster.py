@@ -13,7 +13,8 @@ from time import monotonic
 from typing import Any
 
 import pliant
-from pliant.errors import InputError, PliantError
+from pliant.errors import InputError
+from pliant.extras import require
 from pliant.study.cases import Case, Row
 from pliant.study.processes import Pool
 
@@ -91,14 +92,9 @@ def connect(address: str) -> Any:
     Raises:
         PliantError: there is none, it has no workers, or they have another version of pliant.
     """
+    distributed: Any = require("distributed")
     try:
-        from distributed import Client
-    except ImportError:
-        raise PliantError(
-            "a scheduler needs the package 'distributed': pip install 'pliant[cluster]'"
-        ) from None
-    try:
-        client = Client(address, timeout=_CONNECT, set_as_default=False)
+        client = distributed.Client(address, timeout=_CONNECT, set_as_default=False)
     except (OSError, ValueError, TypeError):
         raise InputError(
             f"no Dask scheduler answers at '{address}'; an address is like tcp://host:8786"

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.extras import require
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
@@ -22,6 +24,7 @@ Floats = NDArray[np.float64]
 
 def figure(rows: int, columns: int, width: float, height: float) -> tuple[Figure, list[Axes]]:
     """A figure that needs no display, and its panels, row by row."""
+    require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

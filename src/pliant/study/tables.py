@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.errors import FormatError, PliantError
+from pliant.errors import FormatError
+from pliant.extras import require
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -21,11 +22,7 @@ LAST = ("seed", "version", "duration", "error")
 
 def arrow() -> Any:
     """pyarrow, if it is installed."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise PliantError("studies need the package 'pyarrow': pip install 'pliant[study]'") from None
-    return pyarrow
+    return require("pyarrow")
 
 
 def column(values: Sequence[Any] | np.ndarray, kind: type | None = None) -> Any:

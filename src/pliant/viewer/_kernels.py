@@ -2,9 +2,9 @@
 
 import math
 
-from numba import njit
+from pliant.compilation import njit
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pliant.engines.reduced import BlendedModel, ReducedModel
 from pliant.errors import InputError
+from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.viewer.session import Session
 from pliant.viewer.setup import Simulation
@@ -70,7 +71,7 @@ class View:
     """
 
     def __init__(self, session: Session | WorldSession, host: str, port: int):
-        import viser
+        viser: Any = require("viser")
 
         from pliant.viewer.mechanism_page import MechanismPage
         from pliant.viewer.runner import Runner
@@ -91,7 +92,9 @@ class View:
             self.page = WorldPage(self._server, session)
         else:
             self.page = MechanismPage(self._server, session)
-        self.runner = Runner(session, self.page.show, self.page.fail, lambda: self.page.pacing.interval)
+        self.runner = Runner(
+            session, self.page.show, self.page.fail, lambda: self.page.pacing.interval, self.page.compiling
+        )
         self.page.connect(self.runner)
         self._stopped = False
         self.runner.start()

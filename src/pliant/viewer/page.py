@@ -137,6 +137,12 @@ class Page:
     def _redraw(self) -> None:
         self._frame, self._said, self._plotted = (), 0.0, 0.0
 
+    def compiling(self, notice: str) -> None:
+        """Tell clients what is compiled while the simulation waits for it."""
+        self.panel.compiling(notice)
+        self._said = 0.0
+        self._server.flush()
+
     def show(self) -> None:
         """Draw the session as it stands, if anybody looks and anything has changed."""
         if not self._server.get_clients():

@@ -64,6 +64,10 @@ class Panel(ABC):
     def plots(self, session: Any) -> None:
         """Draw the history."""
 
+    def compiling(self, notice: str) -> None:
+        """Say what is compiled, in place of the time, which stands still."""
+        self.status.content = f"*{plain(notice)} …*"
+
     def _say_status(self, session: Any, now: Any, pulls: Mapping[Any, Pull]) -> None:
         """Time, how long it takes, and forces of pulls."""
         slow = f", {now.rate:.2f} of real time" if session.playing and now.rate < 0.9 * session.speed else ""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import InputError
+from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.statics.loads import parse_wrench
 from pliant.viewer.drawing import HUGE, Bounds, Camera, arrows, bar, faces, frame, lines, marks, paint, triad
@@ -68,6 +69,7 @@ def picture(
         >>> arm = pliant.gallery.helix(50)
         >>> figure = picture(pliant.equilibrium(arm, {"link50": (0, 0, -100)}), "helix.png")  # doctest: +SKIP
     """
+    require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError
+from pliant.extras import require
 from pliant.formats.paths import as_path, replacing
 
 __all__ = ["check_trajectory", "frames", "record_html"]
@@ -41,7 +42,7 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
         >>> simulation = pliant.ConstrainedSimulation(pliant.gallery.cable(5), 1 / 60)
         >>> pliant.viewer.record_html(simulation.record(120), "cable.html")  # doctest: +SKIP
     """
-    import viser
+    viser: Any = require("viser")
 
     from pliant.viewer.scene import Scene, quiet
 

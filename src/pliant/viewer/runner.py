@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from pliant.compilation.progress import listening
 from pliant.errors import PliantError
 from pliant.viewer.clock import Clock
 from pliant.viewer.pacing import FRAME
@@ -30,6 +31,7 @@ class Runner:
         show: Callable[[], None],
         fail: Callable[[str, Any], None],
         interval: Callable[[], float] = lambda: FRAME,
+        wait: Callable[[str], None] = lambda notice: None,
     ):
         """Prepare.
 
@@ -38,8 +40,10 @@ class Runner:
             show: draws the session; called between steps, in the runner's thread.
             fail: told what went wrong, and who had asked for it (None: nobody).
             interval: seconds from one picture to the next.
+            wait: told what is compiled when kernels compile.
         """
         self.session, self._show, self._fail, self._interval = session, show, fail, interval
+        self._wait = wait
         self._lock = threading.Lock()
         self._waiting: dict[Any, tuple[Callable[[], None], Any]] = {}
         self._count = 0
@@ -94,6 +98,10 @@ class Runner:
         return answer["value"]
 
     def _run(self) -> None:
+        with listening(self._wait):
+            self._loop()
+
+    def _loop(self) -> None:
         last = due = time.perf_counter()
         while not self._stopped.is_set():
             with self._lock:

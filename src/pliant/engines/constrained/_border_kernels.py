@@ -8,13 +8,12 @@ then couplings, then tendons, whose rows give by `give` per multiplier.
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.constrained import _solver_kernels as solver
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.spatial import _kernels as se3
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _REDUNDANT = 1e-10  # of a row's own size: what is left of it when it says no more than rows before it
 
 

@@ -6,14 +6,13 @@ elastically whatever it stops. Between the parts the factors of the step's matri
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.constrained import _kernels as kernels
 from pliant.engines.constrained import _solver_kernels as solver
 from pliant.engines.constrained import _step_kernels as stepping
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _REDUNDANT = 1e-10
 
 

@@ -1,8 +1,8 @@
 """Energies and work, from the arrays of a step."""
 
-from numba import njit
+from pliant.compilation import njit
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 
 @_jit

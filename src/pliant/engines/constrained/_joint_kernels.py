@@ -2,8 +2,7 @@
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.constrained._kernels import (
     AHEAD,
     ARMATURE,
@@ -29,7 +28,7 @@ from pliant.engines.constrained._kernels import (
 )
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 
 @_jit

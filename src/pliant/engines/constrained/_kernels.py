@@ -8,8 +8,7 @@ SPRUNG (a ball with springs) and TURNING (the nearest link on the way to the roo
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
 from pliant.spatial import _kernels as se3
 
@@ -35,7 +34,7 @@ HIT = 1e-4  # rad or radii a step: a joint that is faster runs into its stop, a 
 NEAR = 1e-3  # rad or radii
 CHUNK = 32  # links that go through all stages together, while they are in the processor's nearest memory
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 
 @_jit

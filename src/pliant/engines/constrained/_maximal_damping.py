@@ -1,11 +1,11 @@
 """Damping made of geometric stiffness, compiled (GS17 section 4), and the compliance it gives to rows."""
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.engines.constrained._maximal_rows import AXIAL, COORDINATE, DOT1
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 # The compliance of a row that has neither stiffness nor damping: it carries no force worth the name.
 _SLACK = 1e30

@@ -1,12 +1,12 @@
 """Inverse masses with geometric stiffness in them, compiled: Sherman-Morrison updates (GS17 section 3)."""
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.engines.constrained._maximal_rows import POINT, turn
 from pliant.engines.constrained._maximal_stiffness import add_hats, ball_factors, row_factors
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

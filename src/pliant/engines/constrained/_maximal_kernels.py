@@ -1,12 +1,12 @@
 """Bodies in maximal coordinates, compiled: how they spin, what a step starts from, how they move, what joints exert."""
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.engines.constrained._maximal_rows import turn
 from pliant.spatial import _kernels as se3
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

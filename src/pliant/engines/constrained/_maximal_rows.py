@@ -8,8 +8,8 @@ stiffness takes that form as fixed in the child.
 """
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.engines.constrained._maximal_solvers import backward, cholesky, forward
 from pliant.mechanism._kernels import _copy, _primitive
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
@@ -17,7 +17,7 @@ from pliant.spatial import _kernels as se3
 
 POINT, AXIAL, DOT1, DOT2, COORDINATE, COMPLEMENT = 0, 1, 2, 3, 4, 5
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

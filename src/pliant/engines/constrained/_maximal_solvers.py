@@ -5,9 +5,10 @@ The system of a step is `[M̃ -Jᵀ; J Σ][v₊; hλ] = [b; g]` (GS17 Eqs. 2 and
 """
 
 import numpy as np
-from numba import njit
 
-_jit = njit(cache=True, error_model="numpy")
+from pliant.compilation import njit
+
+_jit = njit(error_model="numpy")
 
 
 @_jit

@@ -1,12 +1,12 @@
 """Geometric stiffness of constraint rows, compiled: as matrices and as rank-1 terms (GS17 Appendices A and B)."""
 
 import numpy as np
-from numba import njit
 
+from pliant.compilation import njit
 from pliant.engines.constrained._maximal_rows import AXIAL, COORDINATE, DOT1, DOT2, POINT, _dot, turn
 from pliant.spatial import _kernels as se3
 
-_jit = njit(cache=True, error_model="numpy")
+_jit = njit(error_model="numpy")
 
 
 @_jit

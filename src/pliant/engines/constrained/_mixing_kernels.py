@@ -1,11 +1,10 @@
 """Iterations that help each other: Anderson mixing."""
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.constrained import _border_kernels as border
 from pliant.engines.constrained import _kernels as kernels
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 
 @_jit

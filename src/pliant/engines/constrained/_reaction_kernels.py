@@ -1,9 +1,10 @@
 """What went through the joints in a step."""
 
 import numpy as np
-from numba import njit
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+from pliant.compilation import njit
+
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 
 @_jit

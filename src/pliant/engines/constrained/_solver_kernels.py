@@ -7,11 +7,10 @@ definite, so elimination needs no pivots: tip to root, m x m per joint (m its de
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _inline = njit(inline="always", error_model="numpy", fastmath={"contract"})
 
 HALF_TURN = 1.5  # rad^2: from here on the gyroscopic torque of a fast turn grows no more than in proportion

@@ -5,8 +5,7 @@ Arrays travel in three named tuples, see `_arrays`.
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.constrained import _border_kernels as border
 from pliant.engines.constrained import _energy_kernels as energies
 from pliant.engines.constrained import _joint_kernels as joints
@@ -14,7 +13,7 @@ from pliant.engines.constrained import _kernels as kernels
 from pliant.engines.constrained import _solver_kernels as solver
 from pliant.engines.constrained._mixing_kernels import mix
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8

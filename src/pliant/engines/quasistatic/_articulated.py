@@ -7,11 +7,10 @@ back needs.
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_HINGE
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 # columns of body: inertia 0-35 (6 x 6), bias force 36-41, acceleration 42-47; of a hinge or slide also its row of the
 # inertia 48-53, torque 54 and one over what it meets 55

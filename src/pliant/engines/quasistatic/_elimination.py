@@ -11,11 +11,10 @@ acceleration (armature, springs and dampers that act implicitly) is a change of 
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 SINGULAR = 1e-9  # screws of a joint count as dependent below this sine
 
 

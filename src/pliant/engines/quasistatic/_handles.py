@@ -2,12 +2,11 @@
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.quasistatic._joint_kernels import compose
 from pliant.engines.quasistatic.assembly import LOOP, MERGE, ROOT, SUM, WELD
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 # columns of loads: leaf, force and torque (world axes), where that force acts (group's frame), wrench (group's axes)
 LOAD_COLUMNS = 16

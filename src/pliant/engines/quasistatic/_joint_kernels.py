@@ -5,12 +5,11 @@ A pose is 12 numbers: rotation (row by row) and shift.
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 from pliant.spatial import _kernels as se3
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 
 @_jit

@@ -14,15 +14,14 @@ r and f are kept as matrices that act on [g1, g2, 1].
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.quasistatic._elimination import eliminate, keep
 from pliant.engines.quasistatic._joint_kernels import seen, to_child, to_parent
 from pliant.engines.quasistatic._metric import ROW_SPACE, F, R, total_rows
 from pliant.engines.quasistatic._vectors import WIDTH, combine
 from pliant.engines.quasistatic.assembly import LEAF, ROOT, SUM, WELD
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 # columns of joints: W, U, U^T Q, s Q, r without forces on handles
 JOINT_COLUMNS = 90

@@ -2,13 +2,12 @@
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.quasistatic._handles import climb
 from pliant.engines.quasistatic._joint_kernels import compose, to_child
 from pliant.spatial import _kernels as se3
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 SINGULAR = 1e-10  # of what the two ends alone would answer: less counts as nothing
 

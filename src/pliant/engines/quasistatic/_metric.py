@@ -9,13 +9,12 @@ orthogonal transformation.
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.quasistatic._joint_kernels import seen
 from pliant.engines.quasistatic._vectors import combine, reflect
 from pliant.engines.quasistatic.assembly import ROOT
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 # scratch for rows: those of both children and of the joint, then r and f (see `_kernels.py`), then a pose
 R, F, ROW_SPACE = 34, 40, 47

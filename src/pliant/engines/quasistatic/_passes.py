@@ -5,16 +5,16 @@
 
 from typing import NamedTuple
 
-from numba import njit
 from numpy.typing import NDArray
 
+from pliant.compilation import njit
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
 from pliant.engines.quasistatic._handles import across, climb, wrench
 from pliant.engines.quasistatic._kernels import back, leaf, merge
 from pliant.engines.quasistatic._metric import total
 from pliant.engines.quasistatic._port_kernels import back_wide, merge_wide, total_wide
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 # Put into its callers before they are compiled: else LLVM would work on the same code once more for each of them.
 inlined = njit(inline="always", error_model="numpy")
 

@@ -11,14 +11,13 @@ asks for the gap to be closed in one step.
 
 import math
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.quasistatic._elimination import eliminate, keep
 from pliant.engines.quasistatic._joint_kernels import to_child
 from pliant.engines.quasistatic._loop_kernels import invert, meet, sight
 from pliant.engines.quasistatic.assembly import LEAF, LOOP, ROOT, SUM, WELD
 
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 
 @_jit

@@ -13,9 +13,9 @@ a path add to the error adds up; side branches do not (`through` is the error fr
 import math
 from typing import NamedTuple
 
-from numba import njit
 from numpy.typing import NDArray
 
+from pliant.compilation import njit
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
 from pliant.engines.quasistatic._handles import across
 from pliant.engines.quasistatic._kernels import back, leaf
@@ -23,7 +23,7 @@ from pliant.engines.quasistatic._passes import assemble, inlined, load, within
 from pliant.engines.quasistatic._port_kernels import back_wide
 from pliant.engines.quasistatic.assembly import LOOP, MERGE, ROOT
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 RELATIVE_JOINT, RELATIVE_LINKAGE, ABSOLUTE_JOINT, ABSOLUTE_LINKAGE, WORLD = 0, 1, 2, 3, 4
 # what numbers holds: clusters in the heap, computed nodes; sum over the heap; sum and largest of computed joints;

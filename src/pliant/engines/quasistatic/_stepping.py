@@ -3,9 +3,9 @@
 import math
 from typing import NamedTuple
 
-from numba import njit
 from numpy.typing import NDArray
 
+from pliant.compilation import njit
 from pliant.engines.quasistatic import _joint_kernels as joint_kernels
 from pliant.engines.quasistatic._articulated import accelerations
 from pliant.engines.quasistatic._handles import wrench
@@ -26,7 +26,7 @@ from pliant.engines.quasistatic._refinement import (
     update,
 )
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 FINE, INFINITE = -1, -2
 
 

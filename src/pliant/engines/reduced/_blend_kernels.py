@@ -5,8 +5,7 @@ Coordinates are static wrenches in body axes, torques divided by the unit of len
 
 from math import isfinite, sqrt
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import five_arrays, matrix
 from pliant.engines.reduced._kernels import (
     BASE,
@@ -31,7 +30,7 @@ from pliant.engines.reduced._kernels import (
 from pliant.spatial import _kernels as se3
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 # Further places in `sizes`: number of models, then where their arrays start in `constants`.
 MODELS, EIGEN, SAMPLES, METRICS, COMPLIANCE, MASS, DAMPING, SHIFTS, MAPS = range(SIZES, SIZES + 9)

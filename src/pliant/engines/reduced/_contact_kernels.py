@@ -3,14 +3,13 @@
 `turn` is the inverse inertia of a floating base about its centre of mass, in world axes, as the step starts.
 """
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.reduced import _kernels as kernels
 from pliant.engines.reduced._intrinsics import matrix
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
 
-_jit = njit(cache=True, error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True)
 
 
 @_jit

@@ -8,9 +8,11 @@ from typing import Any
 
 import numba
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from pliant.compilation import njit
 
 _ROW = ir.VectorType(ir.DoubleType(), 4)
 _INT = ir.IntType(64)
@@ -37,7 +39,7 @@ _floats: Any = _to_floats  # to a type checker they take the context as well
 _ints: Any = _to_ints
 
 
-@njit(cache=True, error_model="numpy", nogil=True)
+@njit(error_model="numpy", nogil=True)
 def matrix(flat, start, rows, columns):
     """`flat[start : start + rows * columns].reshape(rows, columns)`, without bounds checks."""
     return _carray(_floats(flat.ctypes.data + 8 * start), (rows, columns))

@@ -12,8 +12,7 @@ steps are called by address.
 
 from math import cos, factorial, isfinite, sin
 
-from numba import njit
-
+from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import five_arrays, matrix, swing
 from pliant.engines.wrenches import WRENCH_SIZE
 from pliant.spatial import _kernels as se3
@@ -21,7 +20,7 @@ from pliant.spatial import _kernels as se3
 # What a step calls once is made part of it: handing arrays over takes longer than many a loop.
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 # Sums may be reordered, which lets them run on vector units; infinities and NaN keep their meaning.
-_jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 # Places in `sizes`: numbers of things, then where arrays start in `constants` and in `state`.
 COORDINATES, EFFECTORS, LINKS, ROWS, FREE, TWIST = range(6)

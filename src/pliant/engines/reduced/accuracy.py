@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
+from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.mechanism.summary import counted, table
 from pliant.statics import Configuration, equilibrium
@@ -277,6 +278,7 @@ def track(items: Iterable[Any], what: str, progress: bool) -> Iterator[Any]:
 
 def figure(panels: int) -> Figure:
     """An empty figure with panels side by side. Needs no display."""
+    require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

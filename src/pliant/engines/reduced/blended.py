@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from pliant import spatial
 from pliant.engines.reduced.model import FreeBase, ReducedModel
@@ -333,6 +332,8 @@ class BlendedModel:
 
 
 def _matched(stack: Floats) -> tuple[Floats, Floats]:
+    from scipy.optimize import linear_sum_assignment
+
     values, vectors = np.linalg.eigh((stack + stack.transpose(0, 2, 1)) / 2)
     vectors = vectors.transpose(0, 2, 1).copy()
     for k in range(1, len(stack)):

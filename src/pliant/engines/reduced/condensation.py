@@ -25,7 +25,6 @@ from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
 from pliant.statics.inertia import Inertia
 from pliant.statics.tangent import Tangent
-from pliant.statics.vibration import natural_modes
 
 __all__ = ["INERTIAS", "Condensed", "admissible_directions", "condense", "length_unit", "twist_scale"]
 
@@ -96,6 +95,8 @@ def condense(
         lag = momentum @ held(momentum).T
         speed = np.zeros(0)
         if modes:
+            from pliant.statics.vibration import natural_modes
+
             fastest = _FASTEST * np.sqrt(_lowest_square(stiffness, mass))
             speed, shapes = natural_modes(kinetic, held, modes, fastest)
             basis = np.concatenate([basis, shapes.T], axis=1)

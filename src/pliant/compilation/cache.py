@@ -1,0 +1,136 @@
+"""`KernelCache`: machine code of one kernel, in one file per signature, from the package or compiled here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from numba.core import sigutils
+from numba.core.caching import _Cache
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from pliant.compilation import places, progress
+from pliant.compilation.stamps import stamp
+
+__all__ = ["SUFFIX", "KernelCache"]
+
+SUFFIX = ".kernel"
+_DIGEST = hashlib.sha256().digest_size
+_ANNOTATION = 6  # of a reduced CompileResult: the source with types, which is for people to read
+
+
+class KernelCache(_Cache):
+    """Cache of one kernel, in numba's terms.
+
+    A file's name holds the kernel, a stamp of its sources, the processor (`any` in the package) and a hash of the
+    signature; its content is a SHA-256 digest and a pickled `CompileResult`. A file that is missing, damaged or refused
+    by numba is a miss: the kernel is compiled.
+    """
+
+    def __init__(self, function: Any, options: dict[str, Any]):
+        self._function = function
+        self._options = repr(sorted((key, _sorted(value)) for key, value in options.items()))
+        self._enabled = True
+
+    @property
+    def cache_path(self) -> str | None:
+        """The folder that compiled kernels are written to."""
+        folder = places.local()
+        return None if folder is None else str(folder)
+
+    def enable(self) -> None:
+        """Look for machine code, and keep it."""
+        self._enabled = True
+
+    def disable(self) -> None:
+        """Neither look for machine code nor keep it."""
+        self._enabled = False
+
+    def flush(self) -> None:
+        """Forget what was compiled here."""
+        for path in self._others(""):
+            path.unlink(missing_ok=True)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Machine code for a signature; None if it has to be compiled."""
+        target_context.refresh()
+        if not self._enabled:
+            return None
+        for path in self._candidates(sig, target_context.codegen()):
+            try:
+                content = path.read_bytes()
+            except OSError:
+                continue
+            if hashlib.sha256(content[_DIGEST:]).digest() != content[:_DIGEST]:
+                progress.explain(f"'{path.name}' is damaged")
+                continue
+            try:
+                return CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST:]))
+            except Exception as error:  # whatever numba makes of it: compiling is always right
+                progress.explain(f"'{path.name}' cannot be used: {error}")
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled for a signature."""
+        folder = places.local()
+        if not self._enabled or folder is None or data.library.has_dynamic_globals or data.lifted:
+            return
+        try:
+            path = folder / self._name(sig, _processor(data.codegen))
+            payload = list(data._reduce())
+            payload[_ANNOTATION] = ""
+            content = dumps(tuple(payload))
+            draft = path.with_suffix(f".{uuid.uuid4().hex}")
+            draft.write_bytes(hashlib.sha256(content).digest() + content)
+            os.replace(draft, path)
+            for stale in self._others(stamp(self._function.__module__)):
+                stale.unlink(missing_ok=True)
+        except OSError:
+            return  # a full disk, a folder that was removed: the kernel is compiled, and is compiled again next time
+
+    def _candidates(self, sig: Any, codegen: Any) -> Iterator[Path]:
+        """Files that may hold the machine code for a signature."""
+        try:
+            shipped, folder = places.shipped(), places.local()
+            if shipped.folder is not None:
+                yield shipped.folder / self._name(sig, "any")
+            elif shipped.reason:
+                progress.explain(shipped.reason)
+            if folder is not None:
+                yield folder / self._name(sig, _processor(codegen))
+        except OSError:
+            return  # without sources nothing says which machine code is theirs
+
+    def _name(self, sig: Any, processor: str) -> str:
+        arguments, result = sigutils.normalize_signature(sig)
+        text = f"{arguments} {result} {self._options}"
+        function = self._function
+        return (
+            f"{function.__module__.removeprefix('pliant.')}.{function.__qualname__}-{stamp(function.__module__)}"
+            f"-{processor}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{SUFFIX}"
+        )
+
+    def _others(self, kept: str) -> list[Path]:
+        """Files of this kernel with another stamp than `kept`."""
+        folder, function = places.local(), self._function
+        if folder is None:
+            return []
+        prefix = f"{function.__module__.removeprefix('pliant.')}.{function.__qualname__}-"
+        return [
+            p for p in folder.glob(f"{prefix}*{SUFFIX}") if not kept or not p.name.startswith(prefix + kept)
+        ]
+
+
+def _sorted(value: Any) -> Any:
+    return sorted(value) if isinstance(value, set | frozenset) else value
+
+
+def _processor(codegen: Any) -> str:
+    """Processor and features that code is generated for, as 8 hexadecimal digits."""
+    return hashlib.sha256(repr(codegen.magic_tuple()).encode()).hexdigest()[:8]

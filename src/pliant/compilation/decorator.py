@@ -1,0 +1,60 @@
+"""`njit`: numba's, with pliant's cache."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+from numba.core.types import unliteral
+
+from pliant.compilation import progress
+from pliant.compilation.cache import KernelCache
+
+__all__ = ["njit"]
+
+
+def njit(function: Any = None, **options: Any) -> Any:
+    """A kernel: as `numba.njit`, its machine code taken from the package or from pliant's cache where it is there.
+
+    A function whose name starts with an underscore is called by other kernels alone: it gets no wrapper for calls from
+    Python, which for functions of many arrays takes longer to compile than the function itself.
+    """
+    if function is None:
+        return lambda inner: njit(inner, **options)
+    options = {**options, "no_cfunc_wrapper": True}
+    hidden = function.__name__.startswith("_")
+    if hidden:
+        options["no_cpython_wrapper"] = True
+    dispatcher: Any = numba.njit(**options)(function)
+    if not hasattr(dispatcher, "_cache"):
+        return dispatcher  # NUMBA_DISABLE_JIT: the function itself
+    if options.get("inline") != "always":
+        dispatcher._cache = KernelCache(function, options)
+    if hidden:
+        _hide(dispatcher)
+    _widen(dispatcher)
+    progress.watch()
+    return dispatcher
+
+
+def _hide(dispatcher: Any) -> None:
+    """Keep what has no wrapper from being called by Python, which would crash."""
+
+    def add_overload(result: Any) -> None:
+        dispatcher.overloads[tuple(result.signature.args)] = result
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise TypeError(f"{dispatcher.py_func.__qualname__} is for other kernels to call, not for Python")
+
+    dispatcher.add_overload = add_overload
+    dispatcher._compile_for_args = refuse
+
+
+def _widen(dispatcher: Any) -> None:
+    """Compile for the type of a constant argument, not for its value: LLVM puts constants in by itself."""
+    template = dispatcher.get_call_template
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        return template([unliteral(a) for a in args], {key: unliteral(a) for key, a in kws.items()})
+
+    dispatcher.get_call_template = get_call_template
