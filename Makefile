@@ -12,6 +12,8 @@ LOCK_FLAGS ?=
 # Without a network it gives up soon.
 APT_FLAGS ?= --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
 PYTEST_FLAGS ?=
+# Kernels are compiled into .cache, once, on all cores, whenever a source is newer than that.
+WARM := .cache/warm
 
 # Trust the system's certificates, as pip does (needed behind some company proxies).
 UV_SYSTEM_CERTS ?= 1
@@ -21,18 +23,27 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow demo docs bench bench-quick peers browser lint types format lock clean distclean
+.PHONY: help setup test slow portable wheel wheel-check demo docs bench bench-quick peers browser lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 setup: $(STAMP)  ## Create .venv with all pinned dependencies and pliant itself (editable)
 
-test: $(STAMP)  ## Run the tests, on all cores
+test: $(WARM)  ## Run the tests, on all cores
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto $(PYTEST_FLAGS)
 
-slow: $(STAMP)  ## Run the slow tests
+slow: $(WARM)  ## Run the slow tests
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto -m slow $(PYTEST_FLAGS)
+
+portable: $(STAMP)  ## Run the numerical tests as other processors would
+	$(PY) tools/portable.py
+
+wheel: $(STAMP)  ## Build dist/: the sdist, and a wheel with compiled kernels, which all tests have run with
+	$(PY) tools/build_wheel.py
+
+wheel-check: $(STAMP)  ## Install the wheel of `make wheel` in a clean environment and time first results
+	$(PY) tools/check_wheel.py
 
 demo: $(STAMP)  ## Take the tour: a table, pictures and 3-D recordings in out/demo
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pliant demo --out out/demo
@@ -96,9 +107,14 @@ $(UV_STAMP): requirements/uv.txt
 	@touch $@
 
 $(STAMP): $(UV_STAMP) pyproject.toml requirements/dev.txt requirements/models.txt
-	$(UV) pip install --python $(PY) --require-hashes -r requirements/dev.txt
+	$(UV) pip install --compile-bytecode --python $(PY) --require-hashes -r requirements/dev.txt
 	$(UV) pip install --python $(PY) --require-hashes --no-deps -r requirements/models.txt
 	$(UV) pip install --python $(PY) --no-deps --no-build-isolation --editable .
+	@$(PY) -m compileall -q src || true
+	@touch $@
+
+$(WARM): $(STAMP) $(shell find src -name '*.py')
+	$(VENV)/bin/pliant warm-up
 	@touch $@
 
 $(DOCS_STAMP): $(STAMP) requirements/docs.txt

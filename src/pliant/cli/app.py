@@ -22,6 +22,7 @@ from pliant.cli.reduce import reduce
 from pliant.cli.run import run
 from pliant.cli.sweep import sweep
 from pliant.cli.view import view
+from pliant.cli.warm_up import warm_up
 from pliant.errors import PliantError
 
 __all__ = ["app"]
@@ -116,5 +117,5 @@ def start(
         print(context.get_help())
 
 
-for command in (demo, gallery, info, reduce, run, compare, sweep, view, bench):
-    app.command(command.__name__)(command)
+for command in (demo, gallery, info, reduce, run, compare, sweep, view, bench, warm_up):
+    app.command(command.__name__.replace("_", "-"))(command)

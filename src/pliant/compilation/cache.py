@@ -22,6 +22,7 @@ __all__ = ["SUFFIX", "KernelCache"]
 
 SUFFIX = ".kernel"
 _DIGEST = hashlib.sha256().digest_size
+_SOURCES = 3  # versions of a kernel's sources whose machine code is kept
 _ANNOTATION = 6  # of a reduced CompileResult: the source with types, which is for people to read
 
 
@@ -36,6 +37,7 @@ class KernelCache(_Cache):
     def __init__(self, function: Any, options: dict[str, Any]):
         self._function = function
         self._options = repr(sorted((key, _sorted(value)) for key, value in options.items()))
+        self._prefix = f"{function.__module__.removeprefix('pliant.')}.{function.__qualname__}-"
         self._enabled = True
 
     @property
@@ -54,7 +56,7 @@ class KernelCache(_Cache):
 
     def flush(self) -> None:
         """Forget what was compiled here."""
-        for path in self._others(""):
+        for path in self._files():
             path.unlink(missing_ok=True)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -89,8 +91,7 @@ class KernelCache(_Cache):
             draft = path.with_suffix(f".{uuid.uuid4().hex}")
             draft.write_bytes(hashlib.sha256(content).digest() + content)
             os.replace(draft, path)
-            for stale in self._others(stamp(self._function.__module__)):
-                stale.unlink(missing_ok=True)
+            self._prune()
         except OSError:
             return  # a full disk, a folder that was removed: the kernel is compiled, and is compiled again next time
 
@@ -110,21 +111,27 @@ class KernelCache(_Cache):
     def _name(self, sig: Any, processor: str) -> str:
         arguments, result = sigutils.normalize_signature(sig)
         text = f"{arguments} {result} {self._options}"
-        function = self._function
-        return (
-            f"{function.__module__.removeprefix('pliant.')}.{function.__qualname__}-{stamp(function.__module__)}"
-            f"-{processor}-{hashlib.sha256(text.encode()).hexdigest()[:16]}{SUFFIX}"
-        )
+        key = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return f"{self._prefix}{stamp(self._function.__module__)}-{processor}-{key}{SUFFIX}"
 
-    def _others(self, kept: str) -> list[Path]:
-        """Files of this kernel with another stamp than `kept`."""
-        folder, function = places.local(), self._function
+    def _files(self) -> list[Path]:
+        """Files of this kernel that were compiled here, the newest first."""
+        folder = places.local()
         if folder is None:
             return []
-        prefix = f"{function.__module__.removeprefix('pliant.')}.{function.__qualname__}-"
-        return [
-            p for p in folder.glob(f"{prefix}*{SUFFIX}") if not kept or not p.name.startswith(prefix + kept)
-        ]
+        return sorted(
+            folder.glob(f"{self._prefix}*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True
+        )
+
+    def _prune(self) -> None:
+        """Remove machine code of old sources; that of the latest few stays, for other versions that are in use."""
+        known: list[str] = []
+        for path in self._files():
+            source = path.name.removeprefix(self._prefix).partition("-")[0]
+            if source not in known:
+                known.append(source)
+            if known.index(source) >= _SOURCES:
+                path.unlink(missing_ok=True)
 
 
 def _sorted(value: Any) -> Any:

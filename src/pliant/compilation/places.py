@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
@@ -84,7 +83,7 @@ def local() -> Path | None:
     folder = _wanted()
     if folder is None:
         return None
-    path = folder / "pliant" / tag() / hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:8]
+    path = folder / "pliant" / tag()
     try:
         path.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=path).close()

@@ -220,10 +220,7 @@ class Collider:
             found = data.contact
             _kernels.collect(
                 count,
-                found.geom,
-                found.pos,
-                found.frame,
-                found.dist,
+                *(np.ascontiguousarray(part) for part in (found.geom, found.pos, found.frame, found.dist)),
                 self._scene.geom_body,
                 self._scene.geom_shape,
                 *contacts._buffers[:-1],

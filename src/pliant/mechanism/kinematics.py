@@ -16,11 +16,27 @@ from pliant import spatial
 if TYPE_CHECKING:
     from pliant.mechanism.model import Mechanism
 
-__all__ = ["constraint_gaps", "constraint_rows", "link_jacobian", "link_poses", "link_transforms", "move"]
+__all__ = [
+    "constraint_gaps",
+    "constraint_rows",
+    "link_jacobian",
+    "link_poses",
+    "link_transforms",
+    "move",
+    "read_only",
+]
 
 Floats = NDArray[np.float64]
 
 # Kernels are imported when first used: numba takes longer to import than the rest of pliant together.
+
+
+def read_only(array: Floats) -> Floats:
+    """The same array, read-only: kernels compile for either kind, and a configuration's arrays are of this one."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 def link_transforms(m: Mechanism, q: Floats) -> tuple[Floats, Floats]:
@@ -38,7 +54,7 @@ def link_transforms(m: Mechanism, q: Floats) -> tuple[Floats, Floats]:
         links.anchor,
         links.dof,
         links.coordinate,
-        q,
+        read_only(q),
         local,
         poses,
     )
@@ -55,7 +71,7 @@ def move(m: Mechanism, q: Floats, step: Floats) -> Floats:
     from pliant.mechanism import _kernels
 
     out = q.copy()
-    _kernels.move(m.links.kind, m.links.dof, m.links.coordinate, q, step, out)
+    _kernels.move(m.links.kind, m.links.dof, m.links.coordinate, read_only(q), read_only(step), out)
     return out
 
 

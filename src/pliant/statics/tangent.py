@@ -68,7 +68,7 @@ class Tangent:
                 *where,
                 m.stiffness,
                 np.zeros(m.nv),
-                q,
+                kinematics.read_only(q),
                 loads.rest,
                 np.zeros(m.nv),
                 self._blocks,
@@ -80,7 +80,15 @@ class Tangent:
         pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
         if len(balls):
             _kernels.ball_springs(
-                *where, m.stiffness, pull, q, loads.rest, self.residual, self._blocks, stretch, jacobian
+                *where,
+                m.stiffness,
+                pull,
+                kinematics.read_only(q),
+                loads.rest,
+                self.residual,
+                self._blocks,
+                stretch,
+                jacobian,
             )
             for d in m.primitive_dof[balls]:
                 self._rows[:, d : d + 3] = self._rows[:, d : d + 3] @ jacobian[d : d + 3]

@@ -1,0 +1,204 @@
+"""Warm-up: every kernel compiled, by small runs of every engine, each part in a process of its own.
+
+`python -m pliant.warm_up PART` runs one part. A public path that compiles after a warm-up is a mistake here: the tests
+that `make wheel` runs find it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import pliant
+from pliant.compilation.progress import QUIET
+from pliant.errors import PliantError, PliantWarning
+
+__all__ = ["PARTS", "warm_up"]
+
+_STEP = 1e-3
+
+
+def warm_up(jobs: int | None = None, started: Callable[[str], None] = lambda part: None) -> None:
+    """Compile all kernels that are not in the cache yet.
+
+    Args:
+        jobs: processes at once; None for one per core.
+        started: told the name of every part when it starts.
+
+    Raises:
+        PliantError: a part fails.
+    """
+    waiting, running = list(PARTS), dict[str, subprocess.Popen[str]]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < (jobs or os.cpu_count() or 1):
+                part = waiting.pop(0)
+                started(part)
+                running[part] = subprocess.Popen(
+                    [sys.executable, "-m", "pliant.warm_up", part],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    env={**os.environ, QUIET: "1", "OPENBLAS_NUM_THREADS": "1"},
+                )
+            for part, process in list(running.items()):
+                if process.poll() is not None:
+                    said = process.communicate()[1].strip().splitlines()
+                    del running[part]
+                    if process.returncode:
+                        raise PliantError(
+                            f"warm-up of {part}: {said[-1] if said else 'ended without a word'}"
+                        )
+            time.sleep(0.05)
+    finally:
+        for process in running.values():
+            process.kill()
+            process.wait()
+
+
+# --- the parts, those that take longest first
+
+
+def _contact() -> None:
+    worlds = pliant.gallery.worlds
+    world = pliant.World(timestep=1 / 60)
+    world.add_static("floor", pliant.shapes.plane())
+    world.add_body("ball", pliant.shapes.sphere(0.03), mass=0.1, position=(0, 0, 0.029))
+    world.add_body("box", pliant.shapes.box((0.05, 0.05, 0.05)), position=(0.5, 0, 0.0499))
+    world.step(5)
+    for kind in ("reduced", "blended", "full"):
+        play = worlds.grasp(kind)
+        play.step(3)
+    for play in (
+        worlds.hexapod(),
+        worlds.trampoline(),
+        worlds.suspension(),
+        worlds.crane_and_wall(),
+        worlds.peg_in_hole(),
+    ):
+        play.step(3)
+
+
+def _constrained() -> None:
+    scene = pliant.gallery.scenes
+    for m in (pliant.gallery.hand(), pliant.gallery.ladder(2), pliant.gallery.cable(5, load=100.0)):
+        simulation = pliant.ConstrainedSimulation(m, 1 / 60)
+        simulation.apply_wrench(m.body_names[-1], force=(0, 0, 1.0))
+        simulation.step(2)
+        simulation.record(2)
+        _read(simulation, "poses energy joint_forces damping violation velocity configuration")
+        simulation.twist(m.body_names[-1])
+    scene.crane_lift(5).simulation(1 / 60).step(2)
+
+
+def _quasistatic() -> None:
+    for m in (pliant.gallery.molecule(200), pliant.gallery.ladder(4), pliant.gallery.hand()):
+        simulation = pliant.QuasistaticSimulation(m, _STEP)
+        simulation.apply_wrench(m.body_names[-1], force=(0, 0, 1.0))
+        simulation.step(3)
+        simulation.refine(1.0)
+        _read(simulation, "poses accelerations active error_bound configuration")
+
+
+def _reduced() -> None:
+    for m in (pliant.gallery.hand(), pliant.gallery.ladder(2), pliant.gallery.hexapod(), pliant.gallery.y()):
+        model = pliant.reduce(m)
+        simulation = pliant.ReducedSimulation(model, _STEP)
+        tip = model.end_effectors[0]
+        simulation.apply_wrench(tip, force=(0, 0, 1.0))
+        simulation.step()
+        simulation.step(2)
+        simulation.apply_impulse(tip, (0, 0, 1e-3))
+        simulation.record(2)
+        _read(simulation, "poses configuration")
+        batch = pliant.ReducedBatch(model, _STEP, 4)
+        batch.step(2)
+        _read(batch, "poses")
+
+
+def _blended() -> None:
+    m = pliant.gallery.helix(20)
+    tip = m.end_effectors[0]
+    loads = [{tip: (0, 0, f)} for f in (0.0, -20.0, 20.0)]
+    blend = pliant.blend([pliant.reduce(m, at=pliant.equilibrium(m, load)) for load in loads])
+    simulation = pliant.ReducedSimulation(blend, _STEP)
+    simulation.apply_wrench(tip, force=(0, 0, 1.0))
+    simulation.step(2)
+    _read(simulation, "poses configuration")
+
+
+def _statics() -> None:
+    for m in (
+        pliant.gallery.hand(),
+        pliant.gallery.gripper(),
+        pliant.gallery.helix(20),
+        pliant.gallery.crane(),
+    ):
+        found = pliant.equilibrium(m, {m.end_effectors[0]: (0, 0, 1.0)})
+        found.compliance(m.end_effectors[0])
+        found.frequencies(3)
+
+
+def _methods() -> None:
+    from pliant.engines.constrained.paper import METHODS
+
+    m = pliant.gallery.cable(4, load=10.0)
+    for method in METHODS:
+        simulation = pliant.ConstrainedSimulation(m, _STEP, stabilization=method)
+        simulation.step(2)
+        _read(simulation, "poses energy")
+
+
+def _viewer() -> None:
+    from pliant.extras import check
+
+    try:
+        check("matplotlib")
+    except PliantError:
+        return
+    with _folder() as folder:
+        pliant.picture(pliant.gallery.hand(), folder / "hand.png")
+
+
+PARTS: dict[str, Callable[[], None]] = {
+    "contact": _contact,
+    "the constrained engine": _constrained,
+    "the quasi-static engine": _quasistatic,
+    "reduced models": _reduced,
+    "GS17's methods": _methods,
+    "blended models": _blended,
+    "statics": _statics,
+    "pictures": _viewer,
+}
+
+
+def _read(what: Any, names: str) -> None:
+    for name in names.split():
+        getattr(what, name)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+if __name__ == "__main__":
+    import warnings
+
+    warnings.simplefilter("ignore", PliantWarning)
+    np.seterr(all="ignore")
+    try:
+        PARTS[sys.argv[1]]()
+    except PliantError as error:
+        sys.exit(str(error))

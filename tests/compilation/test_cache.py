@@ -1,0 +1,210 @@
+"""Machine code of kernels: kept, found again, and compiled anew where it does not fit. Each run is a fresh process."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pliant.compilation import places, stamps
+
+RUN = """
+import numpy as np
+from pathlib import Path
+from pliant.compilation import places
+{before}
+from pliant.spatial import _kernels
+out = np.zeros(4)
+_kernels.quat_multiply(np.array([.5, .5, .5, .5]), np.array([.1, .7, -.7, .1]), out)
+print(out.tobytes().hex())
+"""
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Call a kernel in a fresh process with a cache of its own: the bits it gives, the kernels compiled, stderr."""
+
+    def run(before: str = "", cache: Path | None = None, **environment: str):
+        report = tmp_path / "report.txt"
+        report.unlink(missing_ok=True)
+        variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "PLIANT"))}
+        variables |= {
+            "NUMBA_CACHE_DIR": str(cache or tmp_path / "cache"),
+            "PLIANT_COMPILATION_REPORT": str(report),
+            **environment,
+        }
+        command = [sys.executable, "-c", RUN.replace("{before}", before)]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        compiled = report.read_text().splitlines() if report.exists() else []
+        return done.stdout.strip(), [line.split("\t")[1].rpartition(".")[2] for line in compiled], done.stderr
+
+    return run
+
+
+@pytest.fixture
+def kernel(run, tmp_path):
+    """The file of a kernel that was compiled, and the bits that it gives."""
+    bits, compiled, _ = run()
+    assert compiled == ["quat_multiply"]
+    (path,) = (tmp_path / "cache").rglob("*quat_multiply*.kernel")
+    return path, bits
+
+
+def test_kept(run, kernel):
+    assert run()[:2] == (kernel[1], [])
+
+
+@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "flipped", "garbage"])
+def test_damaged_files_are_compiled_anew(run, kernel, damage):
+    path, bits = kernel
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    if damage == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(
+            {"empty": b"", "cut": bytes(content[:-40]), "flipped": bytes(content)}.get(damage, b"x" * 500)
+        )
+    assert run()[:2] == (bits, ["quat_multiply"])
+    assert run()[:2] == (bits, [])
+
+
+def test_a_changed_source_is_compiled_anew(run, kernel):
+    before = "from pliant.compilation import stamps; stamps._text = lambda path: path.read_text() + '#'"
+    assert run(before)[:2] == (kernel[1], ["quat_multiply"])
+    assert run()[:2] == (kernel[1], [])  # the other one is still there
+
+
+def test_old_sources_are_forgotten(run, kernel, tmp_path):
+    for word in "abcd":
+        run(
+            f"from pliant.compilation import stamps; stamps._text = lambda path: path.read_text() + '#{word}'"
+        )
+    assert len(list((tmp_path / "cache").rglob("*quat_multiply*.kernel"))) == 3
+
+
+def test_another_processor(run, kernel, tmp_path):
+    settings = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    bits, compiled, _ = run(**settings)
+    assert (bits, compiled) == (kernel[1], ["quat_multiply"])
+    assert run(**settings)[1] == run()[1] == []
+
+
+def test_nothing_writable(run, kernel):
+    bits, compiled, said = run(cache=Path(os.devnull))
+    assert (bits, compiled) == (kernel[1], ["quat_multiply"])
+    assert "Traceback" not in said
+
+
+def test_no_home(run, kernel):
+    before = "import os; os.environ.pop('NUMBA_CACHE_DIR'); places._PACKAGE = Path('/a/b/c')"
+    bits, compiled, said = run(before, HOME=os.devnull, XDG_CACHE_HOME="")
+    assert (bits, compiled) == (kernel[1], ["quat_multiply"])
+    assert "Traceback" not in said
+
+
+# --- machine code that comes with the package
+
+
+@pytest.fixture
+def shipped(kernel, tmp_path):
+    """A folder of machine code as it is in a wheel, and the line that makes pliant look there."""
+    path, _ = kernel
+    folder = tmp_path / "shipped" / path.parent.name
+    folder.mkdir(parents=True)
+    path.rename(folder / re.sub(r"-\w+-(\w+\.kernel)$", r"-any-\1", path.name))
+    (folder / places.TARGET).write_text('{"triple": "TRIPLE", "features": []}'.replace("TRIPLE", _triple()))
+    return folder, f"places._SHIPPED = Path({str(tmp_path / 'shipped')!r})"
+
+
+def _triple() -> str:
+    import llvmlite.binding as llvm
+
+    return llvm.get_process_triple()
+
+
+def test_shipped(run, kernel, shipped, tmp_path):
+    assert run(shipped[1])[:2] == (kernel[1], [])
+    assert run(shipped[1], cache=Path(os.devnull))[:2] == (kernel[1], [])
+    assert not list((tmp_path / "cache").rglob("*.kernel"))  # nothing was written
+
+
+def test_shipped_from_another_folder(run, kernel, shipped, tmp_path):
+    moved = tmp_path / "moved"
+    shutil.move(shipped[0].parent, moved)
+    for path in moved.rglob("*"):
+        os.utime(path, (0, 0))
+    assert run(f"places._SHIPPED = Path({str(moved)!r})")[:2] == (kernel[1], [])
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("numba", "the package has machine code for"),
+        ("feature", "needs a processor with unobtainium"),
+        ("triple", "needs a processor with sparc-sun-solaris"),
+        ("target", "target.json is missing or damaged"),
+        ("damage", "is damaged"),
+    ],
+)
+def test_shipped_for_something_else_says_so_once(run, kernel, shipped, change, reason):
+    folder, before = shipped
+    target = folder / places.TARGET
+    if change == "numba":
+        folder.rename(folder.with_name("cpython-311-numba0.1.0-linux-x86_64"))
+    elif change == "feature":
+        target.write_text(target.read_text().replace("[]", '["unobtainium"]'))
+    elif change == "triple":
+        target.write_text('{"triple": "sparc-sun-solaris", "features": []}')
+    elif change == "target":
+        target.unlink()
+    else:
+        (path,) = folder.glob("*.kernel")
+        path.write_bytes(path.read_bytes()[:-1])
+    patient = f"{before}\nfrom pliant.compilation import progress; progress._PATIENCE = -1.0"
+    bits, compiled, said = run(patient)
+    assert (bits, compiled) == (kernel[1], ["quat_multiply"])
+    assert said.count("\n") == 1
+    assert said.startswith("pliant: compiling kernels of rigid motions, once, about ")
+    assert reason in said
+    assert run(patient)[1:] == ([], "")  # then it is in the cache, and there is nothing to say
+
+
+# --- stamps
+
+
+def test_stamp_knows_imported_kernels():
+    found = stamps._imported(stamps._source("pliant.engines.constrained._step_kernels"))
+    names = {path.name for path in found}
+    assert {"_border_kernels.py", "_solver_kernels.py", "_kernels.py", "_joint_kernels.py"} <= names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import pliant.shapes\n", ["pliant.shapes"]),
+        ("from pliant.spatial import _kernels as se3\n", ["pliant.spatial._kernels"]),
+        ("from pliant.mechanism.links import LINK_BALL, LINK_FIXED\n", ["pliant.mechanism.links"] * 2),
+        (
+            "from pliant.statics import (\n    _kernels,\n    inertia as i,\n)\n",
+            ["pliant.statics._kernels", "pliant.statics.inertia"],
+        ),
+        ("    from pliant.statics import loads\n", ["pliant.statics.loads"]),
+        ("import numpy\nfrom plian import a\n", []),
+    ],
+)  # fmt: skip
+def test_imports_are_read(text, expected):
+    assert list(stamps._modules(text)) == expected
+
+
+def test_private_kernels_refuse_python():
+    from pliant.engines.constrained import _step_kernels
+
+    with pytest.raises(TypeError, match="_settle is for other kernels"):
+        _step_kernels._settle(1, 2, 3, 4, 5)
