@@ -23,7 +23,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow demo docs bench bench-quick peers browser lint types format lock clean distclean
+.PHONY: help setup test slow demo wheel docs bench bench-quick peers browser lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,10 @@ slow: $(STAMP)  ## Run the slow tests
 
 demo: $(STAMP)  ## Take the tour: a table, pictures and 3-D recordings in out/demo
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pliant demo --out out/demo
+
+wheel: $(STAMP)  ## Build dist/pliant-*.whl
+	rm -f dist/pliant-*.whl
+	$(UV) build --quiet --wheel --no-build-isolation --python $(PY) --out-dir dist .
 
 docs: $(STAMP) $(DOCS_STAMP)  ## Build the documentation site, docs/_build/html; a warning is an error
 	$(PY) -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -d docs/_build/doctrees docs docs/_build/html
