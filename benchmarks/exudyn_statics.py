@@ -1,6 +1,6 @@
 """Exudyn's `SolveStatic` on mechanisms of hinges under one force, from the reference pose.
 
-Four ways to say the same mechanism, all tried where they apply: its kinematic tree (open chains, minimal coordinates);
+Four ways to say the same mechanism, each tried where it applies: its kinematic tree (open chains, minimal coordinates);
 free bodies with Euler parameters or Tait-Bryan angles, revolute joints and torsion springs; and, for planar
 mechanisms, its planar bodies and joints. In space a planar loop has redundant constraints: joints that close loops
 then hold two coordinates in the plane alone.
@@ -187,7 +187,6 @@ class Static:
         static.stepInformation = 0
         s.solutionSettings.writeSolutionToFile = False
         s.solutionSettings.sensorsWritePeriod = 1e9
-        s.displayComputationTime = s.displayStatistics = s.displayGlobalTimers = False
         self.solver = self.exu.MainSolverStatic()
         try:
             return bool(self.solver.SolveSystem(self.mbs, s))
@@ -196,7 +195,7 @@ class Static:
 
     @property
     def origins(self) -> Floats:
-        """World places of all bodies' origins; of a kinematic tree by its joint angles, that of the load by its sensor."""
+        """World places of all bodies' origins; of a kinematic tree by its angles, of the loaded body by a sensor."""
         m, kind, out = self.case.m, self.exu.OutputVariableType.Position, []
         if self.bodies == "tree":
             angles = self.mbs.GetNodeOutput(0, self.exu.OutputVariableType.Coordinates)
@@ -230,40 +229,37 @@ class Found(NamedTuple):
 
 
 DENSE = 60  # bodies: a dense matrix of more takes seconds
-STEPS = (1, 2, 5, 10, 30)  # load steps, tried in this order until one agrees
+STEPS, TOLERANCES = (1, 2, 3, 5, 10, 30), (1e-4, 1e-5, 1e-6, 1e-8)
 
 
-def best(case: Case, poses: Floats, patience: float = 10.0) -> Found:
-    """Try linear solvers, kinds of Newton's method and tolerances, each with the fewest load steps that will do.
+def best(case: Case, poses: Floats, patience: float = 15.0) -> Found:
+    """Try linear solvers, numbers of load steps, kinds of Newton's method and its tolerances; the fastest counts.
 
     Args:
         case: what to solve.
         poses: pliant's equilibrium, where a setting that counts has to end.
-        patience: seconds for each way to say the mechanism.
+        patience: seconds for each way to say the mechanism; few load steps are tried first.
     """
     ways = [*([] if case.m.topology.loops else ["tree"]), *(["planar"] if case.planar else []), "EP", "Rxyz"]
     fastest, tried, agreed = (float("inf"), None, None, float("nan")), 0, 0
     for way in ways:
         static, start = Static(case, way), time.process_time()
         if way == "tree":
-            solvers = ("EXUdense", "EigenDense")  # its matrix is full
+            solvers = ("EigenDense", "EXUdense")  # its matrix is full
         else:
             solvers = ("EigenSparse", "EXUdense") if case.m.body_count <= DENSE else ("EigenSparse",)
-        rest = list(itertools.product(solvers, (True, False), (1e-4, 1e-6, 1e-8)))
-        for steps, (solver, modified, tolerance) in itertools.product(STEPS, tuple(rest)):
+        for steps, modified, solver, tolerance in itertools.product(
+            STEPS, (True, False), solvers, TOLERANCES
+        ):
             if time.process_time() - start > patience:
                 break
-            if (solver, modified, tolerance) not in rest:
-                continue
             setting = Setting(way, solver, steps, modified, tolerance)
             tried += 1
             error = static.error(poses) if static.solve(setting) else float("inf")
             if error < TOLERANCE:
                 agreed += 1
-                rest.remove((solver, modified, tolerance))
-                fastest = min(
-                    fastest, (_seconds(static, setting), static, setting, error), key=lambda one: one[0]
-                )
+                one = _seconds(static, setting), static, setting, error
+                fastest = min(fastest, one, key=lambda found: found[0])
     return Found(*fastest[1:], tried, agreed)
 
 

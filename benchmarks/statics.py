@@ -226,9 +226,9 @@ def static_solvers(quick: bool, progress: Progress) -> list[Table]:
     cases.append(Case("flexure_stage()", make.flexure_stage(), "stage", np.array([40.0, 0, 0])))
     cases.append(Case("loop()", make.loop(), "plate", np.array([0, 150.0, -100.0])))
     for size in (0.1,) if quick else (0.1, 0.5, 1.0):
-        cases.append(_pushed(f"tangle(), pushed by {size:g} radii", tangle(), (0.6, 0.5, -0.62), size))
+        cases.append(_pushed(f"tangle(), pushed by {size:g} of the radius", tangle(), (0.6, 0.5, -0.62), size))
     if not quick:
-        cases.append(_pushed("helix(50), pushed by 1 radius", make.helix(50), (0, 0.6, -0.8), 1.0))
+        cases.append(_pushed("helix(50), pushed by 1 of the radius", make.helix(50), (0, 0.6, -0.8), 1.0))
     rows = []
     try:
         import_module("exudyn")
@@ -237,7 +237,7 @@ def static_solvers(quick: bool, progress: Progress) -> list[Table]:
         missing = [f"Exudyn is left out: {error} (`make peers` installs the peers)"]
     for case in cases:
         progress(f"static solvers: {case.name}")
-        rows.append(_beside(case, 3 if quick else 11, peer=not missing))
+        rows.append(_beside(case, 3 if quick else 11, 0.0 if missing else 1.0 if quick else 15.0))
     return [
         Table(
             SUITE,
@@ -256,11 +256,12 @@ def static_solvers(quick: bool, progress: Progress) -> list[Table]:
     ]
 
 
-def _beside(case: Case, rounds: int, peer: bool) -> Row:
+def _beside(case: Case, rounds: int, patience: float) -> Row:
+    """A case in turns; `patience` is how long Exudyn's settings are tried, none if it is not there."""
     m, load = case.m, {case.body: case.force}
     c = pliant.equilibrium(m, load)
     calls: dict[str, Callable[[], object]] = {"pliant": lambda: pliant.equilibrium(m, load)}
-    found = best(case, c.poses) if peer else None
+    found = best(case, c.poses, patience) if patience else None
     if found is not None and found.static is not None:
         calls["Exudyn"] = partial(found.static.solve, found.setting)
     times = interleaved(calls, rounds)
