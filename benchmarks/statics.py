@@ -226,7 +226,9 @@ def static_solvers(quick: bool, progress: Progress) -> list[Table]:
     cases.append(Case("flexure_stage()", make.flexure_stage(), "stage", np.array([40.0, 0, 0])))
     cases.append(Case("loop()", make.loop(), "plate", np.array([0, 150.0, -100.0])))
     for size in (0.1,) if quick else (0.1, 0.5, 1.0):
-        cases.append(_pushed(f"tangle(), pushed by {size:g} of the radius", tangle(), (0.6, 0.5, -0.62), size))
+        cases.append(
+            _pushed(f"tangle(), pushed by {size:g} of the radius", tangle(), (0.6, 0.5, -0.62), size)
+        )
     if not quick:
         cases.append(_pushed("helix(50), pushed by 1 of the radius", make.helix(50), (0, 0.6, -0.8), 1.0))
     rows = []
