@@ -1,17 +1,21 @@
 """The suite of statics: how cost grows with the number of links, and what MuJoCo needs to come to rest there.
 
-No peer at hand has a static solver for compliant linkages, so the peer is MuJoCo integrated to rest, at the largest
-step and with the damping that were found to get it there soonest, until it agrees to a millionth of the radius.
+MuJoCo has no static solver: it is integrated to rest, at the largest step and with the damping that were found to get
+it there soonest, until it agrees to a millionth of the radius. Exudyn has one, `SolveStatic`, for open chains and for
+loops; it takes turns with `pliant.equilibrium`, at the fastest of its settings that agrees as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from importlib import import_module
 
 import mujoco
 import numpy as np
+from exudyn_statics import Case, best
 from measure import compared, interleaved
-from results import Figure, Progress, Series, Table
+from results import Figure, Progress, Row, Series, Table
 
 import pliant
 
@@ -151,8 +155,134 @@ def loops(quick: bool, progress: Progress) -> list[Table]:
                 "closed to": float(np.abs(c.loop_residual).max()),
             }
             rows.append(row)
-    missing = ["no peer: MuJoCo's loops are soft constraints, which close to no such bound"]
+    missing = [
+        "MuJoCo: its loops are soft constraints, which close to no such bound. Exudyn is in the next table"
+    ]
     return [Table(SUITE, "equilibrium-loops", "Equilibrium with closed loops", "ms", rows, missing=missing)]
 
 
-PARTS = (chains, loops)
+def tangle(seed: int = 1) -> pliant.Mechanism:
+    """A closed chain in space with a branch, all at random: no solver was tuned on it. 30 hinges, 1 loop.
+
+    A loop of 23 links between two places on the ground, along a circle of half a metre from which the joints are off
+    by some centimetres; from the middle of it a branch of 6 links. Axes are random, springs 50 to 500 N m/rad.
+    """
+    random = np.random.default_rng(seed)
+    b = pliant.Builder(f"tangle {seed}")
+
+    def link(name: str, start: np.ndarray, end: np.ndarray, parent: str) -> str:
+        b.body(
+            name,
+            mass=1.0,
+            inertia=(0.01, 0.01, 0.01),
+            position=tuple((start + end) / 2),
+            shapes=[pliant.shapes.sphere(0.02)],
+        )
+        hinge(name, parent, name, start)
+        return name
+
+    def hinge(name: str, parent: str, child: str, anchor: np.ndarray) -> None:
+        axis = random.normal(size=3)
+        axis = tuple(axis / np.linalg.norm(axis))
+        stiffness = float(50 * 10 ** random.uniform())
+        b.hinge(name, parent, child, anchor=tuple(anchor), axis=axis, stiffness=stiffness)
+
+    angle = np.linspace(0.3, 2 * np.pi - 0.3, 24)
+    points = 0.5 * np.column_stack([np.sin(angle), 0 * angle, -np.cos(angle)]) + random.normal(
+        scale=0.04, size=(24, 3)
+    )
+    above = "world"
+    for i in range(23):
+        above = link(f"loop{i + 1}", points[i], points[i + 1], above)
+    hinge("closing", "world", above, points[-1])
+    above, place = "loop12", points[12]
+    for i in range(6):
+        end = place + random.normal((0.0, 0.1, 0.0), 0.03)
+        above, place = link(f"branch{i + 1}", place, end, above), end
+    b.end_effectors(above)
+    return b.build()
+
+
+def _pushed(name: str, m: pliant.Mechanism, direction: tuple[float, float, float], size: float) -> Case:
+    """A force on the first end effector that would move it by `size` radii if the mechanism were linear."""
+    body, towards = m.end_effectors[0], np.array(direction) / np.linalg.norm(direction)
+    turn = m.reference_poses[m.body_index(body), :3, :3]
+    moved = turn @ pliant.reduce(m).compliance[:3, :3] @ turn.T @ towards
+    return Case(name, m, body, towards * size * m.radius / np.linalg.norm(moved))
+
+
+def static_solvers(quick: bool, progress: Progress) -> list[Table]:
+    """Exudyn's static solver on open chains, planar and spatial loops, and mechanisms that no solver was tuned on."""
+    make = pliant.gallery
+    cases = [
+        Case(f"helix({n})", make.helix(n), f"link{n}", np.array(FORCE))
+        for n in ((50,) if quick else (50, 100, 400))
+    ]
+    cases += [
+        Case(f"ladder({n}, {form})", make.ladder(n, form=form), f"rung{n}", np.array([80.0, 0, -60.0]))
+        for form in ("cells", "rails")
+        for n in ((4,) if quick else (4, 16, 64))
+    ]
+    cases.append(Case("flexure_stage()", make.flexure_stage(), "stage", np.array([40.0, 0, 0])))
+    cases.append(Case("loop()", make.loop(), "plate", np.array([0, 150.0, -100.0])))
+    for size in (0.1,) if quick else (0.1, 0.5, 1.0):
+        cases.append(
+            _pushed(f"tangle(), pushed by {size:g} of the radius", tangle(), (0.6, 0.5, -0.62), size)
+        )
+    if not quick:
+        cases.append(_pushed("helix(50), pushed by 1 of the radius", make.helix(50), (0, 0.6, -0.8), 1.0))
+    rows = []
+    try:
+        import_module("exudyn")
+        missing = []
+    except ImportError as error:
+        missing = [f"Exudyn is left out: {error} (`make peers` installs the peers)"]
+    for case in cases:
+        progress(f"static solvers: {case.name}")
+        rows.append(_beside(case, 3 if quick else 11, 0.0 if missing else 1.0 if quick else 15.0))
+    return [
+        Table(
+            SUITE,
+            "equilibrium-exudyn",
+            "Equilibrium beside Exudyn's static solver",
+            "ms",
+            rows,
+            settings="`pliant.equilibrium` and `SolveStatic` take turns, one thread, processor time, from the "
+            "reference pose; mechanisms are assembled once. Exudyn: kinematic tree, planar bodies, Euler parameters or "
+            "Tait-Bryan angles, whichever can express the case; sparse and dense solvers; 1 to 30 load steps; full "
+            "and modified Newton; tolerances 1e-4 to 1e-8. The fastest setting whose bodies are all within a "
+            "millionth of the radius of pliant's counts. pliant goes on to 1e-12 of the load, and says whether the "
+            "equilibrium is stable.",
+            missing=missing,
+        )
+    ]
+
+
+def _beside(case: Case, rounds: int, patience: float) -> Row:
+    """A case in turns; `patience` is how long Exudyn's settings are tried, none if it is not there."""
+    m, load = case.m, {case.body: case.force}
+    c = pliant.equilibrium(m, load)
+    calls: dict[str, Callable[[], object]] = {"pliant": lambda: pliant.equilibrium(m, load)}
+    found = best(case, c.poses, patience) if patience else None
+    if found is not None and found.static is not None:
+        calls["Exudyn"] = partial(found.static.solve, found.setting)
+    times = interleaved(calls, rounds)
+    theirs = times.get("Exudyn")
+    row = compared(case.name, times["pliant"].scaled(1e3), None if theirs is None else theirs.scaled(1e3))
+    row.values = {
+        "links": m.body_count,
+        "loops": m.topology.loops,
+        "moved, of radius": float(c.displacement.max() / m.radius),
+    }
+    if found is None:
+        return row
+    row.values["Exudyn's settings that agree"] = f"{found.agreed} of {found.tried}"
+    if found.static is None:
+        row.stable = f"Exudyn: agrees at none of {found.tried} settings"
+    else:
+        row.peer_name = f"Exudyn, {found.setting}"
+        row.values["apart, of radius"] = found.error
+    return row
+
+
+PARTS = (chains, loops, static_solvers)

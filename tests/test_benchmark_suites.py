@@ -179,3 +179,39 @@ def test_exudyn_bends_a_helix_as_pliant_does(bench):
     assert not run.failed
     rest = pliant.equilibrium(case.m, {case.tip: {"force": case.force, "point": case.point}})
     np.testing.assert_allclose(run.displacement, case.displacement(rest.poses), atol=1e-5 * case.m.radius)
+
+
+@pytest.mark.parametrize(
+    ("name", "ways"),
+    [("chain", ("tree", "EP")), ("planar loops", ("planar", "EP", "Rxyz")), ("loop", ("EP",))],
+)
+def test_exudyn_settles_where_pliant_does(bench, name, ways):
+    """Every way to say a mechanism in Exudyn is the same mechanism: all bodies end in the same places."""
+    pytest.importorskip("exudyn", reason="peers come with `make peers`")
+    peer, statics = bench("exudyn_statics"), bench("statics")
+    case = {
+        "chain": peer.Case("helix(10)", pliant.gallery.helix(10), "link10", np.array([0.0, 60, -80])),
+        "planar loops": peer.Case("ladder(3)", pliant.gallery.ladder(3), "rung3", np.array([80.0, 0, -60])),
+        "loop": peer.Case("tangle()", statics.tangle(), "branch6", np.array([0.0, 10, -10])),
+    }[name]
+    assert case.planar == (name == "planar loops")
+    found = pliant.equilibrium(case.m, {case.body: case.force})
+    assert found.displacement.max() > 0.01 * case.m.radius
+    for way in ways:
+        static = peer.Static(case, way)
+        assert static.error(case.m.reference_poses) < 1e-12
+        assert static.solve(peer.Setting(way, "EigenSparse", 2, False, 1e-8))
+        assert static.error(found.poses) < 1e-7
+
+
+def test_exudyn_that_agrees_at_no_setting_has_no_time(bench):
+    pytest.importorskip("exudyn", reason="peers come with `make peers`")
+    peer, statics = bench("exudyn_statics"), bench("statics")
+    case = peer.Case("stage", pliant.gallery.flexure_stage(), "stage", np.array([40.0, 0, 0]))
+    elsewhere = case.m.reference_poses + 1.0
+    nothing = peer.best(case, elsewhere, patience=0.2)
+    assert (nothing.static, nothing.setting, nothing.agreed) == (None, None, 0)
+    assert nothing.tried > 1
+    row = statics._beside(case, 1, patience=0.2)
+    assert "planar" in row.peer_name
+    assert row.values["apart, of radius"] < peer.TOLERANCE

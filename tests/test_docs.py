@@ -1,12 +1,15 @@
-"""Every Python block of README.md and docs/ runs, every link leads somewhere, and the site has all pages."""
+"""Every Python block of README.md and docs/ runs, every link leads somewhere, the site has all pages; the citation."""
 
 from __future__ import annotations
 
 import re
+import tomllib
 import warnings
 from pathlib import Path
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import pliant
 
@@ -17,6 +20,8 @@ BLOCK = re.compile(r"(?P<skip><!-- skip -->\s*)?^```python\n(?P<code>.*?)^```", 
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#{1,3} (?P<text>.+)$", re.M)
 PICTURES = 1_500_000  # bytes of all pictures together: a repository is no album
+MOVING, SECONDS = 1_500_000, (3.0, 7.0)  # bytes and length of a moving picture
+WORDS = 900  # of the README
 
 
 def name(page):
@@ -97,3 +102,65 @@ def test_pictures_are_used_and_small():
 def test_readme_names_the_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert all(command in text for command in ("make demo", "make test", "make setup"))
+
+
+def test_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= WORDS
+
+
+def test_the_moving_picture_moves_and_is_small():
+    """Every moving picture is on a page; frames differ, it plays for some seconds and for ever."""
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    films = sorted((DOCS / "moving").glob("*"))
+    assert [film.name for film in films] == ["pull.gif"]
+    assert "docs/moving/pull.gif" in (ROOT / "README.md").read_text(encoding="utf-8")
+    for film in films:
+        assert f"moving/{film.name}" in text
+        assert film.stat().st_size < MOVING
+        with Image.open(film) as image:
+            assert image.info["loop"] == 0
+            assert 600 <= image.width <= 700
+            length, frames = 0.0, []
+            for i in range(image.n_frames):
+                image.seek(i)
+                length += image.info["duration"] / 1000
+                frames.append(np.asarray(image.convert("L"), float))
+        assert len(frames) > 40
+        assert SECONDS[0] < length < SECONDS[1]
+        assert max(np.abs(frame - frames[0]).mean() for frame in frames) > 2.0
+
+
+def citation():
+    """The top level of CITATION.cff, and the titles of its references: enough of YAML for that file."""
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert "\t" not in text
+    top = dict(re.findall(r"^([a-z-]+): *(.*)$", text, re.M))
+    return {key: value.strip('"') for key, value in top.items()}, text
+
+
+def test_citation_agrees_with_the_package():
+    found, text = citation()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert found["cff-version"] == "1.2.0"
+    assert {"message", "title", "authors", "abstract", "keywords", "references"} <= set(found)
+    assert (found["title"], found["version"], found["license"]) == (
+        project["name"],
+        project["version"],
+        project["license"],
+    )
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", found["date-released"])
+    assert re.findall(r"^  - name: \"(.*)\"$", text, re.M) == [
+        author["name"] for author in project["authors"]
+    ]
+    keywords = re.search(r"^keywords:\n((?:  - .*\n)+)", text, re.M)
+    assert keywords is not None
+    assert re.findall(r"- (.*)", keywords[1]) == project["keywords"]
+
+
+def test_citation_names_the_papers():
+    """The references are those of docs/papers.md, title by title."""
+    _, text = citation()
+    titles = re.findall(r"^    title: \"(.*)\"$", text, re.M)
+    assert titles == re.findall(
+        r"\*([A-Z][^*]+)\*", re.sub(r"\*\*.*?\*\*", "", (DOCS / "papers.md").read_text(encoding="utf-8"))
+    )

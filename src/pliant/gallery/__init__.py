@@ -6,7 +6,7 @@
     >>> pliant.gallery.make("ladder", rungs=16)
     <Mechanism 'ladder 16 cells': 48 bodies, 64 joints, 64 dofs, 16 loops>
 
-TVCG, GS17 and RL05 are the papers listed in the README. All lengths are in metres, masses in kg; z is up.
+TVCG, GS17 and RL05 are the papers listed in docs/papers.md. All lengths are in metres, masses in kg; z is up.
 Every joint is at rest at the reference pose, and lightly damped. `gallery.scenes` sets some of them in
 motion, `gallery.pulls` pulls at the huge ones, and `gallery.worlds` lets them touch things.
 """
