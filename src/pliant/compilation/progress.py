@@ -235,7 +235,7 @@ def _notebook() -> _Cell | None:
 
 def _width() -> int:
     try:
-        return os.get_terminal_size(2).columns
+        return os.get_terminal_size(2).columns or 80
     except OSError:
         return 80
 
