@@ -10,12 +10,17 @@ import math
 
 from numba import njit
 
+from pliant.engines.constrained import _kernels as kernels
 from pliant.engines.constrained import _solver_kernels as solver
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.spatial import _kernels as se3
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
-_REDUNDANT = 1e-10  # of a row's own size: what is left of it when it says no more than rows before it
+# Share of the largest row below which the remainder of a row is redundant; as a multiple of the gap of open loops; and
+# at most.
+_REDUNDANT, _OPEN, _COARSEST = 1e-9, 100.0, 1e-5
+_ORDERED = 0.01  # squared share of the largest remainder from which a row is as good a pivot as any
+_ROUNDING = 1e-15  # of a row's own size: the least pivot
 
 
 @_jit
@@ -115,47 +120,142 @@ def loop_tension(loops, multipliers, unit, t, work):
 
 
 @_jit
-def correct(links, rows, give, wanted, work, columns, schur, multipliers, du):
-    """Add to `du` what makes `rows du - give multipliers = wanted`."""
+def independent_rows(rows, free, tied, dofs, gap, left, size, kept):
+    """Choose a largest set of independent rows, by Householder QR with row pivoting; returns how many.
+
+    It looks at geometry alone: rows in radians and radii (couplings scaled to length 1), no masses, no springs. The
+    first row with at least a tenth of the largest remainder is the next pivot, so that equally good rows are taken in
+    their own order, whatever rounding says. Rows whose remainder is below a share of the largest row are redundant:
+    1e-9, or more where loops are open: the rows of loops that are redundant only when closed are then known no better.
+
+    Args:
+        rows: all of them.
+        free: rows from this one on are of tendons, and always kept.
+        tied: rows from this one on are of couplings.
+        dofs: table of dofs, for their units.
+        gap: by which loops are open.
+        left, size: scratch, as large as rows, and one number per row.
+        kept: indices, ascending.
+    """
     m, nv = rows.shape
-    for r in range(m):
-        solver.load(links, rows[r], work)
-        solver.solve(links, work, columns[r])  # minus the response
-    for r in range(m):
-        for s in range(r + 1):
-            total = 0.0
+    largest = 0.0
+    for r in range(free):
+        total = 0.0
+        for d in range(nv):
+            left[r, d] = rows[r, d] / dofs[d, kernels.UNIT]
+            total += left[r, d] ** 2
+        if r >= tied and total > 0.0:
+            scale = 1.0 / math.sqrt(total)
             for d in range(nv):
-                total -= rows[r, d] * columns[s, d]
-            schur[r, s] = total
-        schur[r, r] += give[r]
-        total = -wanted[r]
-        for d in range(nv):
-            total += rows[r, d] * du[d]
-        multipliers[r] = total
-    cholesky(schur, multipliers)
+                left[r, d] *= scale
+            total = 1.0
+        size[r], kept[r] = total, 0
+        largest = max(largest, total)
+    least = largest * min(max(_OPEN * gap, _REDUNDANT), _COARSEST) ** 2
+    for k in range(min(free, nv)):
+        largest = 0.0
+        for r in range(free):
+            largest = max(largest, size[r])
+        if not largest > least:
+            break
+        p = 0
+        while size[p] < _ORDERED * largest:
+            p += 1
+        kept[p] = 1
+        v = left[p]
+        own = 0.0
+        for d in range(k, nv):
+            own += v[d] ** 2
+        first = v[k]
+        v[k] += math.copysign(math.sqrt(own), first)
+        factor = 1.0 / (own + abs(first) * math.sqrt(own))
+        size[p] = 0.0
+        for r in range(free):
+            y = left[r]
+            if size[r] <= least:
+                size[r] = 0.0
+                continue
+            total = 0.0
+            for d in range(k, nv):
+                total += v[d] * y[d]
+            if total != 0.0 or y[k] != 0.0:
+                total *= factor
+                for d in range(k, nv):
+                    y[d] -= total * v[d]
+                total = 0.0
+                for d in range(k + 1, nv):
+                    total += y[d] ** 2
+                size[r] = total
+    count = 0
     for r in range(m):
-        for d in range(nv):
-            du[d] += multipliers[r] * columns[r, d]
+        if r >= free or kept[r] == 1:
+            kept[count] = r
+            count += 1
+    return count
 
 
 @_jit
-def cholesky(a, x):
-    """Solve a x = x by Cholesky factors; rows that say nothing new get nothing."""
-    n = a.shape[0]
+def factor_rows(links, rows, give, kept, work, columns, schur):
+    """Response of the tree to the kept rows (its negative, `columns`), and Cholesky factors of the complement."""
+    n, nv = kept.shape[0], rows.shape[1]
     for i in range(n):
-        own = a[i, i]
+        solver.load(links, rows[kept[i]], work)
+        solver.solve(links, work, columns[i])
+    for i in range(n):
+        row = rows[kept[i]]
+        for j in range(i + 1):
+            total = 0.0
+            for d in range(nv):
+                total -= row[d] * columns[j, d]
+            schur[i, j] = total
+        schur[i, i] += give[kept[i]]
+    cholesky(schur[:n, :n])
+
+
+@_jit
+def correct(links, rows, give, wanted, kept, work, columns, schur, change, multipliers, du):
+    """Add to `du` what makes `rows du - give multipliers = wanted` for the kept rows; the others carry nothing."""
+    n, nv = kept.shape[0], rows.shape[1]
+    factor_rows(links, rows, give, kept, work, columns, schur)
+    for r in range(rows.shape[0]):
+        multipliers[r] = 0.0
+    for _ in range(2):  # the second round mends what rounding left of the gap
+        for i in range(n):
+            r = kept[i]
+            total = -wanted[r] - give[r] * multipliers[r]
+            for d in range(nv):
+                total += rows[r, d] * du[d]
+            change[i] = total
+        substitute(schur[:n, :n], change)
+        for i in range(n):
+            multipliers[kept[i]] += change[i]
+            for d in range(nv):
+                du[d] += change[i] * columns[i, d]
+
+
+@_jit
+def cholesky(a):
+    """Cholesky factor of a positive definite matrix, in place, lower half; the diagonal holds reciprocals.
+
+    Pivots below rounding are raised to it, so that no sign hangs on the last bit. A row of zeros stays one.
+    """
+    for i in range(a.shape[0]):
+        pivot = own = a[i, i]
         for j in range(i):
             total = a[i, j]
             for k in range(j):
                 total -= a[i, k] * a[j, k]
-            a[i, j] = total * a[j, j]  # the diagonal holds reciprocals
-        pivot = own
-        for k in range(i):
-            pivot -= a[i, k] * a[i, k]
-        if pivot > _REDUNDANT * own and pivot > 1e-300:
-            a[i, i] = 1.0 / math.sqrt(pivot)
-        else:
-            a[i, i] = 0.0
+            a[i, j] = total * a[j, j]
+            pivot -= a[i, j] ** 2
+        if pivot < _ROUNDING * own:
+            pivot = _ROUNDING * own
+        a[i, i] = 1.0 / math.sqrt(pivot) if pivot != 0.0 else 0.0
+
+
+@_jit
+def substitute(a, x):
+    """Solve with the factors of `cholesky`, in place."""
+    n = a.shape[0]
     for i in range(n):
         total = x[i]
         for k in range(i):

@@ -39,7 +39,8 @@ def mix(iteration, dofs, u, du, history, gram):
     for i in range(count):
         gram[i, i] *= 1.0 + 1e-10
     if count:
-        border.cholesky(gram[:count, :count], gram[depth, :count])
+        border.cholesky(gram[:count, :count])
+        border.substitute(gram[:count, :count], gram[depth, :count])
     for d in range(nv):
         total = du[d]
         for i in range(count):

@@ -20,9 +20,10 @@ DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8
 DEPTH = 4  # of memory of iterations
 # entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing,
-# joints that run into a stop and that are at one, length of the last part of a step, largest half turn squared
+# joints that run into a stop and that are at one, length of the last part of a step, largest half turn squared,
+# number of bordering rows that are not redundant
 LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-TURN, INFO = 10, 11
+TURN, KEPT, INFO = 10, 11, 12
 # half turn squared (0.06 rad a step) from which steps are settled better, and up to which part of the tolerance
 SLOW, FINEST = 0.001, 1 / 64
 CLEANED = 8  # steps after which momenta are looked at, and cleared of what joints do not allow
@@ -107,14 +108,34 @@ def _rows(model, state, length, scratch):
 
 
 @_jit
-def _improve(model, state, h, length, scratch):
-    """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step."""
-    links, loops = model.links, model.loops
+def _choose(model, gap, scratch):
+    """Find which rows are not redundant at the present pose, loops open by `gap`."""
+    rows = scratch.rows
+    scratch.info[KEPT] = border.independent_rows(
+        rows,
+        rows.shape[0] - model.tendons.shape[0],
+        6 * model.loops.shape[0],
+        model.dofs,
+        gap,
+        scratch.columns,
+        scratch.change,
+        scratch.kept,
+    )
+
+
+@_jit
+def _improve(model, state, h, length, scratch, first):
+    """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step.
+
+    Redundant rows are left out. Which ones they are is found at the first time, and again while loops are open: a pose
+    in which links are in line has more of them than those nearby.
+    """
+    links, loops, info = model.links, model.loops, scratch.info
     multipliers, work, du, rows = state.multipliers, scratch.work, scratch.du, scratch.rows
     _middle(model, state, h, scratch, True)
     bordered = rows.shape[0] > 0
     if bordered:
-        border.loop_tension(loops, multipliers, scratch.info[UNIT], 0.5 * h, work)
+        border.loop_tension(loops, multipliers, info[UNIT], 0.5 * h, work)
     if solver.factor(links, 0.5 * h, work) >= 0:
         du[0] = math.inf  # numbers have left all bounds
         return math.inf
@@ -122,8 +143,20 @@ def _improve(model, state, h, length, scratch):
     if not bordered:
         return 0.0
     gap = _rows(model, state, length, scratch)
+    if first or gap >= info[CLOSE]:
+        _choose(model, gap, scratch)
     border.correct(
-        links, rows, scratch.give, scratch.wanted, work, scratch.columns, scratch.schur, multipliers, du
+        links,
+        rows,
+        scratch.give,
+        scratch.wanted,
+        scratch.kept[: int(info[KEPT])],
+        work,
+        scratch.columns,
+        scratch.schur,
+        scratch.change,
+        multipliers,
+        du,
     )
     return gap
 
@@ -134,7 +167,7 @@ def _settle(model, state, h, length, scratch):
     dofs, u, du, info = model.dofs, state.u, scratch.du, scratch.info
     before, best = math.inf, math.inf
     for iteration in range(ITERATIONS):
-        gap = _improve(model, state, h, length, scratch)
+        gap = _improve(model, state, h, length, scratch, iteration == 0)
         change = 0.0
         for d in range(u.shape[0]):
             step = h * abs(du[d]) * dofs[d, kernels.UNIT]
@@ -295,8 +328,19 @@ def _clean(model, state, scratch):
         for r in range(wanted.shape[0]):
             wanted[r] = 0.0
             scratch.give[r] = 0.0 if r < hard else 1e300  # tendons forbid nothing
+        _choose(model, scratch.info[CLOSE], scratch)
         border.correct(
-            links, scratch.rows, scratch.give, wanted, work, scratch.columns, scratch.schur, wanted, du
+            links,
+            scratch.rows,
+            scratch.give,
+            wanted,
+            scratch.kept[: int(scratch.info[KEPT])],
+            work,
+            scratch.columns,
+            scratch.schur,
+            scratch.change,
+            scratch.unused,
+            du,
         )
     kernels.forward(links, constants, state.q, du, 0.0, work)
     kernels.momenta(0, n, constants, work, at_middle)
@@ -374,7 +418,7 @@ def advance(n, timestep, model, state, scratch):
                     # A single improvement of rest: linear in all forces, with plenty of damping.
                     for d in range(nv):
                         u[d] = 0.0
-                    _improve(model, state, 2.0 * h, h, scratch)
+                    _improve(model, state, 2.0 * h, h, scratch, True)
                     for d in range(nv):
                         u[d] += scratch.du[d]
                 if not _allowed(model, state, h, scratch, model.loads.shape[0], 0.0):
