@@ -60,7 +60,6 @@ class Scratch(NamedTuple):
     wanted: NDArray[np.float64]
     give: NDArray[np.float64]
     change: NDArray[np.float64]
-    unused: NDArray[np.float64]
     kept: NDArray[np.int64]
     small: NDArray[np.float64]
     history: NDArray[np.float64]

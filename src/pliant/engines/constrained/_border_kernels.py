@@ -16,10 +16,11 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.spatial import _kernels as se3
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
-# Share of the largest row below which the remainder of a row is redundant; as a multiple of the gap of open loops; and
-# at most.
+_sums = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})  # in vector registers
+# Remainder of a redundant row, as a share of the largest row: where loops are closed, per gap of open ones, and at most.
 _REDUNDANT, _OPEN, _COARSEST = 1e-9, 100.0, 1e-5
 _ORDERED = 0.01  # squared share of the largest remainder from which a row is as good a pivot as any
+_DOWNDATED = 1e-4  # share of a squared length from which on it is summed up again
 _ROUNDING = 1e-15  # of a row's own size: the least pivot
 
 
@@ -119,14 +120,14 @@ def loop_tension(loops, multipliers, unit, t, work):
         solver.add_tension(work, b, x, y, z, -fx, -fy, -fz, t)
 
 
-@_jit
+@_sums
 def independent_rows(rows, free, tied, dofs, gap, left, size, kept):
-    """Choose a largest set of independent rows, by Householder QR with row pivoting; returns how many.
+    """Choose a largest set of independent rows, by Gram-Schmidt with pivoting; returns how many.
 
-    It looks at geometry alone: rows in radians and radii (couplings scaled to length 1), no masses, no springs. The
-    first row with at least a tenth of the largest remainder is the next pivot, so that equally good rows are taken in
-    their own order, whatever rounding says. Rows whose remainder is below a share of the largest row are redundant:
-    1e-9, or more where loops are open: the rows of loops that are redundant only when closed are then known no better.
+    Geometry alone decides: rows in radians and radii (couplings scaled to length 1), no masses, no springs. The first
+    row with at least a tenth of the largest remainder is the next pivot, so that equally good rows are taken in their
+    own order, whatever rounding says. A row is redundant if its remainder is less than 1e-9 of the largest row; or
+    than 1e-5, where loops are open: rows that are redundant when loops are closed are then known no better.
 
     Args:
         rows: all of them.
@@ -134,7 +135,8 @@ def independent_rows(rows, free, tied, dofs, gap, left, size, kept):
         tied: rows from this one on are of couplings.
         dofs: table of dofs, for their units.
         gap: by which loops are open.
-        left, size: scratch, as large as rows, and one number per row.
+        left: scratch, as large as rows; what is left of them.
+        size: scratch, (2, rows): squared length of remainders, and the last one that was not downdated.
         kept: indices, ascending.
     """
     m, nv = rows.shape
@@ -149,43 +151,41 @@ def independent_rows(rows, free, tied, dofs, gap, left, size, kept):
             for d in range(nv):
                 left[r, d] *= scale
             total = 1.0
-        size[r], kept[r] = total, 0
+        size[0, r], size[1, r], kept[r] = total, total, 0
         largest = max(largest, total)
     least = largest * min(max(_OPEN * gap, _REDUNDANT), _COARSEST) ** 2
-    for k in range(min(free, nv)):
-        largest = 0.0
-        for r in range(free):
-            largest = max(largest, size[r])
+    for _ in range(min(free, nv)):
         if not largest > least:
             break
         p = 0
-        while size[p] < _ORDERED * largest:
+        while size[0, p] < _ORDERED * largest:
             p += 1
-        kept[p] = 1
-        v = left[p]
-        own = 0.0
-        for d in range(k, nv):
-            own += v[d] ** 2
-        first = v[k]
-        v[k] += math.copysign(math.sqrt(own), first)
-        factor = 1.0 / (own + abs(first) * math.sqrt(own))
-        size[p] = 0.0
+        kept[p], size[0, p] = 1, 0.0
+        first, last = 0, nv
+        while left[p, first] == 0.0:
+            first += 1
+        while left[p, last - 1] == 0.0:
+            last -= 1
+        unit = left[p, first:last]
+        scale = 1.0 / math.sqrt(_square(unit))
+        for d in range(unit.shape[0]):
+            unit[d] *= scale
+        largest = 0.0
         for r in range(free):
-            y = left[r]
-            if size[r] <= least:
-                size[r] = 0.0
+            if size[0, r] <= least:
+                size[0, r] = 0.0
                 continue
-            total = 0.0
-            for d in range(k, nv):
-                total += v[d] * y[d]
-            if total != 0.0 or y[k] != 0.0:
-                total *= factor
-                for d in range(k, nv):
-                    y[d] -= total * v[d]
-                total = 0.0
-                for d in range(k + 1, nv):
-                    total += y[d] ** 2
-                size[r] = total
+            row = left[r, first:last]
+            share = 0.0
+            for d in range(unit.shape[0]):
+                share += unit[d] * row[d]
+            if share != 0.0:
+                for d in range(unit.shape[0]):
+                    row[d] -= share * unit[d]
+                size[0, r] -= share * share
+                if size[0, r] < _DOWNDATED * size[1, r]:
+                    size[0, r] = size[1, r] = _square(left[r])
+            largest = max(largest, size[0, r])
     count = 0
     for r in range(m):
         if r >= free or kept[r] == 1:
@@ -194,7 +194,15 @@ def independent_rows(rows, free, tied, dofs, gap, left, size, kept):
     return count
 
 
-@_jit
+@_sums
+def _square(x):
+    total = 0.0
+    for d in range(x.shape[0]):
+        total += x[d] * x[d]
+    return total
+
+
+@_sums
 def factor_rows(links, rows, give, kept, work, columns, schur):
     """Response of the tree to the kept rows (its negative, `columns`), and Cholesky factors of the complement."""
     n, nv = kept.shape[0], rows.shape[1]
@@ -212,7 +220,7 @@ def factor_rows(links, rows, give, kept, work, columns, schur):
     cholesky(schur[:n, :n])
 
 
-@_jit
+@_sums
 def correct(links, rows, give, wanted, kept, work, columns, schur, change, multipliers, du):
     """Add to `du` what makes `rows du - give multipliers = wanted` for the kept rows; the others carry nothing."""
     n, nv = kept.shape[0], rows.shape[1]
@@ -233,7 +241,7 @@ def correct(links, rows, give, wanted, kept, work, columns, schur, change, multi
                 du[d] += change[i] * columns[i, d]
 
 
-@_jit
+@_sums
 def cholesky(a):
     """Cholesky factor of a positive definite matrix, in place, lower half; the diagonal holds reciprocals.
 
@@ -252,7 +260,7 @@ def cholesky(a):
         a[i, i] = 1.0 / math.sqrt(pivot) if pivot != 0.0 else 0.0
 
 
-@_jit
+@_sums
 def substitute(a, x):
     """Solve with the factors of `cholesky`, in place."""
     n = a.shape[0]

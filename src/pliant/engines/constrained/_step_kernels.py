@@ -143,7 +143,7 @@ def _improve(model, state, h, length, scratch, first):
     if not bordered:
         return 0.0
     gap = _rows(model, state, length, scratch)
-    if first or gap >= info[CLOSE]:
+    if first or (gap >= info[CLOSE] and info[KEPT] < rows.shape[0]):
         _choose(model, gap, scratch)
     border.correct(
         links,
@@ -154,7 +154,7 @@ def _improve(model, state, h, length, scratch, first):
         work,
         scratch.columns,
         scratch.schur,
-        scratch.change,
+        scratch.change[0],
         multipliers,
         du,
     )
@@ -338,8 +338,8 @@ def _clean(model, state, scratch):
             work,
             scratch.columns,
             scratch.schur,
-            scratch.change,
-            scratch.unused,
+            scratch.change[0],
+            scratch.change[1],
             du,
         )
     kernels.forward(links, constants, state.q, du, 0.0, work)
