@@ -18,9 +18,10 @@ from pliant.spatial import _kernels as se3
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
 _sums = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})  # in vector registers
 # Remainder of a redundant row, as a share of the largest row: where loops are closed, per gap of open ones, and at most.
-_REDUNDANT, _OPEN, _COARSEST = 1e-9, 100.0, 1e-5
+_REDUNDANT, _OPEN, _COARSEST = 1e-9, 10.0, 1e-3
 _ORDERED = 0.01  # squared share of the largest remainder from which a row is as good a pivot as any
 _DOWNDATED = 1e-4  # share of a squared length from which on it is summed up again
+_MENDED = 1e-13  # share of what was amiss with rows that is as good as nothing
 _ROUNDING = 1e-15  # of a row's own size: the least pivot
 
 
@@ -127,7 +128,7 @@ def independent_rows(rows, free, tied, dofs, gap, left, size, kept):
     Geometry alone decides: rows in radians and radii (couplings scaled to length 1), no masses, no springs. The first
     row with at least a tenth of the largest remainder is the next pivot, so that equally good rows are taken in their
     own order, whatever rounding says. A row is redundant if its remainder is less than 1e-9 of the largest row; or
-    than 1e-5, where loops are open: rows that are redundant when loops are closed are then known no better.
+    than ten times the gap, where loops are open: rows that are redundant in closed loops are then known no better.
 
     Args:
         rows: all of them.
@@ -227,13 +228,19 @@ def correct(links, rows, give, wanted, kept, work, columns, schur, change, multi
     factor_rows(links, rows, give, kept, work, columns, schur)
     for r in range(rows.shape[0]):
         multipliers[r] = 0.0
+    first = 0.0
     for _ in range(2):  # the second round mends what rounding left of the gap
+        largest = 0.0
         for i in range(n):
             r = kept[i]
             total = -wanted[r] - give[r] * multipliers[r]
             for d in range(nv):
                 total += rows[r, d] * du[d]
             change[i] = total
+            largest = max(largest, abs(total))
+        if largest <= _MENDED * first:
+            break
+        first = largest
         substitute(schur[:n, :n], change)
         for i in range(n):
             multipliers[kept[i]] += change[i]

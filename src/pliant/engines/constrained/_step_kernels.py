@@ -108,13 +108,14 @@ def _rows(model, state, length, scratch):
 
 
 @_jit
-def _choose(model, gap, scratch):
-    """Find which rows are not redundant at the present pose, loops open by `gap`."""
-    rows = scratch.rows
-    scratch.info[KEPT] = border.independent_rows(
+def _choose(model, poses, scratch):
+    """Find which of the bordering rows, refreshed for these poses of links, are not redundant."""
+    loops, rows, small, info = model.loops, scratch.rows, scratch.small, scratch.info
+    gap = border.loop_gaps(loops, poses, info[UNIT], small[:3], small[3], scratch.change[0])
+    info[KEPT] = border.independent_rows(
         rows,
         rows.shape[0] - model.tendons.shape[0],
-        6 * model.loops.shape[0],
+        6 * loops.shape[0],
         model.dofs,
         gap,
         scratch.columns,
@@ -127,8 +128,10 @@ def _choose(model, gap, scratch):
 def _improve(model, state, h, length, scratch, first):
     """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step.
 
-    Redundant rows are left out. Which ones they are is found at the first time, and again while loops are open: a pose
-    in which links are in line has more of them than those nearby.
+    Redundant rows are left out. Which ones they are is found at the `first` improvement, where the step starts, since
+    loops are closed there; at the midpoint they are not, and redundant rows of spatial loops differ a little from what
+    the others say. But a pose in which links are in line has more redundant rows than those nearby: while loops do not
+    close, rows are chosen at the midpoint.
     """
     links, loops, info = model.links, model.loops, scratch.info
     multipliers, work, du, rows = state.multipliers, scratch.work, scratch.du, scratch.rows
@@ -142,9 +145,14 @@ def _improve(model, state, h, length, scratch, first):
     solver.solve(links, work, du)
     if not bordered:
         return 0.0
+    if first:
+        if loops.shape[0]:
+            kernels.forward(links, model.constants, state.q, state.u, 0.0, scratch.ahead)
+            border.loop_rows(links, loops, scratch.ahead, info[UNIT], rows)
+        _choose(model, scratch.ahead, scratch)
     gap = _rows(model, state, length, scratch)
-    if first or (gap >= info[CLOSE] and info[KEPT] < rows.shape[0]):
-        _choose(model, gap, scratch)
+    if not first and gap >= info[CLOSE] and info[KEPT] < rows.shape[0]:
+        _choose(model, work, scratch)
     border.correct(
         links,
         rows,
@@ -328,7 +336,7 @@ def _clean(model, state, scratch):
         for r in range(wanted.shape[0]):
             wanted[r] = 0.0
             scratch.give[r] = 0.0 if r < hard else 1e300  # tendons forbid nothing
-        _choose(model, scratch.info[CLOSE], scratch)
+        _choose(model, work, scratch)
         border.correct(
             links,
             scratch.rows,
