@@ -16,8 +16,10 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.spatial import _kernels as se3
 
 _jit = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract"})
-_sums = njit(cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})  # in vector registers
-# Remainder of a redundant row, as a share of the largest row: where loops are closed, per gap of open ones, and at most.
+_sums = njit(
+    cache=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc"}
+)  # in vector registers
+# Remainder of a redundant row as a share of the largest row: where loops are closed, per gap of open loops, at most.
 _REDUNDANT, _OPEN, _COARSEST = 1e-9, 10.0, 1e-3
 _ORDERED = 0.01  # squared share of the largest remainder from which a row is as good a pivot as any
 _DOWNDATED = 1e-4  # share of a squared length from which on it is summed up again
