@@ -36,7 +36,7 @@ def mix(iteration, dofs, u, du, history, gram):
         for d in range(nv):
             total += dofs[d, kernels.UNIT] ** 2 * history[depth + i, d] * du[d]
         gram[depth, i] = total
-    # Differences that repeat others share their weight: with this no pivot is below 1e-10 of its row, far from rounding.
+    # Differences that repeat others share their weight: so no pivot is below 1e-10 of its row, far above rounding.
     for i in range(count):
         gram[i, i] *= 1.0 + 1e-10
     if count:
