@@ -280,3 +280,33 @@ def test_real_loops_move_as_in_mujoco(name):
     moved = np.abs(there - start).max()
     assert moved > 5e-4 * m.radius
     assert np.abs(s.poses[:, :3, 3] - there).max() < 2e-3 * moved
+
+
+# --- contact
+
+
+def dropped_on(m, at, gravity, steps):
+    """A ball falls on a mechanism: its height, and how far loops are open."""
+    world = pliant.World(1 / 120, gravity=gravity)
+    world.add(m, "linkage")
+    world.add_body("ball", pliant.shapes.sphere(0.03), mass=0.2, position=at)
+    world.step(steps)
+    return world["ball"].position, world["linkage"].violation
+
+
+@pytest.mark.parametrize("name", ["2f85 v4", "ladder"])
+def test_contacts_on_redundant_loops_do_not_hang_on_rounding(name):
+    m = load(name) if name in FILES else SMALL[name]()
+    if name in FILES:
+        poses = pliant.ConstrainedSimulation(m, 0.01).poses
+        at = poses[m.body_index("right_pad"), :3, 3] + (0, 0, 0.2)
+    else:
+        at = np.array([0.0, 0.0, 8.2])
+    rng = np.random.default_rng(0)
+    place, apart = dropped_on(m, at, G, 30)
+    assert apart < 1e-6 * m.radius
+    free = at[2] - 9.81 / 2 * (30 / 120) ** 2
+    assert place[2] > free + 0.01  # it was held up
+    for _ in range(10):
+        other, _ = dropped_on(m, at, G * (1 + 1e-13 * rng.normal()), 30)
+        assert np.abs(other - place).max() < 1e-7
