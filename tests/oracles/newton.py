@@ -8,7 +8,7 @@ import pliant
 from oracles import dense
 
 
-def _bodies(m: pliant.Mechanism, q, turned) -> np.ndarray:
+def body_coordinates(m: pliant.Mechanism, q, turned) -> np.ndarray:
     """Centres of mass, and rotations relative to `turned`, (bodies, 6)."""
     poses = dense.body_poses(m, q)
     out = np.zeros((m.body_count, 6))
@@ -46,8 +46,10 @@ def free_velocity(m: pliant.Mechanism, q, seed: int, size: float = 1.0) -> np.nd
 def accelerations(m: pliant.Mechanism, q, v, gravity=(0, 0, -9.81), forces=None) -> np.ndarray:
     """Joint accelerations of springs, dampers, gravity and forces at body origins, loops and couplings kept."""
     turned = dense.body_poses(m, q)[:, :3, :3]
-    J = dense.gradient(lambda p: _bodies(m, p, turned), m, q, 1e-3)  # (nv, bodies, 6)
-    bias = _second(lambda t: _bodies(m, dense.move(m, q, t * v), turned))  # accelerations at constant v
+    J = dense.gradient(lambda p: body_coordinates(m, p, turned), m, q, 1e-3)  # (nv, bodies, 6)
+    bias = _second(
+        lambda t: body_coordinates(m, dense.move(m, q, t * v), turned)
+    )  # accelerations at constant v
     spin = np.einsum("dbi,d->bi", J, v)[:, 3:]
     M, right = np.diag(m.armature), np.zeros(m.nv)
     for b in range(m.body_count):

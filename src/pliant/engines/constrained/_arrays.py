@@ -59,6 +59,8 @@ class Scratch(NamedTuple):
     schur: NDArray[np.float64]
     wanted: NDArray[np.float64]
     give: NDArray[np.float64]
+    change: NDArray[np.float64]
+    kept: NDArray[np.int64]
     small: NDArray[np.float64]
     history: NDArray[np.float64]
     gram: NDArray[np.float64]

@@ -7,13 +7,13 @@ elastically whatever it stops. Between the parts the factors of the step's matri
 import math
 
 from pliant.compilation import njit
+from pliant.engines.constrained import _border_kernels as border
 from pliant.engines.constrained import _kernels as kernels
 from pliant.engines.constrained import _solver_kernels as solver
 from pliant.engines.constrained import _step_kernels as stepping
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
-_REDUNDANT = 1e-10
 
 
 @_jit
@@ -29,7 +29,7 @@ def begin(h, model, state, scratch):
     else:
         for d in range(u.shape[0]):
             u[d] = 0.0
-        stepping._improve(model, state, 2.0 * h, h, scratch)
+        stepping._improve(model, state, 2.0 * h, h, scratch, True)
         for d in range(u.shape[0]):
             u[d] += scratch.du[d]
         stepping._middle(model, state, 2.0 * h, scratch, False)
@@ -67,33 +67,15 @@ def shift(h, w, model, state, ahead, moving):
 
 
 @_jit
-def prepare(links, rows, give, work, columns, schur):
+def prepare(links, rows, give, kept, work, columns, schur):
     """Make columns of what loops, couplings and tendons take from a response y0 = A^-1 j: `columns^T columns j`."""
-    m, nv = rows.shape
-    for r in range(m):
-        solver.load(links, rows[r], work)
-        solver.solve(links, work, columns[r])
-    for i in range(m):
-        for j in range(i + 1):
-            total = give[i] if i == j else 0.0
-            for d in range(nv):
-                total -= rows[i, d] * columns[j, d]
-            schur[i, j] = total
-    for i in range(m):
-        own = pivot = schur[i, i]
-        for j in range(i):
-            total = schur[i, j]
-            for k in range(j):
-                total -= schur[i, k] * schur[j, k]
-            schur[i, j] = total * schur[j, j]
-            pivot -= schur[i, j] ** 2
-        # Rows that say nothing new take nothing.
-        schur[i, i] = 1.0 / math.sqrt(pivot) if pivot > _REDUNDANT * own and pivot > 1e-300 else 0.0
-        for k in range(i):
-            for d in range(nv):
-                columns[i, d] -= schur[i, k] * columns[k, d]
-        for d in range(nv):
-            columns[i, d] *= schur[i, i]
+    border.factor_rows(links, rows, give, kept, work, columns, schur)
+    for i in range(kept.shape[0]):
+        for d in range(columns.shape[1]):
+            total = columns[i, d]
+            for k in range(i):
+                total -= schur[i, k] * columns[k, d]
+            columns[i, d] = total * schur[i, i]
 
 
 @_jit
@@ -143,9 +125,11 @@ def contact_rows(
 
     `start` holds links where the step starts, as the points do; they go along with their links.
     """
-    links, work, columns = model.links, scratch.work, scratch.columns
+    links, work = model.links, scratch.work
+    kept = scratch.kept[: int(scratch.info[stepping.KEPT])]
+    columns = scratch.columns[: kept.shape[0]]
     last, nv = first + body_link.shape[0], u.shape[0]
-    prepare(links, scratch.rows, scratch.give, work, columns, scratch.schur)
+    prepare(links, scratch.rows, scratch.give, kept, work, columns, scratch.schur)
     for b in range(count):
         for s in range(2):
             if not first <= body[b, s] < last:

@@ -35,10 +35,12 @@ def mix(iteration, dofs, u, du, history, gram):
         for d in range(nv):
             total += dofs[d, kernels.UNIT] ** 2 * history[depth + i, d] * du[d]
         gram[depth, i] = total
+    # Differences that repeat others share their weight: so no pivot is below 1e-10 of its row, far above rounding.
     for i in range(count):
         gram[i, i] *= 1.0 + 1e-10
     if count:
-        border.cholesky(gram[:count, :count], gram[depth, :count])
+        border.cholesky(gram[:count, :count])
+        border.substitute(gram[:count, :count], gram[depth, :count])
     for d in range(nv):
         total = du[d]
         for i in range(count):

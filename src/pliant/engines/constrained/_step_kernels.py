@@ -19,9 +19,10 @@ DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8
 DEPTH = 4  # of memory of iterations
 # entries of info: length the coefficients are for, counts, unit of length, what changes and gaps count as nothing,
-# joints that run into a stop and that are at one, length of the last part of a step, largest half turn squared
+# joints that run into a stop and that are at one, length of the last part of a step, largest half turn squared,
+# number of bordering rows that are not redundant
 LENGTH, SOLVES, SUBSTEPS, UNSETTLED, UNIT, TOLERANCE, CLOSE, HITS, HELD, LAST = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-TURN, INFO = 10, 11
+TURN, KEPT, INFO = 10, 11, 12
 # half turn squared (0.06 rad a step) from which steps are settled better, and up to which part of the tolerance
 SLOW, FINEST = 0.001, 1 / 64
 CLEANED = 8  # steps after which momenta are looked at, and cleared of what joints do not allow
@@ -106,23 +107,63 @@ def _rows(model, state, length, scratch):
 
 
 @_jit
-def _improve(model, state, h, length, scratch):
-    """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step."""
-    links, loops = model.links, model.loops
+def _choose(model, poses, scratch):
+    """Find which of the bordering rows, refreshed for these poses of links, are not redundant."""
+    loops, rows, small, info = model.loops, scratch.rows, scratch.small, scratch.info
+    gap = border.loop_gaps(loops, poses, info[UNIT], small[:3], small[3], scratch.change[0])
+    info[KEPT] = border.independent_rows(
+        rows,
+        rows.shape[0] - model.tendons.shape[0],
+        6 * loops.shape[0],
+        model.dofs,
+        gap,
+        scratch.columns,
+        scratch.change,
+        scratch.kept,
+    )
+
+
+@_jit
+def _improve(model, state, h, length, scratch, first):
+    """Put into `du` what is to be added to the midpoint velocity u; returns the largest gap at the end of the step.
+
+    Redundant rows are left out. Which ones they are is found at the `first` improvement, where the step starts, since
+    loops are closed there; at the midpoint they are not, and redundant rows of spatial loops differ a little from what
+    the others say. But a pose in which links are in line has more redundant rows than those nearby: while loops do not
+    close, rows are chosen at the midpoint.
+    """
+    links, loops, info = model.links, model.loops, scratch.info
     multipliers, work, du, rows = state.multipliers, scratch.work, scratch.du, scratch.rows
     _middle(model, state, h, scratch, True)
     bordered = rows.shape[0] > 0
     if bordered:
-        border.loop_tension(loops, multipliers, scratch.info[UNIT], 0.5 * h, work)
+        border.loop_tension(loops, multipliers, info[UNIT], 0.5 * h, work)
     if solver.factor(links, 0.5 * h, work) >= 0:
         du[0] = math.inf  # numbers have left all bounds
         return math.inf
     solver.solve(links, work, du)
     if not bordered:
         return 0.0
+    if first:
+        if loops.shape[0]:
+            kernels.forward(links, model.constants, state.q, state.u, 0.0, scratch.ahead)
+            border.loop_rows(links, loops, scratch.ahead, info[UNIT], rows)
+        _choose(model, scratch.ahead, scratch)
     gap = _rows(model, state, length, scratch)
+    if not first and gap >= info[CLOSE] and info[KEPT] < rows.shape[0]:
+        _choose(model, work, scratch)
     border.correct(
-        links, rows, scratch.give, scratch.wanted, work, scratch.columns, scratch.schur, multipliers, du
+        links,
+        rows,
+        scratch.give,
+        scratch.wanted,
+        scratch.kept[: int(info[KEPT])],
+        work,
+        scratch.columns,
+        scratch.schur,
+        scratch.change[0],
+        multipliers,
+        du,
     )
     return gap
 
@@ -133,7 +174,7 @@ def _settle(model, state, h, length, scratch):
     dofs, u, du, info = model.dofs, state.u, scratch.du, scratch.info
     before, best = math.inf, math.inf
     for iteration in range(ITERATIONS):
-        gap = _improve(model, state, h, length, scratch)
+        gap = _improve(model, state, h, length, scratch, iteration == 0)
         change = 0.0
         for d in range(u.shape[0]):
             step = h * abs(du[d]) * dofs[d, kernels.UNIT]
@@ -294,8 +335,19 @@ def _clean(model, state, scratch):
         for r in range(wanted.shape[0]):
             wanted[r] = 0.0
             scratch.give[r] = 0.0 if r < hard else 1e300  # tendons forbid nothing
+        _choose(model, work, scratch)
         border.correct(
-            links, scratch.rows, scratch.give, wanted, work, scratch.columns, scratch.schur, wanted, du
+            links,
+            scratch.rows,
+            scratch.give,
+            wanted,
+            scratch.kept[: int(scratch.info[KEPT])],
+            work,
+            scratch.columns,
+            scratch.schur,
+            scratch.change[0],
+            scratch.change[1],
+            du,
         )
     kernels.forward(links, constants, state.q, du, 0.0, work)
     kernels.momenta(0, n, constants, work, at_middle)
@@ -373,7 +425,7 @@ def advance(n, timestep, model, state, scratch):
                     # A single improvement of rest: linear in all forces, with plenty of damping.
                     for d in range(nv):
                         u[d] = 0.0
-                    _improve(model, state, 2.0 * h, h, scratch)
+                    _improve(model, state, 2.0 * h, h, scratch, True)
                     for d in range(nv):
                         u[d] += scratch.du[d]
                 if not _allowed(model, state, h, scratch, model.loads.shape[0], 0.0):

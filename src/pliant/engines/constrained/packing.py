@@ -104,6 +104,8 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         np.zeros((count, count)),
         np.zeros(count),
         np.zeros(count),
+        np.zeros((2, count)),
+        np.zeros(count, dtype=np.int64),
         np.zeros((4, 3)),
         np.zeros((2 * stepping.DEPTH + 2, nv)),
         np.zeros((stepping.DEPTH + 1, stepping.DEPTH)),

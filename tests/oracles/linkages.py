@@ -1,0 +1,80 @@
+"""Linkages with redundant closing conditions: planar, spatial, and in poses where links are in line."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pliant
+from pliant import shapes
+
+
+def bennett(theta: float = 1.0) -> pliant.Mechanism:
+    """Bennett's linkage: four hinges, neither parallel nor through a point, that move all the same."""
+    a, alpha, b = 0.5, 0.6, 0.8
+    beta = np.arcsin(b * np.sin(alpha) / a)
+    other = 2 * np.arctan(np.sin((beta + alpha) / 2) / np.sin((beta - alpha) / 2) / np.tan(theta / 2))
+    frames = [np.eye(4)]
+    for turn, length, twist in ((theta, a, alpha), (other, b, beta), (-theta, a, alpha)):
+        c, s, ct, st = np.cos(turn), np.sin(turn), np.cos(twist), np.sin(twist)
+        step = [
+            [c, -s * ct, s * st, length * c],
+            [s, c * ct, -c * st, length * s],
+            [0, st, ct, 0],
+            [0, 0, 0, 1],
+        ]
+        frames.append(frames[-1] @ step)
+    builder = pliant.Builder("bennett")
+    for i in range(3):
+        middle = (frames[i][:3, 3] + frames[i + 1][:3, 3]) / 2
+        builder.body(f"link{i}", mass=1.0, position=middle, shapes=[shapes.sphere(0.1)])
+    for i, (parent, child) in enumerate((("world", 0), ("link0", 1), ("link1", 2), ("world", 2))):
+        damping = 0.05 if i == 0 else 0.0
+        anchor, axis = frames[i][:3, 3], frames[i][:3, 2]
+        builder.hinge(f"hinge{i}", parent, f"link{child}", anchor=anchor, axis=axis, damping=damping)
+    return builder.build()
+
+
+def sarrus(height: float = 0.6) -> pliant.Mechanism:
+    """Sarrus' linkage: a plate on two folding legs at right angles, which goes up and down."""
+    builder = pliant.Builder("sarrus")
+    builder.body("plate", mass=2.0, position=(0, 0, 2 * height), shapes=[shapes.box((0.2, 0.2, 0.02))])
+    for name, out, axis in (("x", np.eye(3)[0], (0, 1, 0)), ("y", np.eye(3)[1], (1, 0, 0))):
+        foot, head = 0.2 * out, 0.2 * out + (0, 0, 2 * height)
+        knee = (0.2 + np.sqrt(1 - height**2)) * out + (0, 0, height)
+        builder.body(f"low{name}", mass=0.3, position=(foot + knee) / 2, shapes=[shapes.sphere(0.05)])
+        builder.body(f"high{name}", mass=0.3, position=(knee + head) / 2, shapes=[shapes.sphere(0.05)])
+        builder.hinge(
+            f"foot{name}", "world", f"low{name}", anchor=foot, axis=axis, stiffness=3.0, damping=0.3
+        )
+        builder.hinge(f"knee{name}", f"low{name}", f"high{name}", anchor=knee, axis=axis)
+        builder.hinge(f"head{name}", f"high{name}", "plate", anchor=head, axis=axis)
+    return builder.build()
+
+
+def parallelogram(angle: float = 0.0, mass: float = 1.0) -> pliant.Mechanism:
+    """Two cranks and a rod in a plane; at angle 0 all in line, where one more condition is redundant."""
+    crank = 0.3 * np.array([np.cos(angle), 0.0, np.sin(angle)])
+    base = np.array([1.0, 0.0, 0.0])
+    builder = pliant.Builder("parallelogram")
+    builder.body("left", mass=1.0, position=crank / 2, shapes=[shapes.sphere(0.05)])
+    builder.body("rod", mass=mass, position=crank + base / 2, shapes=[shapes.sphere(0.05)])
+    builder.body("right", mass=1.0, position=crank / 2 + base, shapes=[shapes.sphere(0.05)])
+    axis = (0, 1, 0)
+    builder.hinge("a", "world", "left", anchor=(0, 0, 0), axis=axis)
+    builder.hinge("b", "left", "rod", anchor=crank, axis=axis)
+    builder.hinge("c", "world", "right", anchor=base, axis=axis)
+    builder.hinge("d", "rod", "right", anchor=crank + base, axis=axis)
+    return builder.build()
+
+
+def toggle() -> pliant.Mechanism:
+    """A crank and a rod in line, at dead centre, and a slider on a spring."""
+    builder = pliant.Builder("toggle")
+    for name, x in (("crank", 0.25), ("rod", 0.75), ("slider", 1.0)):
+        builder.body(name, mass=1.0, position=(x, 0, 0), shapes=[shapes.sphere(0.05)])
+    axis = (0, 1, 0)
+    builder.hinge("a", "world", "crank", anchor=(0, 0, 0), axis=axis)
+    builder.hinge("b", "crank", "rod", anchor=(0.5, 0, 0), axis=axis)
+    builder.slide("guide", "world", "slider", axis=(1, 0, 0), stiffness=50.0, damping=2.0)
+    builder.hinge("c", "rod", "slider", anchor=(1, 0, 0), axis=axis)
+    return builder.build()
