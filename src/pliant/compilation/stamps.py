@@ -56,7 +56,8 @@ def _source(module: str) -> Path:
 @cache
 def _imported(path: Path) -> tuple[Path, ...]:
     """Source files of the modules of pliant that a source file imports."""
-    return tuple(_source(name) for name in _modules(_text(path)))
+    # how kernels are compiled is part of a file's name by itself
+    return tuple(_source(name) for name in _modules(_text(path)) if not name.startswith("pliant.compilation"))
 
 
 def _modules(text: str) -> Iterator[str]:
