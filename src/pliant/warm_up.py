@@ -99,8 +99,8 @@ def _constrained() -> None:
         simulation.step(2)
         simulation.record(2)
         simulation.twist(m.body_names[-1])
-        simulation.velocity = np.zeros(m.nv)
         _read(simulation, "poses energy joint_forces damping violation velocity configuration")
+        simulation.velocity = np.zeros(m.nv)
     gallery.scenes.crane_lift(5).simulation(1 / 60).step(2)
 
 
@@ -165,14 +165,29 @@ def _statics() -> None:
 
 
 def _methods() -> None:
+    from pliant.engines.constrained import inverses
     from pliant.engines.constrained.paper import METHODS
 
-    for m in (pliant.gallery.cable(4, load=10.0), pliant.gallery.ladder(1)):
+    chain = np.ones(2), np.tile(np.eye(3), (2, 1, 1)), np.array([[-1, 0], [0, 1]]), *np.ones((3, 2, 3))
+    for inverse in (inverses.effective_inverse_full, inverses.effective_inverse_low_rank):
+        inverse(_STEP, *chain)
+    for m in (pliant.gallery.cable(4, load=10.0), pliant.gallery.ladder(1), _coupled()):
         for method in METHODS:
             with suppress(PliantError):  # some are not for every joint
                 simulation = pliant.ConstrainedSimulation(m, _STEP, stabilization=method)
                 simulation.step(2)
                 _read(simulation, "poses energy")
+
+
+def _coupled() -> pliant.Mechanism:
+    """Two hinges with a coupling and a tendon between them."""
+    b = pliant.Builder("coupled")
+    for name, parent, x in (("one", "world", 0.0), ("two", "one", 0.1)):
+        b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+        b.hinge(name, parent, name, anchor=(x, 0, 0), axis=(0, 1, 0), stiffness=1.0)
+    b.couple({"one": 1.0, "two": -1.0})
+    b.tendon("tendon", {"one": 1.0, "two": 1.0}, stiffness=1.0)
+    return b.build()
 
 
 def _pictures() -> None:
