@@ -139,7 +139,8 @@ def _reduced() -> None:
             _read(simulation, "poses configuration")
             batch = pliant.ReducedBatch(model, _STEP, 4, reconstruction)
             batch.step(2)
-            _read(batch, "poses")
+            batch.state = batch.state
+            batch.reset()
 
 
 def _blended() -> None:

@@ -199,7 +199,7 @@ def test_without_pandas_and_xarray(make, monkeypatch):
 
 def test_without_pyarrow(make, monkeypatch, folder):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(PliantError, match=r"pip install 'pliant\[study\]'"):
+    with pytest.raises(PliantError, match=r"which comes with pliant\[study\]: pip install pyarrow"):
         make().run(workers=1)
     assert names(folder) == []
 

@@ -69,7 +69,7 @@ class Tangent:
                 m.stiffness,
                 np.zeros(m.nv),
                 kinematics.read_only(q),
-                loads.rest,
+                kinematics.read_only(loads.rest),
                 np.zeros(m.nv),
                 self._blocks,
                 stretch,
