@@ -103,7 +103,9 @@ def test_interrupt_with_nothing_to_save(process):
 
 def test_interrupt_while_compiling(process, monkeypatch, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cold"))
-    monkeypatch.delenv("PLIANT_COMPILATION_REPORT", raising=False)  # what is compiled here is compiled on purpose
+    monkeypatch.delenv(
+        "PLIANT_COMPILATION_REPORT", raising=False
+    )  # what is compiled here is compiled on purpose
     done = process("-c", COMPILING, *RUN, "-o", "path.npz")
     # Python ends itself by the signal if that came while an `exec` ran; to a shell both are 130.
     assert done.returncode in (130, -signal.SIGINT)

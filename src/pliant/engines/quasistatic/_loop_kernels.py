@@ -9,7 +9,7 @@ from pliant.spatial import _kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
-SINGULAR = 1e-10  # of what the two ends alone would answer: less counts as nothing
+CHANGED = 100.0  # a pivot by this factor smaller or larger than it was asks for the rank again
 
 
 @_jit
@@ -68,17 +68,25 @@ def _behind(a, b, out):
 
 
 @_jit
-def invert(d, whole, w, low, order):
-    """W = D^-1 where D is not singular: pivoted Cholesky; what `whole` says of its size is the measure."""
-    linear, angular = whole[0] + whole[1] + whole[2], whole[3] + whole[4] + whole[5]
-    unit = math.sqrt(angular / linear)
+def invert(d, unit, rank, w, low, order, limits):
+    """W = D^-1 on as many rows as the rank says, by pivoted Cholesky.
+
+    Args:
+        d: D; overwritten.
+        unit: one over the length that counts as much as a radian.
+        rank: of D, see `redundancy.py`.
+        w, low, order: out; scratch.
+        limits: what round-off may leave of a pivot; the smallest pivot and the largest number left on the diagonal
+            when the rank was found, the smallest pivot negative if these are yet to be noted.
+
+    Returns whether both are much the same now; if not, the rank may have changed.
+    """
     for i in range(6):
         order[i] = i
         for j in range(6):
             d[i, j] *= (unit if i < 3 else 1.0) * (unit if j < 3 else 1.0)
             w[i, j] = 0.0
-    limit = SINGULAR * angular
-    rank = 6
+    least, left = math.inf, 0.0
     for k in range(6):
         best = k
         for i in range(k + 1, 6):
@@ -89,10 +97,14 @@ def invert(d, whole, w, low, order):
             for j in range(k):
                 low[k, j], low[best, j] = low[best, j], low[k, j]
         p = order[k]
-        if not d[p, p] > limit:
+        if k == rank:
+            left = d[p, p]
+            break
+        least = d[p, p]
+        if not least > limits[0]:  # all its digits are lost
             rank = k
             break
-        low[k, k] = math.sqrt(d[p, p])
+        low[k, k] = math.sqrt(least)
         for i in range(k + 1, 6):
             low[i, k] = d[order[i], p] / low[k, k]
         for i in range(k + 1, 6):
@@ -112,3 +124,6 @@ def invert(d, whole, w, low, order):
                 total += low[k, i] * low[k, j]
             a, b = order[i], order[j]
             w[a, b] = total * (unit if a < 3 else 1.0) * (unit if b < 3 else 1.0)
+    if limits[1] < 0.0:
+        limits[1], limits[2] = max(least, limits[0]), max(left, limits[2])
+    return CHANGED * max(least, limits[0]) >= limits[1] and left <= CHANGED * limits[2]

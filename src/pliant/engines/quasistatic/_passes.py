@@ -57,7 +57,9 @@ class State(NamedTuple):
 
 class Wide(NamedTuple):
     """Clusters with further handles: see `ports.py`; their records and forces; of loops the leaves of both ends and
-    where these meet in their frames, and one over what accelerations are multiplied with in a step; and scratch.
+    where these meet in their frames, one over what accelerations are multiplied with in a step, one over the length
+    that counts as much as a radian, ranks (see `redundancy.py`), the `limits` of `_loop_kernels.invert` and whether any
+    was exceeded; and scratch.
 
     For mechanisms without loops None takes its place, and nothing of it is compiled.
     """
@@ -69,6 +71,10 @@ class Wide(NamedTuple):
     leaves: NDArray
     ends: NDArray
     rate: NDArray
+    unit: NDArray
+    rank: NDArray
+    limits: NDArray
+    stale: NDArray
     phi: NDArray
     bias: NDArray
     seen: NDArray

@@ -5,8 +5,8 @@ With x the forces on all handles of both children and J the motion that the join
     r = J (Phi x + b) + what is given,   D = J Phi J^T,   f = U^T Q - W r,   x = x of the handles left + J^T f
 
 as in `_kernels`, of which this is the general case. A LOOP has one child, whose handles meet: J compares two of them,
-and D, which may be singular (a planar loop holds itself in its plane), is inverted where it is not. What is given then
-asks for the gap to be closed in one step.
+and D, which may be singular (a planar loop holds itself in its plane), is inverted on as many rows as geometry says are
+independent (`redundancy.py`). What is given then asks for the gap to be closed in one step.
 """
 
 import math
@@ -112,24 +112,20 @@ def merge_wide(
             joint[84 + i] = r
         for i in range(6):
             for j in range(6):
-                total, own = 0.0, 0.0
+                total = 0.0
                 for side in range(2):
                     at = first if side == 0 else second
                     if at >= 0:
                         for e in range(6):
-                            x = wide.sight[side, j, e]
-                            total += seen[i, 6 * at + e] * x
-                            if i == j:
-                                for f in range(6):
-                                    own += x * phi[6 * at + e, 6 * at + f] * wide.sight[side, i, f]
+                            total += seen[i, 6 * at + e] * wide.sight[side, j, e]
                 d[i, j] = total
-                if i == j:
-                    wide.vector[i] = own
         for i in range(6):
             for j in range(i):
                 d[i, j] = d[j, i] = 0.5 * (d[i, j] + d[j, i])
         if kind == LOOP:
-            invert(d, wide.vector, w, m[5], wide.order)
+            loop = row[9]
+            if not invert(d, wide.unit[0], wide.rank[loop], w, m[5], wide.order, wide.limits[loop]):
+                wide.stale[0] = 1
         else:
             single = 0
             if kind != WELD:

@@ -27,7 +27,7 @@ from pliant.engines.quasistatic._refinement import (
 )
 
 _jit = njit(error_model="numpy", nogil=True)
-FINE, INFINITE = -1, -2
+FINE, INFINITE, STALE = -1, -2, -3
 
 
 class Full(NamedTuple):
@@ -70,7 +70,7 @@ def advance(n, begun, move_on, loads, a, s, wide, front, measure, tolerance, uni
     for all of it, so that it is compiled once.
 
     Returns the steps done (fewer than n where more than `most` nodes would be computed), the nodes that were brought
-    up to date, and what failed: a node, FINE, or INFINITE.
+    up to date, and what failed: a node, FINE, INFINITE, or STALE where ranks of loops are to be found again first.
     """
     spent = 0
     numbers = front.numbers
@@ -80,6 +80,9 @@ def advance(n, begun, move_on, loads, a, s, wide, front, measure, tolerance, uni
             if failed >= 0:
                 return i, spent, failed
             spent += count
+            if wide is not None:  # noqa: SIM102 - only by itself it is pruned before compilation
+                if wide.stale[0] != 0:
+                    return i, spent, STALE
             start(a, s, wide, front, measure, unit)
             if most == 0:
                 return i, spent, FINE

@@ -237,6 +237,15 @@ def _flat(poses: Floats) -> Floats:
     return np.concatenate([poses[:, :3, :3].reshape(-1, 9), poses[:, :3, 3]], axis=1)
 
 
+def square(flat: Floats) -> Floats:
+    """4 x 4 poses from rows of 12 numbers."""
+    out = np.zeros((len(flat), 4, 4))
+    out[:, :3, :3] = flat[:, :9].reshape(-1, 3, 3)
+    out[:, :3, 3] = flat[:, 9:]
+    out[:, 3, 3] = 1.0
+    return out
+
+
 def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
     """Spatial inertia of groups about their own frames, linear part first."""
     out = np.zeros((count, 6, 6))

@@ -74,7 +74,7 @@ class Solver:
             np.zeros(n, dtype=np.int64),
             np.zeros(n),
             np.zeros(n, dtype=np.int64),
-            np.zeros(n, dtype=np.int8),
+            t.marks,
             t.order,
             np.zeros(n),
             np.zeros(n),
@@ -184,6 +184,7 @@ class Solver:
         t = self.tree
         if not self.current:
             stepping.prepare_all(self.loads, t.arrays, t.state, self.front.marks)
+            t.rank_loops()
             self.current = True
             self.rebuilt += 1
         if self.whole:
@@ -213,23 +214,29 @@ class Solver:
     def _advance(
         self, n: int, *, begun: bool, most: int, tolerance: float | None = None, scale: float | None = None
     ) -> tuple[int, int, int]:
-        """See `_stepping.advance`; without a scale nothing moves."""
-        t = self.tree
-        return stepping.advance(
-            n,
-            begun,
-            scale is not None,
-            self.loads,
-            t.arrays,
-            t.state,
-            t.wide,
-            self.front,
-            self.measure,
-            self.tolerance if tolerance is None else tolerance,
-            self.unit,
-            scale or 0.0,
-            most,
-        )
+        """See `_stepping.advance`; without a scale nothing moves. Ranks of loops are found again where asked for."""
+        t, done, spent = self.tree, 0, 0
+        while True:
+            steps, count, failed = stepping.advance(
+                n - done,
+                begun,
+                scale is not None,
+                self.loads,
+                t.arrays,
+                t.state,
+                t.wide,
+                self.front,
+                self.measure,
+                self.tolerance if tolerance is None else tolerance,
+                self.unit,
+                scale or 0.0,
+                most,
+            )
+            done, spent = done + steps, spent + count
+            if failed != stepping.STALE:
+                return done, spent, failed
+            t.rank_loops()
+            begun = False
 
     def articulated(self, n: int = 1, scale: float = 0.0) -> int:
         """All accelerations by the articulated-body algorithm, and steps along them; how many of n went well."""

@@ -9,13 +9,15 @@ from pliant.engines.quasistatic import _kernels as kernels
 from pliant.engines.quasistatic import _metric as metric
 from pliant.engines.quasistatic import _passes as passes
 from pliant.engines.quasistatic._vectors import WIDTH
-from pliant.engines.quasistatic.packing import Model, model, spring_arrays
+from pliant.engines.quasistatic.packing import Model, model, spring_arrays, square
+from pliant.engines.quasistatic.redundancy import Redundancy
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
 
 __all__ = ["Tree"]
 
 Floats = NDArray[np.float64]
+_ROUND_OFF = 1e-14  # what merging leaves of an inverse inertia that vanishes, of those of free bodies
 
 
 class Tree:
@@ -25,6 +27,8 @@ class Tree:
         model: what stays.
         arrays, state, wide: what the kernels take; `wide` is None without loops.
         order: room for a list of nodes.
+        redundancy: what is asked for the ranks of loops, None without loops.
+        marks: per node, whether its cluster is to be brought up to date.
     """
 
     def __init__(self, m: Mechanism, gravity: Floats, resist: Floats, weights: Floats, scale: float = 1.0):
@@ -69,13 +73,33 @@ class Tree:
             np.zeros(metric.ROW_SPACE),
             np.zeros((3, 12)),
         )
-        self.wide = _wide(md, scale)
+        self.redundancy = Redundancy(md) if md.ports is not None else None
+        self.wide = _wide(md, self.redundancy, scale)
         self.leaves = leaves
         self.order = np.zeros(n, dtype=np.int64)
+        self.marks = np.zeros(n, dtype=np.int8)
 
     def up(self) -> None:
         """All clusters from the coordinates, the motors and the wrenches on leaves."""
+        if self.redundancy is not None:
+            passes.places(self.arrays, self.state)
+            self.rank_loops()
         self.check(passes.up(self.arrays, self.state, self.wide, self.order))
+
+    def rank_loops(self) -> None:
+        """Ranks of all loops at the poses of the joints; nodes that close a loop of another rank are marked."""
+        wide, redundancy = self.wide, self.redundancy
+        if wide is None or redundancy is None:
+            return
+        found = redundancy.ranks(self.state.poses, self.state.screws, self.group_poses())
+        above = self.model.tree.parent
+        for k in redundancy.nodes[found != wide.rank].tolist():
+            while k >= 0 and not self.marks[k]:
+                self.marks[k] = 1
+                k = int(above[k])
+        wide.rank[:] = found
+        wide.limits[:, 1] = -1.0
+        wide.stale[0] = 0
 
     def down(self) -> Floats:
         """All accelerations, (nv,)."""
@@ -122,11 +146,13 @@ class Tree:
         return square(flat[None])[0] @ self.model.local[body]
 
 
-def _wide(md: Model, scale: float) -> passes.Wide | None:
+def _wide(md: Model, redundancy: Redundancy | None, scale: float) -> passes.Wide | None:
     p = md.ports
-    if p is None:
+    if p is None or redundancy is None:
         return None
-    n = 6 * p.largest
+    n, unit = 6 * p.largest, redundancy.unit
+    free = md.leaves.reshape(-1, 6, 6).diagonal(axis1=1, axis2=2) * ([unit**2] * 3 + [1.0] * 3)
+    floor = _ROUND_OFF * np.where(md.loops >= 0, free.sum(axis=1)[md.loops], 0.0).sum(axis=1)
     return passes.Wide(
         p.table,
         p.source,
@@ -135,6 +161,10 @@ def _wide(md: Model, scale: float) -> passes.Wide | None:
         np.ascontiguousarray(md.loops).reshape(-1),
         np.ascontiguousarray(md.ends),
         np.array([1 / scale]),
+        np.array([unit]),
+        np.zeros(len(md.loops), dtype=np.int64),
+        np.stack([floor, np.full(len(md.loops), -1.0), floor], axis=1),
+        np.zeros(1, dtype=np.int64),
         np.zeros((n, n)),
         np.zeros(n),
         np.zeros((6, n)),
@@ -149,12 +179,3 @@ def _wide(md: Model, scale: float) -> passes.Wide | None:
         np.zeros(6),
         np.zeros(6, dtype=np.int64),
     )
-
-
-def square(flat: Floats) -> Floats:
-    """4 x 4 poses from rows of 12 numbers."""
-    out = np.zeros((len(flat), 4, 4))
-    out[:, :3, :3] = flat[:, :9].reshape(-1, 3, 3)
-    out[:, :3, 3] = flat[:, 9:]
-    out[:, 3, 3] = 1.0
-    return out
