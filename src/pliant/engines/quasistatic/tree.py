@@ -52,8 +52,8 @@ class Tree:
             stiffness,
             pull,
             m.rest.copy(),
-            np.ascontiguousarray(resist, dtype=np.float64),
-            np.ascontiguousarray(weights, dtype=np.float64),
+            np.array(resist, dtype=np.float64),
+            np.array(weights, dtype=np.float64),
             np.concatenate([-gravity, np.zeros(3)]),
         )
         self.state = passes.State(
