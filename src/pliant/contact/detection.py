@@ -205,7 +205,7 @@ class Collider:
         """
         if poses.shape != (self._bodies, 4, 4):
             raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
-        poses = np.require(poses, np.float64, "CW")  # kernels are compiled for such arrays
+        poses = np.require(poses, np.float64, ["C", "W"])  # kernels are compiled for such arrays
         contacts = self._contacts
         while True:
             bad = _kernels.place(poses, self.margins, self.wanted, self._scene.body, *self._frames)

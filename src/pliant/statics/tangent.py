@@ -54,10 +54,11 @@ class Tangent:
         self.negative = 0
 
     def _springs(self) -> None:
-        m, q, loads = self.m, self.q, self.loads
+        m, loads = self.m, self.loads
+        q, rest = kinematics.read_only(self.q), kinematics.read_only(loads.rest)
         self._rows = m.tendons.dense(m.nv)
         straight = m.dof_kind != BALL
-        stretch = np.where(straight, q[m.dof_coordinate] - loads.rest[m.dof_coordinate], 0.0)
+        stretch = np.where(straight, q[m.dof_coordinate] - rest[m.dof_coordinate], 0.0)
         self.residual = m.stiffness * stretch
         self._blocks = np.zeros((m.nv, 3))
         balls = m.ball_primitives
@@ -68,8 +69,8 @@ class Tangent:
                 *where,
                 m.stiffness,
                 np.zeros(m.nv),
-                kinematics.read_only(q),
-                kinematics.read_only(loads.rest),
+                q,
+                rest,
                 np.zeros(m.nv),
                 self._blocks,
                 stretch,
@@ -83,8 +84,8 @@ class Tangent:
                 *where,
                 m.stiffness,
                 pull,
-                kinematics.read_only(q),
-                loads.rest,
+                q,
+                rest,
                 self.residual,
                 self._blocks,
                 stretch,
