@@ -29,7 +29,7 @@ PROGRAMS = ("pliant ", "python ", "make ", "dask ", "pip ")
 ELSEWHERE = {
     r"make test": "this is it; only its recipe is looked at",
     r"make demo": "sets up first; tests/cli/test_page.py takes the tour; only its recipe is looked at",
-    r"make (setup|wheel)": "installs and builds; only its recipe is looked at",
+    r"make (setup|wheel|wheel-check)": "installs and builds; only its recipe is looked at",
     r"pip install .*whl.*": "needs that wheel",
     r"dask (scheduler|worker .*)": "servers for ever; tests/study starts a cluster of its own",
     r"pliant sweep .* --scheduler .*": "needs that cluster; likewise",
