@@ -48,15 +48,16 @@ def test_quiet(tmp_path):
     assert call(tmp_path, PLIANT_QUIET="1").stderr == ""
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a pseudo-terminal and setsid")
 def test_a_terminal_gets_a_spinner_that_goes(tmp_path):
     import pty
 
     main, terminal = pty.openpty()
     command = [sys.executable, "-c", CALL.replace("{before}", "")]
     with subprocess.Popen(
-        command, env=variables(tmp_path), stdout=subprocess.PIPE, stderr=terminal, encoding="utf-8"
-    ) as process:
+        ["setsid", "--ctty", *command],  # in the foreground of that terminal
+        env=variables(tmp_path), stdin=terminal, stdout=subprocess.PIPE, stderr=terminal, encoding="utf-8"
+    ) as process:  # fmt: skip
         assert process.communicate(timeout=300)[0] == "result\n"
     os.close(terminal)
     shown = b""
@@ -67,6 +68,18 @@ def test_a_terminal_gets_a_spinner_that_goes(tmp_path):
     assert re.search(rf"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] {re.escape(NOTICE)}: \d s", text)
     assert text.endswith("\r\x1b[2K")
     assert "\n" not in text
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a pseudo-terminal")
+def test_a_background_job_gets_a_line(tmp_path):
+    import pty
+
+    main, terminal = pty.openpty()
+    command = [sys.executable, "-c", CALL.replace("{before}", "")]
+    subprocess.run(command, env=variables(tmp_path), stdout=subprocess.DEVNULL, stderr=terminal, timeout=300)
+    os.close(terminal)
+    assert os.read(main, 4096).decode() == f"pliant: {NOTICE}\r\n"
+    os.close(main)
 
 
 def test_a_notebook_gets_a_line_under_its_cell(tmp_path):

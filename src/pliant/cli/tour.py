@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -24,6 +25,7 @@ from pliant.cli.output import progress_bar, say, writing
 from pliant.cli.plots import paths
 from pliant.cli.tour_grasp import Held, draw, hold
 from pliant.cli.tour_millipede import crawl
+from pliant.compilation.progress import QUIET
 from pliant.engines.reduced.accuracy import figure, save
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import PliantError
@@ -152,6 +154,7 @@ def _deaf() -> Iterator[None]:
 
 def _elsewhere(connection: Connection, out: str, quick: bool) -> None:
     """The second process: rows and files, or what went wrong."""
+    os.environ[QUIET] = "1"  # the terminal is the first process's
     found = Tour(Path(out), quick)
     try:
         for name, stage in _BESIDE.items():

@@ -21,11 +21,11 @@ QUIET = "PLIANT_QUIET"  # environment: if set, no notices
 REPORT = "PLIANT_COMPILATION_REPORT"  # environment: a file that gets a line for every kernel that is compiled
 _SUBJECTS = {  # package of a kernel: in words, and seconds for all it takes on one core of a 2024 server
     "pliant.engines.constrained": ("the constrained engine", 20),
-    "pliant.engines.reduced": ("reduced models", 10),
-    "pliant.engines.quasistatic": ("the quasi-static engine", 15),
-    "pliant.contact": ("contact", 30),
-    "pliant.statics": ("statics", 6),
-    "pliant.mechanism": ("kinematics", 4),
+    "pliant.engines.reduced": ("reduced models", 5),
+    "pliant.engines.quasistatic": ("the quasi-static engine", 25),
+    "pliant.contact": ("contact", 20),
+    "pliant.statics": ("statics", 4),
+    "pliant.mechanism": ("kinematics", 2),
     "pliant.spatial": ("rigid motions", 2),
     "pliant.viewer": ("the viewer", 2),
 }
@@ -165,12 +165,20 @@ def _line() -> Any:
     notebook = _notebook()
     if notebook is not None:
         return notebook
-    # under a progress bar stderr is replaced, and whole lines appear above the bar
-    return (
-        _Spinner()
-        if sys.stderr is sys.__stderr__ and sys.stderr is not None and sys.stderr.isatty()
-        else _Plain()
-    )
+    return _Spinner() if _foreground() else _Plain()
+
+
+def _foreground() -> bool:
+    """Whether stderr is a terminal that this process may draw on.
+
+    Under a progress bar stderr is replaced, and whole lines appear above the bar; a background job shares its terminal.
+    """
+    try:
+        if sys.stderr is not sys.__stderr__ or not sys.stderr.isatty():
+            return False
+        return not hasattr(os, "tcgetpgrp") or os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
+    except (AttributeError, OSError, ValueError):
+        return False
 
 
 class _Spinner:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from time import monotonic
 from typing import Any
 
+from pliant.compilation.progress import QUIET
 from pliant.errors import InputError, PliantError
 from pliant.study.cases import Case, Row
 from pliant.study.worker import COMMAND, ENVIRONMENT, receive, send
@@ -32,16 +33,16 @@ def core_count() -> int:
 
 
 class _Worker:
-    """A process and the cases it has."""
+    """A process and the cases it has; `quiet` about kernels that it compiles, as all but the first are."""
 
-    def __init__(self, payload: bytes, messages: queue.SimpleQueue[Any]):
+    def __init__(self, payload: bytes, messages: queue.SimpleQueue[Any], quiet: bool):
         self.cases: deque[Case] = deque()
         self.ready, self.alive, self.since = False, True, monotonic()
         self.process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **ENVIRONMENT},
+            env={**os.environ, **ENVIRONMENT, **({QUIET: "1"} if quiet else {})},
             start_new_session=True,  # Ctrl-C is for the client alone
         )
         self.messages = messages
@@ -109,7 +110,7 @@ class Pool:
         blamed: Counter[int] = Counter()
         while left:
             while len(self._workers) < min(self._count, left):
-                self._workers.append(_Worker(self._payload, self._messages))
+                self._workers.append(_Worker(self._payload, self._messages, bool(self._workers)))
             self._feed(pending, left)
             for row in self._next(pending, blamed):
                 left -= 1
