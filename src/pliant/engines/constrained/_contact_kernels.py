@@ -8,12 +8,14 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.constrained import _border_kernels as border
+from pliant.engines.constrained import _energy_kernels as energies
 from pliant.engines.constrained import _kernels as kernels
 from pliant.engines.constrained import _solver_kernels as solver
 from pliant.engines.constrained import _step_kernels as stepping
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+FARTHEST = 0.01  # rad or radii: the longest correction of positions in a step
 
 
 @_jit
@@ -58,12 +60,38 @@ def finish(h, model, state, scratch, own, brought):
 
 
 @_jit
-def shift(h, w, model, state, ahead, moving):
-    """Move by h w, velocities as they are."""
-    kernels.move(model.links, state.q, w, h)
-    kernels.forward(model.links, model.constants, state.q, state.v, 0.0, ahead)
-    kernels.momenta(0, model.links.shape[0], model.constants, ahead, moving)
+def shift(h, w, model, state, scratch, ahead, moving):
+    """Move by h w; velocities stay, or are scaled down where the mechanism would have more kinetic energy there.
+
+    Contacts are linear in w. A correction that turns joints of a light cable many times round is none: it is shortened
+    to FARTHEST, and to a tenth of that where it raises the potential energy.
+    """
+    constants, dofs, u, v = model.constants, model.dofs, state.u, state.v
+    largest = 0.0
+    for d in range(w.shape[0]):
+        largest = max(largest, h * abs(w[d]) * dofs[d, kernels.UNIT])
+    had = energies.kinetic(constants, state.momentum)
+    share = 1.0
+    if largest > FARTHEST:
+        share = FARTHEST / largest
+        for d in range(u.shape[0]):
+            scratch.backup[d], u[d] = u[d], share * w[d]
+        if stepping._potential(model, state, h, scratch) > stepping._potential(model, state, 0.0, scratch):
+            share *= 0.1
+        for d in range(u.shape[0]):
+            u[d] = scratch.backup[d]
+    kernels.move(model.links, state.q, w, share * h)
+    kernels.forward(model.links, constants, state.q, v, 0.0, ahead)
+    kernels.momenta(0, model.links.shape[0], constants, ahead, moving)
     kernels.settle(ahead, moving, state.momentum)
+    has = energies.kinetic(constants, state.momentum)
+    if has > had:
+        scale = math.sqrt(had / has)
+        for k in range(state.momentum.shape[0]):
+            for i in range(6):
+                state.momentum[k, i] *= scale
+        for d in range(v.shape[0]):
+            v[d] *= scale
 
 
 @_jit
@@ -149,16 +177,23 @@ def contact_rows(
 
 @_jit
 def energy_brought(count, body, side, J, impulse, first, last, u):
-    """What impulses bring at the velocities u, on bodies from `first` up to `last`."""
-    nv, total = u.shape[0], 0.0
+    """Energy that impulses bring at the velocities u, on bodies from `first` up to `last`.
+
+    Contacts with what never moves bring none, though impulses that were not found to the end may look as if they did.
+    """
+    nv, total, fixed = u.shape[0], 0.0, 0.0
     for b in range(count):
         for s in range(2):
             if first <= body[b, s] < last:
-                at = side[b, s, 0]
+                at, own = side[b, s, 0], 0.0
                 for i in range(3):
                     for d in range(nv):
-                        total += impulse[b, i] * J[at + i * nv + d] * u[d]
-    return total
+                        own += impulse[b, i] * J[at + i * nv + d] * u[d]
+                if side[b, 1 - s, 1] == 0:
+                    fixed += own
+                else:
+                    total += own
+    return total + min(fixed, 0.0)
 
 
 @_jit

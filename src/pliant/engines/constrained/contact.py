@@ -113,7 +113,7 @@ class ContactStep:
         done = contact.finish(s.timestep, s._model, s._state, s._packed.scratch, own, brought)
         s._model = self._own
         if done and w.any():
-            contact.shift(s.timestep, w, s._model, s._state, *s._asked)
+            contact.shift(s.timestep, w, s._model, s._state, s._packed.scratch, *s._asked)
         return done
 
     def _set_loads(

@@ -95,7 +95,7 @@ def ranks(plan, kept, operators, store, columns, f, g, c, out):
 
 @_jit
 def _reflector(v, k, r):
-    """Turn v[k:r] into the Householder vector that leaves only v[k]; minus two over its square, and what is left."""
+    """Householder vector of v[k:r], in its place; returns -2 over its squared length, and the first entry after."""
     size = 0.0
     for j in range(k, r):
         size += v[j] * v[j]
