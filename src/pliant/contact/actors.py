@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact.solver import Blocks
+from pliant.contact.solver import SPRING, Blocks
 from pliant.engines.constrained import ConstrainedSimulation
 from pliant.engines.constrained.contact import ContactStep as FullStep
 from pliant.engines.reduced import ReducedSimulation
@@ -153,8 +153,10 @@ class FullActor(_Simulated):
             self._fail()
 
     def finish(self, blocks: Blocks, turning: Bools, u: Floats, w: Floats) -> None:
-        b = blocks
-        if not self._steps.finish(b.count, turning, b.body, b.point, b.axes, b.side, b.J, b.impulse, u, w):
+        b, spring = blocks, (blocks.kind == SPRING) | (blocks.give[:, 0] > 0.0)  # or a compliant contact
+        if not self._steps.finish(
+            b.count, turning, b.body, b.point, b.axes, b.side, b.J, b.impulse, u, w, spring
+        ):
             self._fail()
         self._full._time += self._full.timestep
         self._full._poses = None

@@ -176,10 +176,11 @@ def contact_rows(
 
 
 @_jit
-def energy_brought(count, body, side, J, impulse, first, last, u):
+def energy_brought(count, spring, body, side, J, impulse, first, last, u):
     """Energy that impulses bring at the velocities u, on bodies from `first` up to `last`.
 
-    Contacts with what never moves bring none, though impulses that were not found to the end may look as if they did.
+    Springs bring what they do. Contacts with what never moves bring none, though impulses that were not found to the
+    end may look as if they did.
     """
     nv, total, fixed = u.shape[0], 0.0, 0.0
     for b in range(count):
@@ -189,7 +190,7 @@ def energy_brought(count, body, side, J, impulse, first, last, u):
                 for i in range(3):
                     for d in range(nv):
                         own += impulse[b, i] * J[at + i * nv + d] * u[d]
-                if side[b, 1 - s, 1] == 0:
+                if side[b, 1 - s, 1] == 0 and not spring[b]:
                     fixed += own
                 else:
                     total += own

@@ -102,13 +102,17 @@ class ContactStep:
         impulse: Floats,
         u: Floats,
         w: Floats,
+        spring: Bools,
     ) -> bool:
-        """Second half: go on with the velocities `u` that impulses lead to; positions move by `w` besides."""
+        """Second half: go on with the velocities `u` that impulses lead to; positions move by `w` besides.
+
+        `spring` says which blocks are springs or compliant: they may bring energy, contacts with fixed bodies may not.
+        """
         s, own = self._stepper, len(self._own.loads)
         s._model = self._own
         self._set_loads(count, turning, body, point, axes, impulse)
         last = self._first + len(self._body_link)
-        brought = contact.energy_brought(count, body, side, J, impulse, self._first, last, u)
+        brought = contact.energy_brought(count, spring, body, side, J, impulse, self._first, last, u)
         s._state.u[:] = u
         done = contact.finish(s.timestep, s._model, s._state, s._packed.scratch, own, brought)
         s._model = self._own
