@@ -15,7 +15,8 @@ from pliant.engines.constrained import _step_kernels as stepping
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
-FARTHEST = 0.01  # rad or radii: the longest correction of positions in a step
+FARTHEST = 0.015  # rad or radii: the longest correction of positions in a step
+LIFTED = 0.02  # of that, where a correction this long raises the potential energy
 
 
 @_jit
@@ -61,10 +62,11 @@ def finish(h, model, state, scratch, own, brought):
 
 @_jit
 def shift(h, w, model, state, scratch, ahead, moving):
-    """Move by h w; velocities stay, or are scaled down where the mechanism would have more kinetic energy there.
+    """Move by h w, velocities as they are.
 
     Contacts are linear in w. A correction that turns joints of a light cable many times round is none: it is shortened
-    to FARTHEST, and to a tenth of that where it raises the potential energy.
+    to FARTHEST, to a share of that where it raises the potential energy, and velocities are scaled down where
+    they would mean more kinetic energy.
     """
     constants, dofs, u, v = model.constants, model.dofs, state.u, state.v
     largest = 0.0
@@ -77,7 +79,7 @@ def shift(h, w, model, state, scratch, ahead, moving):
         for d in range(u.shape[0]):
             scratch.backup[d], u[d] = u[d], share * w[d]
         if stepping._potential(model, state, h, scratch) > stepping._potential(model, state, 0.0, scratch):
-            share *= 0.1
+            share *= LIFTED
         for d in range(u.shape[0]):
             u[d] = scratch.backup[d]
     kernels.move(model.links, state.q, w, share * h)
@@ -85,7 +87,7 @@ def shift(h, w, model, state, scratch, ahead, moving):
     kernels.momenta(0, model.links.shape[0], constants, ahead, moving)
     kernels.settle(ahead, moving, state.momentum)
     has = energies.kinetic(constants, state.momentum)
-    if has > had:
+    if has > had and largest > FARTHEST:
         scale = math.sqrt(had / has)
         for k in range(state.momentum.shape[0]):
             for i in range(6):
