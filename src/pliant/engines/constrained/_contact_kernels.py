@@ -15,8 +15,8 @@ from pliant.engines.constrained import _step_kernels as stepping
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
-FARTHEST = 0.015  # rad or radii: the longest correction of positions in a step
-LIFTED = 0.02  # of that, where a correction this long raises the potential energy
+FARTHEST = 0.5  # rad or radii: the longest correction of positions in a step
+LIFTED = 0.001  # of that, where a correction this long raises the potential energy
 
 
 @_jit
