@@ -12,6 +12,7 @@ LOCK_FLAGS ?=
 # Without a network it gives up soon.
 APT_FLAGS ?= --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
 PYTEST_FLAGS ?=
+QUICK := $(addprefix tests/,test_structure.py test_papers.py spatial mechanism statics engines/test_contract.py)
 # Kernels are compiled into .cache, once, on all cores, whenever a source is newer than that.
 WARM := .cache/warm
 
@@ -23,7 +24,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test slow portable wheel wheel-check demo docs bench bench-quick peers browser lint types format lock clean distclean
+.PHONY: help setup test quick slow portable wheel wheel-check demo docs bench bench-quick peers browser lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +33,13 @@ setup: $(STAMP)  ## Create .venv with all pinned dependencies and pliant itself 
 
 test: $(WARM)  ## Run the tests, on all cores
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto $(PYTEST_FLAGS)
+
+quick: $(WARM)  ## Check style and types, run the tests of kernels, contracts and structure: for the loop of editing
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m pyright & checked=$$!; \
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n auto $(QUICK) $(PYTEST_FLAGS); tested=$$?; \
+	wait $$checked && exit $$tested
 
 slow: $(WARM)  ## Run the slow tests
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto -m slow $(PYTEST_FLAGS)
@@ -51,7 +59,7 @@ demo: $(STAMP)  ## Take the tour: a table, pictures and 3-D recordings in out/de
 docs: $(STAMP) $(DOCS_STAMP)  ## Build the documentation site, docs/_build/html; a warning is an error
 	$(PY) -m sphinx --quiet --fail-on-warning --keep-going --nitpicky -d docs/_build/doctrees docs docs/_build/html
 
-bench: $(STAMP)  ## Run the benchmarks
+bench: $(STAMP)  ## Run the benchmarks, src/pliant_benchmarks
 	@mkdir -p out
 	OPENBLAS_NUM_THREADS=1 $(VENV)/bin/pliant bench --json out/bench.json
 
@@ -113,7 +121,7 @@ $(STAMP): $(UV_STAMP) pyproject.toml requirements/dev.txt requirements/models.tx
 	@$(PY) -m compileall -q src || true
 	@touch $@
 
-$(WARM): $(STAMP) $(shell find src -name '*.py')
+$(WARM): $(STAMP) $(shell find src/pliant -name '*.py')
 	$(VENV)/bin/pliant warm-up
 	@touch $@
 

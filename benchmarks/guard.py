@@ -1,7 +1,7 @@
-"""Has pliant become slower? Ratios to a peer measured in the same run are compared with those kept in guard.json.
+"""Guard against slowdowns: ratios of peer to pliant in one run, compared with those kept in guard.json.
 
-A ratio hardly depends on the machine or on its load, a time does. A row fails when its ratio has fallen to less than
-one over `factor` of what is kept, twice: after a first failure its suite runs again, and the better of both counts.
+Ratios hardly depend on the machine or on its load. A row fails when its ratio is less than the kept one over `factor`,
+twice: after a first failure its suite runs again, and the better ratio counts.
 
     python benchmarks/guard.py out/bench-quick.json             # after `pliant bench --quick --json ...`
     python benchmarks/guard.py out/bench-quick.json --update    # keep these ratios from now on
@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from record import Record
-from run import run
+from pliant_benchmarks.harness.results import Record
+from pliant_benchmarks.harness.run import run
 
 __all__ = ["Kept", "Verdict", "check", "guard"]
 
@@ -25,23 +25,25 @@ FILE = Path(__file__).with_name("guard.json")
 
 @dataclass
 class Kept:
-    """What guard.json keeps: ratios by table and case, None where there is none yet, and how much worse is too much."""
+    """Contents of guard.json: ratios by table and case, None where there is none yet, and the factor allowed."""
 
     factor: float
     rows: dict[str, dict[str, float | None]]
 
     @classmethod
     def load(cls, path: Path = FILE) -> Kept:
+        """Read guard.json."""
         return cls(**json.loads(path.read_text(encoding="utf-8")))
 
     def save(self, path: Path = FILE) -> None:
+        """Write guard.json."""
         text = json.dumps({"factor": self.factor, "rows": self.rows}, indent=1, ensure_ascii=False)
         path.write_text(text + "\n", encoding="utf-8")
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """One row: the ratio kept and the one found, None if it was not measured; and whether that is fine."""
+    """Kept and measured ratio of a row, None where there is none, and whether it passes."""
 
     table: str
     case: str
@@ -56,7 +58,7 @@ class Verdict:
 
 
 def ratios(record: Record) -> dict[tuple[str, str], float | None]:
-    """By table and case. A run that was not stable has no ratio worth keeping."""
+    """Ratios by table and case; None for runs that were not stable."""
     return {
         (table.key, row.case): row.ratio if row.stable == "yes" else None
         for table in record.tables
@@ -65,12 +67,12 @@ def ratios(record: Record) -> dict[tuple[str, str], float | None]:
 
 
 def check(record: Record, kept: Kept, again: Record | None = None) -> list[Verdict]:
-    """A verdict for every row that is kept.
+    """Verdicts on all kept rows.
 
     Args:
-        record: what was measured.
-        kept: what is asked for.
-        again: a second measurement; the better of both counts.
+        record: a run.
+        kept: ratios to reach.
+        again: a second run; the better ratio counts.
     """
     first, second = ratios(record), ratios(again) if again is not None else {}
     out = []
@@ -84,7 +86,7 @@ def check(record: Record, kept: Kept, again: Record | None = None) -> list[Verdi
 
 
 def guard(record: Record, kept: Kept, repeat: Callable[[list[str]], Record]) -> list[Verdict]:
-    """Verdicts, after a second run of the suites whose rows fail in the first."""
+    """Verdicts, after a second run of the suites with rows that fail."""
     verdicts = check(record, kept)
     failed = {v.table for v in verdicts if not v.fine}
     suites = [name for name, suite in record.suites.items() if any(t.key in failed for t in suite.tables)]
@@ -92,7 +94,7 @@ def guard(record: Record, kept: Kept, repeat: Callable[[list[str]], Record]) -> 
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code 0: no row has become slower; 1: one has."""
+    """Check a run, or keep its ratios; exit code 1 if a row has become slower."""
     files = [a for a in arguments if a != "--update"]
     if len(files) != 1:
         print(__doc__)

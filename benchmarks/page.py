@@ -1,4 +1,4 @@
-"""docs/benchmarks.md from the JSON of a run: every table, the most telling pictures, and where a peer wins.
+"""docs/benchmarks.md from the JSON of a run: rows in which a peer wins, all tables, some of the figures.
 
 pliant bench --json benchmarks/results.json
 python benchmarks/page.py benchmarks/results.json docs/benchmarks.md
@@ -10,15 +10,21 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from figures import write
-from printing import STABLE, columns, machine_lines, number, stable, suite_line
-from record import Record
-from results import Figure, Row, Table
+from pliant_benchmarks.harness.report import (
+    STABLE,
+    columns,
+    format_number,
+    is_stable,
+    machine_lines,
+    save_figure,
+    suite_line,
+)
+from pliant_benchmarks.harness.results import Figure, Record, Row, Table
 
-__all__ = ["lost", "page", "write_page"]
+__all__ = ["is_lost", "make_page", "write_page"]
 
-PREFIX = "bench-"  # of the pictures this page has; others in the folder are left alone
-PICTURES = (  # keys of the figures that are shown; `pliant bench --plot` draws all
+PREFIX = "bench-"  # of this page's pictures; others in the folder are left alone
+PICTURES = (  # keys of the figures on the page; `pliant bench --plot` draws all
     "reduced-scaling",
     "pareto-helix-slow-large",
     "pareto-helix-sudden-small",
@@ -38,7 +44,7 @@ TITLES = {
     "quasistatic": "Quasi-statics",
     "contact": "Contact",
 }
-WHY = {  # table: why a peer wins in some of its rows
+WHY = {  # by table: why a peer wins in some rows
     "equilibrium": "A solve has a fixed cost in Python of 1 to 2 ms, whatever the mechanism: a few dozen steps of a "
     "short chain take less. MuJoCo has to be told the answer to know when to stop, and its damping is chosen for the "
     "case.",
@@ -93,12 +99,12 @@ python benchmarks/page.py benchmarks/results.json docs/benchmarks.md
 """
 
 
-def page(record: Record, folder: str) -> str:
-    """The page as Markdown.
+def make_page(record: Record, folder: str) -> str:
+    """Page in Markdown.
 
     Args:
         record: a run.
-        folder: of the pictures, as seen from the page.
+        folder: of the pictures, relative to the page.
     """
     return (
         "\n".join([HEAD, *_machine(record), "", *_losses(record), "", *_suites(record, folder)]).rstrip()
@@ -106,8 +112,8 @@ def page(record: Record, folder: str) -> str:
     )
 
 
-def lost(row: Row) -> bool:
-    """Whether the peer does better: by the ratio, or because pliant has no figure where the peer has one."""
+def is_lost(row: Row) -> bool:
+    """Whether the peer wins: by the ratio, or because pliant has no number where the peer has one."""
     return (row.ratio is not None and row.ratio < 1) or (row.ours is None and row.peer is not None)
 
 
@@ -123,7 +129,7 @@ def _machine(record: Record) -> Iterator[str]:
 def _losses(record: Record) -> Iterator[str]:
     yield "## Where a peer wins"
     yield ""
-    tables = [(table, [row for row in table.rows if lost(row)]) for table in record.tables]
+    tables = [(table, [row for row in table.rows if is_lost(row)]) for table in record.tables]
     tables = [(table, rows) for table, rows in tables if rows]
     if not tables:
         yield "Nowhere in this run."
@@ -131,10 +137,10 @@ def _losses(record: Record) -> Iterator[str]:
         yield f"**{table.title}** ({table.unit}). {WHY.get(table.key, '')}".rstrip()
         yield ""
         for row in rows:
-            ours = "none" if row.ours is None else number(row.ours)
-            ratio = "" if row.ratio is None else f", ratio {number(row.ratio)}"
+            ours = "none" if row.ours is None else format_number(row.ours)
+            ratio = "" if row.ratio is None else f", ratio {format_number(row.ratio)}"
             note = f" ({row.note})" if row.ours is None and row.note else ""
-            yield f"- {row.case}: pliant {ours}{note}, {row.peer_name or 'peer'} {number(row.peer)}{ratio}"
+            yield f"- {row.case}: pliant {ours}{note}, {row.peer_name or 'peer'} {format_number(row.peer)}{ratio}"
         yield ""
 
 
@@ -150,7 +156,7 @@ def _table(table: Table, folder: str) -> Iterator[str]:
     yield f"### {table.title}"
     yield ""
     source = f"{table.source}. " if table.source else ""
-    words = f"{source}{table.settings} {STABLE if stable(table) else ''}".strip()
+    words = f"{source}{table.settings} {STABLE if is_stable(table) else ''}".strip()
     if words:
         yield words
         yield ""
@@ -170,7 +176,7 @@ def _table(table: Table, folder: str) -> Iterator[str]:
 
 
 def shown_figures(tables: list[Table]) -> list[Figure]:
-    """Those of them that the page has room for."""
+    """Figures of tables that are on the page."""
     return [figure for table in tables for figure in table.figures if figure.key in PICTURES]
 
 
@@ -179,16 +185,18 @@ def _cell(text: str) -> str:
 
 
 def write_page(record: Record, path: Path, pictures: Path) -> list[Path]:
-    """The page and its pictures; pictures of an earlier page that are no longer in it go.
+    """Write the page and its pictures, and delete pictures of an earlier page that are no longer in it.
 
     Returns:
-        what was written.
+        paths of the written files.
     """
-    new = [write(figure, pictures / f"{PREFIX}{figure.key}.png") for figure in shown_figures(record.tables)]
+    new = [
+        save_figure(figure, pictures / f"{PREFIX}{figure.key}.png") for figure in shown_figures(record.tables)
+    ]
     for old in pictures.glob(f"{PREFIX}*.png"):
         if old not in new:
             old.unlink()
-    path.write_text(page(record, pictures.name), encoding="utf-8")
+    path.write_text(make_page(record, pictures.name), encoding="utf-8")
     return [path, *new]
 
 

@@ -61,7 +61,7 @@ def sentences(app: Any, what: str, name: str, thing: Any, options: Any, lines: l
 
 
 def public_name(app: Any, env: Any, node: Any, contents: Any) -> Any:
-    """`pliant.mechanism.model.Mechanism`, as an annotation has it, is documented as `pliant.Mechanism`."""
+    """`pliant.mechanism.mechanism.Mechanism`, as an annotation has it, is documented as `pliant.Mechanism`."""
     name = node.get("reftarget", "").rpartition(".")[2]
     if node.get("refdomain") != "py" or name not in pliant.__all__:
         return None

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import pliant
-from pliant.viewer.drawing import Bounds, Camera, faces, frame, paint
-from pliant.viewer.triangles import Triangles
+from pliant.viewer.meshes import Triangles
+from pliant.viewer.picture import Bounds, Camera, fit_axes, paint_faces, shade_faces
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT.parent / "shared" / "models" / "agility_cassie" / "cassie.xml"
@@ -83,7 +83,7 @@ class Film:
         found = pliant.equilibrium(m, {FOOT: FORCE}, gravity=(0, 0, 0))
         self.settled = 1000 * self.along(found.poses)
         self.frequency = _frequency(self.times, self.moved, PULL + HOLD)
-        self.pale = faces(m, m.reference_poses, self.camera)
+        self.pale = shade_faces(m, m.reference_poses, self.camera)
         self.pale.rgba[:, :3] = 0.9
         self.bounds = Bounds()
         for poses in self.poses[::3]:
@@ -92,7 +92,7 @@ class Film:
 
     def faces(self, poses: Floats) -> Triangles:
         """Shaded faces of the robot, those of the pulled leg tinted."""
-        found = faces(self.m, poses, self.camera)
+        found = shade_faces(self.m, poses, self.camera)
         leg = np.array([name.startswith("left") for name in (*self.m.body_names, "world")])
         found.rgba[leg[found.body], :3] *= TINT
         return found
@@ -112,8 +112,8 @@ class Film:
         return Image.fromarray(np.asarray(canvas.buffer_rgba())[..., :3].copy())
 
     def _robot(self, axes: Any, i: int) -> None:
-        low, high, inches = frame(axes, self.bounds)
-        paint(axes, [self.pale, self.faces(self.poses[i])], low, high, inches)
+        low, high, inches = fit_axes(axes, self.bounds)
+        paint_faces(axes, [self.pale, self.faces(self.poses[i])], low, high, inches)
         place = self.poses[i][self.foot, :3, 3]
         start = self.camera(place)[:2]
         head = self.camera(place + ARROW * self.sizes[i] * FORCE)[:2]

@@ -26,7 +26,7 @@ def main() -> None:
     simulation.clear_wrenches()
     released = simulation.record(400)
 
-    start = model.configuration.pose(FINGER)[:3, 3]
+    start = model.at.pose(FINGER)[:3, 3]
     exact = pliant.equilibrium(hand, {FINGER: FORCE}).pose(FINGER)[:3, 3]
     moved, error = np.linalg.norm(exact - start), np.linalg.norm(settled - exact)
     print(f"'{FINGER}' pulled up by {FORCE[2]} N")
@@ -39,7 +39,7 @@ def main() -> None:
     time = np.concatenate([pulled.time, released.time])
     for body, colour in ((FINGER, "#3566c4"), ("middle_tip", "#d9822b"), ("thumb_tip", "#3a9a4c")):
         height = np.concatenate([pulled.pose(body), released.pose(body)])[:, 2, 3]
-        rise = 1000 * (height - model.configuration.pose(body)[2, 3])
+        rise = 1000 * (height - model.at.pose(body)[2, 3])
         axes.plot(time, rise, color=colour, label=body.replace("_tip", ""))
     rise = 1000 * (exact - start)[2]
     axes.plot(

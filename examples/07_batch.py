@@ -39,7 +39,7 @@ def main() -> None:
     reach.set(xlabel="moved (mm)", ylabel="hands that moved no further (%)", ylim=(0, 100))
     print("standard deviation along y and z, mm      sampled         predicted    95 % stay within")
     for e, (finger, colour) in enumerate(zip(model.end_effectors, COLOURS, strict=True)):
-        rest = model.configuration.pose(finger)
+        rest = model.at.pose(finger)
         places = batch.pose(finger)[:, :3, 3]
         moved = np.sort(np.linalg.norm(places - rest[:3, 3], axis=1))
         block = predicted[6 * e : 6 * e + 3, 6 * e : 6 * e + 3]  # in the fingertip's axes

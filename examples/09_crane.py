@@ -51,7 +51,7 @@ def drop() -> None:
     print("Drop:  step     lowest boom     energy     solves per step   loop open by")
     for rate, colour in STEPS:
         simulation, rows = scene.simulation(1 / rate), []
-        start = simulation.energy.total
+        start, solves = simulation.energy.total, 0
         for i in range(LAST * rate + 1):
             now = simulation.configuration
             if rate == 60 and i in SHOWN:
@@ -62,11 +62,10 @@ def drop() -> None:
                 (simulation.time, 20 - np.degrees(now["boom_foot"]), float(apart), simulation.violation)
             )
             simulation.step()
+            solves += simulation.effort.solves
         time, tilt, apart, gap = np.array(rows).T
-        change, solves = (simulation.energy.total - start) / 1e6, simulation.effort.solves / len(rows)
-        print(
-            f"  1/{rate:<3} s {tilt.min():11.2f} degrees {change:8.3f} MJ {solves:12.1f} {gap.max():17.0e} m"
-        )
+        change, mean = (simulation.energy.total - start) / 1e6, solves / len(rows)
+        print(f"  1/{rate:<3} s {tilt.min():11.2f} degrees {change:8.3f} MJ {mean:12.1f} {gap.max():17.0e} m")
         upper.plot(time, tilt, color=colour, linewidth=1.2, label=f"steps of 1/{rate} s")
         lower.plot(time, apart, color=colour, linewidth=1.2)
     lower.axhline(6, color="#bbbbbb", linewidth=0.8)

@@ -1,8 +1,6 @@
 """Settings shared by all tests."""
 
 import os
-import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,18 +32,3 @@ def _elsewhere(tmp_path_factory):
     os.chdir(tmp_path_factory.mktemp("elsewhere"))
     yield
     os.chdir(before)
-
-
-@pytest.fixture
-def benchmarks(monkeypatch):
-    """Modules of benchmarks/ can be imported, which is no package; their names are common ones."""
-    folder = Path(__file__).parents[1] / "benchmarks"
-    names = {file.stem for file in folder.glob("*.py")} | {"peers"}
-    hidden = {name: sys.modules.pop(name) for name in names if name in sys.modules}
-    monkeypatch.syspath_prepend(str(folder))
-    before = set(sys.modules)
-    yield folder
-    for name in set(sys.modules) - before:
-        if name.partition(".")[0] in names:
-            del sys.modules[name]
-    sys.modules.update(hidden)

@@ -59,6 +59,7 @@ EXPECTED = {
         ],
         ["scenes.png"],
     ),
+    "15_own_engine.py": (["In honey the tip sinks", "With inertia it stays there", "wrench on link12"], []),
 }
 
 

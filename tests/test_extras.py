@@ -28,7 +28,7 @@ except pliant.errors.PliantError as error:
 CALLS = {
     "matplotlib": "pliant.gallery.two_link().plot('a.png')",
     "viser": "pliant.view(pliant.gallery.two_link(), port=0, block=False)",
-    "pyarrow": "from pliant.study.tables import arrow; arrow()",
+    "pyarrow": "from pliant.study.store import arrow; arrow()",
     "distributed": "from pliant.study.cluster import connect; connect('tcp://127.0.0.1:1')",
 }
 EXTRAS = {"matplotlib": "view", "viser": "view", "pyarrow": "study", "distributed": "cluster"}

@@ -89,7 +89,21 @@ def test_every_engine_steps(run):
     assert run("python", "-c", STEPS) == "stepped\n"
 
 
-def test_wheel_holds_pliant_alone(built):
+def test_benchmarks_are_installed(run):
+    code = """
+from importlib import import_module
+import pliant_benchmarks
+assert "site-packages" in pliant_benchmarks.__file__, pliant_benchmarks.__file__
+for suite in pliant_benchmarks.SUITES:
+    assert import_module("pliant_benchmarks." + suite).PARTS
+print(*pliant_benchmarks.SUITES)
+"""
+    from pliant_benchmarks import SUITES
+
+    assert tuple(run("python", "-c", code).split()) == SUITES
+
+
+def test_wheel_holds_pliant_and_its_benchmarks_alone(built):
     with zipfile.ZipFile(built[".whl"]) as wheel:
         names = wheel.namelist()
         sizes = {info.filename: info.file_size for info in wheel.infolist()}
@@ -97,7 +111,7 @@ def test_wheel_holds_pliant_alone(built):
         points.read_string(wheel.read(next(n for n in names if n.endswith("entry_points.txt"))).decode())
     for name in names:
         assert (
-            name.startswith("pliant/")
+            name.startswith(("pliant/", "pliant_benchmarks/"))
             or name == "pliant_start.py"
             or re.match(r"pliant-[\d.]+\.dist-info/", name)
         )

@@ -57,7 +57,7 @@ def test_a_sliding_box_accelerates_as_theory_says():
     angle, friction = 0.5, 0.3
     world = slope(angle, friction)
     world.step(60)
-    speed = np.linalg.norm(world["box"].twist[:3])
+    speed = np.linalg.norm(world["box"].twist()[:3])
     assert speed == pytest.approx(G * (np.sin(angle) - friction * np.cos(angle)), rel=1e-3)
 
 
@@ -68,7 +68,7 @@ def test_a_sphere_rolls_down_at_five_sevenths(angle):
     world.add_static("slope", shapes.plane(), orientation=turn)
     world.add_body("ball", shapes.sphere(0.05), position=turn @ [0, 0, 0.05])
     world.step(60)
-    twist = world["ball"].twist
+    twist = world["ball"].twist()
     assert np.linalg.norm(twist[:3]) == pytest.approx(5 / 7 * G * np.sin(angle), rel=1e-6)
     assert np.linalg.norm(twist[3:]) == pytest.approx(np.linalg.norm(twist[:3]) / 0.05, rel=1e-6)
 
@@ -81,7 +81,7 @@ def test_friction_stops_a_sliding_box_where_theory_says():
     )
     world.step(480)
     assert world["box"].position[0] == pytest.approx(4 / (2 * 0.4 * G), rel=0.01)
-    np.testing.assert_allclose(world["box"].twist, 0, atol=1e-6)
+    np.testing.assert_allclose(world["box"].twist(), 0, atol=1e-6)
 
 
 def test_rolling_resistance_stops_a_ball():
@@ -90,10 +90,10 @@ def test_rolling_resistance_stops_a_ball():
     world.add_static("floor", shapes.plane(), rolling=0.002)
     world.add_body("ball", shapes.sphere(0.05), position=(0, 0, 0.05), velocity=(0.5, 0, 0), spin=(0, 10, 0))
     world.step(120)
-    slower = 0.5 - world["ball"].twist[0]
+    slower = 0.5 - world["ball"].twist()[0]
     assert slower == pytest.approx(0.5 * 5 / 7 * G * 0.002 / 0.05, rel=0.01)
     world.step(480)
-    np.testing.assert_allclose(world["ball"].twist, 0, atol=1e-5)
+    np.testing.assert_allclose(world["ball"].twist(), 0, atol=1e-5)
 
 
 # --- rest
@@ -150,7 +150,7 @@ def test_restitution(share):
     highest = 0.0
     for _ in range(900):
         world.step()
-        if world["ball"].twist[2] < 0 < highest:
+        if world["ball"].twist()[2] < 0 < highest:
             break
         highest = max(highest, world["ball"].position[2] - 0.05)
     assert highest == pytest.approx(share**2, rel=0.05)
@@ -213,7 +213,7 @@ def test_nothing_tunnels_below_the_speed_limit(shape, wall):
         world.add_static("wall", wall)
         place, way = ((-0.3 - offset, 0, 0), (1, 0, 0)) if thin else ((0, 0, 0.3 + offset), (0, 0, -1))
         world.add_body("it", shape, position=place)
-        world["it"].twist = np.array([*way, 0, 0, 0]) * 0.99 * world.speed_limit
+        world["it"].move(velocity=0.99 * world.speed_limit * np.array(way), spin=(0, 0, 0))
         world.step(60)
         away = -world["it"].position[0] if thin else world["it"].position[2]
         assert away > 0.015
@@ -289,7 +289,7 @@ def test_height_fields_and_meshes():
     for name in ("ball", "cube"):
         x, y, z = world[name].position
         assert 0.03 < z - 0.2 * (x * x + y * y) < 0.12
-        assert np.linalg.norm(world[name].twist) < 0.05
+        assert np.linalg.norm(world[name].twist()) < 0.05
 
 
 # --- names, filters, states
@@ -371,12 +371,12 @@ def test_a_pull_brings_a_body_to_its_target():
         world.add_body("ball", shapes.sphere(0.05), mass=mass)
         world.pull("ball", (0.3, 0.2, 0.1))
         world.step()
-        np.testing.assert_allclose(world.pulls["ball"], mass * world["ball"].twist[:3] * 60, rtol=1e-9)
+        np.testing.assert_allclose(world.pulls["ball"], mass * world["ball"].twist()[:3] * 60, rtol=1e-9)
         world.step(119)
         np.testing.assert_allclose(world["ball"].position, (0.3, 0.2, 0.1), atol=1e-3)
         world.release("ball")
         assert world.pulls == {}
-        world["ball"].twist = np.zeros(6)
+        world["ball"].move(velocity=(0, 0, 0), spin=(0, 0, 0))
         before = world["ball"].position
         world.step(30)
         np.testing.assert_allclose(world["ball"].position, before, atol=1e-9)
@@ -456,13 +456,17 @@ def test_unknown_names():
             act()
 
 
-def test_what_leaves_the_finite_numbers_is_put_back():
+def test_what_leaves_the_finite_numbers_stops_after_the_last_whole_step():
     world = World(1 / 60)
     world.add_static("floor", shapes.plane())
     world.add_body("ball", shapes.sphere(0.05), position=(0, 0, 0.05))
     world.step(3)
-    before = world.poses
+    start = world.state
     world["ball"].apply_wrench(force=(1e308, 1e308, 1e308))
     with pytest.raises((ConvergenceError, InputError)):
         world.step(5)
-    assert np.array_equal(world.poses, before)
+    time, poses = world.time, world.poses
+    assert np.isfinite(poses).all()
+    world.state = start
+    world.step(round((time - start.time) * 60))
+    assert np.array_equal(world.poses, poses)

@@ -24,9 +24,12 @@ if TYPE_CHECKING:
         reduce,
         sample,
     )
+    from pliant.engines.simulate import simulate
+    from pliant.engines.simulation import Simulation
     from pliant.engines.trajectory import Trajectory
+    from pliant.engines.transfer import carry_over
     from pliant.formats import load
-    from pliant.mechanism.assembly import assemble
+    from pliant.mechanism.loop_closure import assemble
     from pliant.statics import Configuration, equilibrium
     from pliant.viewer import picture, view
     from pliant.world import World
@@ -41,10 +44,12 @@ __all__ = [
     "ReducedBatch",
     "ReducedModel",
     "ReducedSimulation",
+    "Simulation",
     "Trajectory",
     "World",
     "assemble",
     "blend",
+    "carry_over",
     "equilibrium",
     "errors",
     "gallery",
@@ -53,6 +58,7 @@ __all__ = [
     "reduce",
     "sample",
     "shapes",
+    "simulate",
     "spatial",
     "study",
     "view",
@@ -68,16 +74,19 @@ _LAZY = {
     "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
     "ReducedSimulation": "pliant.engines.reduced",
+    "Simulation": "pliant.engines.simulation",
     "Trajectory": "pliant.engines.trajectory",
     "World": "pliant.world",
-    "assemble": "pliant.mechanism.assembly",
+    "assemble": "pliant.mechanism.loop_closure",
     "blend": "pliant.engines.reduced",
+    "carry_over": "pliant.engines.transfer",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",
     "picture": "pliant.viewer",
     "reduce": "pliant.engines.reduced",
     "sample": "pliant.engines.reduced",
+    "simulate": "pliant.engines.simulate",
     "study": "pliant.study",
     "view": "pliant.viewer",
 }

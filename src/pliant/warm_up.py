@@ -105,7 +105,7 @@ def _constrained() -> None:
 
 
 def _quasistatic() -> None:
-    from pliant.engines.quasistatic.tree import Tree
+    from pliant.engines.quasistatic.solver import Tree
 
     gallery = pliant.gallery
     for m in (gallery.molecule(300), gallery.ladder(4), gallery.hand()):
@@ -120,7 +120,6 @@ def _quasistatic() -> None:
         tree = Tree(m, np.zeros(3), m.armature, np.ones(m.nv))
         tree.up()
         tree.down()
-        tree.totals()
 
 
 def _reduced() -> None:
@@ -135,8 +134,8 @@ def _reduced() -> None:
             simulation.step(2)
             simulation.apply_impulse(tip, (0, 0, 1e-3))
             simulation.record(2)
-            simulation.velocity(tip)
-            _read(simulation, "poses configuration")
+            simulation.twist(tip)
+            _read(simulation, "poses configuration energy")
             batch = pliant.ReducedBatch(model, _STEP, 4, reconstruction)
             batch.step(2)
             batch.state = batch.state
@@ -166,12 +165,12 @@ def _statics() -> None:
 
 
 def _methods() -> None:
-    from pliant.engines.constrained import inverses
-    from pliant.engines.constrained.paper import METHODS
+    from pliant.engines.constrained.gs17 import inverse
+    from pliant.engines.constrained.gs17.stepper import METHODS
 
     chain = np.ones(2), np.tile(np.eye(3), (2, 1, 1)), np.array([[-1, 0], [0, 1]]), *np.ones((3, 2, 3))
-    for inverse in (inverses.effective_inverse_full, inverses.effective_inverse_low_rank):
-        inverse(_STEP, *chain)
+    for invert in (inverse.effective_inverse_full, inverse.effective_inverse_low_rank):
+        invert(_STEP, *chain)
     for m in (pliant.gallery.cable(4, load=10.0), pliant.gallery.ladder(1), _coupled()):
         for method in METHODS:
             with suppress(PliantError):  # some are not for every joint

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.contact.arguments import three
-from pliant.contact.solver import Effort
-from pliant.contact.stepping import Pull
-from pliant.contact.switching import Detailed
+from pliant.contact.arguments import placed, three
+from pliant.contact.assembly import Built, Part, assemble
+from pliant.contact.free import FreeBodies
+from pliant.contact.handles import FreeBody, MechanismHandle, Static
+from pliant.contact.levels import Level, Levels
+from pliant.contact.materials import Material
 from pliant.contact.touching import Touching
-from pliant.engines.arguments import EARTH, whole
+from pliant.engines.arguments import EARTH, acceleration, seconds, whole
+from pliant.engines.simulate import simulate
+from pliant.engines.simulation import Effort, Pull, Simulation, record
 from pliant.engines.trajectory import Trajectory
-from pliant.errors import ConvergenceError, InputError
-from pliant.mechanism import Mechanism
+from pliant.engines.transfer import carry_over
+from pliant.errors import InputError, UnknownNameError
+from pliant.mechanism import Builder, Mechanism
+from pliant.shapes import Shape
+from pliant.text import suggestion
 
 __all__ = ["World", "WorldState"]
 
@@ -24,18 +32,19 @@ Floats = NDArray[np.float64]
 
 
 class WorldState(NamedTuple):
-    """Everything in a world that moves; `world.state = state` goes back there, to the last digit."""
+    """All that moves in a world; `world.state = state` goes back there, to the last digit."""
 
     time: float
-    actors: tuple[Floats, ...]
+    actors: tuple[Any, ...]
     memory: tuple[NDArray, ...]
 
 
-class World(Detailed):
+class World:
     """Reduced models, whole mechanisms, free bodies and ground, with contact and friction between them.
 
-    Each mechanism moves by its own simulation, `world[name]`, which takes wrenches and motors and tells poses; only
-    `step` and `reset` are the world's. Bodies go by name: "ball", or "hand/index_tip" for a link of a mechanism.
+    Each mechanism moves by its own simulation, whose words `world[name]` has: it takes wrenches and motors and tells
+    poses; only `step`, `record` and `reset` are the world's. Bodies go by name: "ball", or "hand/index_tip" for a link
+    of a mechanism.
 
     Example:
         >>> import pliant
@@ -46,6 +55,28 @@ class World(Detailed):
         >>> round(float(world["ball"].position[2]), 3)
         0.03
     """
+
+    __slots__ = (
+        "__weakref__",
+        "_alone",
+        "_built",
+        "_free",
+        "_gravity",
+        "_handles",
+        "_ignored",
+        "_kept",
+        "_known",
+        "_levels",
+        "_margin",
+        "_origin",
+        "_parts",
+        "_pulls",
+        "_simulations",
+        "_steps",
+        "_sweeps",
+        "_timestep",
+        "_tolerance",
+    )
 
     def __init__(
         self,
@@ -65,118 +96,420 @@ class World(Detailed):
                 default.
             sweeps, tolerance: most sweeps of the contact solver in a step, and the residual that is enough, m/s.
         """
-        super().__init__(timestep, gravity, margin, sweeps, tolerance)
+        self._timestep, self._gravity = seconds(timestep), acceleration(gravity)
+        if margin is not None and not (isinstance(margin, int | float | np.number) and 0 < margin < np.inf):
+            raise InputError(f"margin: a distance above 0 expected, not {margin!r}")
+        if not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf:
+            raise InputError(f"tolerance: a velocity above 0 expected, not {tolerance!r}")
+        self._margin, self._sweeps, self._tolerance = margin, whole(sweeps, "sweeps", 1), float(tolerance)
+        self._origin, self._steps = 0.0, 0
+        self._parts: dict[str, Part] = {}
+        self._handles: dict[str, MechanismHandle | FreeBody | Static] = {}
+        self._simulations: dict[str, Simulation] = {}
+        self._free = FreeBodies(self._timestep, self._gravity)
+        self._ignored: set[tuple[str, str]] = set()
+        self._pulls: dict[str, Pull] = {}
+        self._levels = Levels(self.simulation, self._switch, self._simulate)
+        self._built: Built | None = None  # what steps it; None after a change
+        self._alone: Simulation | None = None  # the only thing that moves, if nothing can touch
+        self._known: set[str] = set()  # bodies that were there at the last build
+        self._kept: tuple[NDArray, ...] | None = None  # contacts to go on with after a switch
+
+    # --- what is in it
+
+    def add(
+        self,
+        what: Level,
+        name: str | None = None,
+        *,
+        friction: float = 0.8,
+        restitution: float = 0.0,
+        rolling: float = 0.0,
+        compliance: float = 0.0,
+        self_contact: bool = False,
+        **options: Any,
+    ) -> None:
+        """Add a mechanism: as a reduced or blended model, or whole.
+
+        Its shapes touch all others, planes and height fields of its own world included. Its links touch each other,
+        and what they are mounted on, only if asked to.
+
+        Args:
+            what: a model moves by `ReducedSimulation`, a mechanism by `ConstrainedSimulation`.
+            name: its own by default.
+            friction, restitution, rolling, compliance: of its surfaces, see `pliant.contact.Material`.
+            self_contact: whether links that no joint joins touch each other and other shapes of their world, unless
+                they overlap from the start.
+            options: for the simulation, `start=` of a mechanism for example.
+        """
+        material = Material(friction, restitution, rolling, compliance)
+        simulation = self._simulate(what, **options)
+        name = self._new(simulation.mechanism.name if name is None else name)
+        self._handles[name] = MechanismHandle(self, name)
+        self._put(Part(name, material, self_contact=self_contact, what=what, options=options), simulation)
+
+    def _simulate(self, what: Level, **options: Any) -> Simulation:
+        """A simulation of a model or mechanism, as this world needs it."""
+        if not isinstance(what, Level):
+            raise InputError(
+                f"a ReducedModel, BlendedModel or Mechanism expected, not {type(what).__name__}; "
+                "add_body and add_static take shapes"
+            )
+        gravity = None if not isinstance(what, Mechanism) and what.base is None else self._gravity
+        return simulate(what, None, self._timestep, gravity=gravity, **options)
+
+    def _put(self, part: Part, simulation: Simulation) -> None:
+        """Let a part move by a simulation."""
+        actor = simulation.actor()
+        if actor is None:
+            raise InputError(f"the {simulation.engine} engine has no contact: it cannot move in a world")
+        self._simulations[part.name] = simulation
+        self._parts[part.name] = replace(part, actor=actor, mechanism=simulation.mechanism)
+        self._change()
+
+    def simulation(self, name: str) -> Simulation:
+        """The simulation that moves a mechanism now."""
+        self[name]
+        if name not in self._simulations:
+            raise InputError(f"'{name}' is no mechanism: only those have levels of detail")
+        return self._simulations[name]
+
+    def add_body(
+        self,
+        name: str,
+        shapes: Shape | Iterable[Shape],
+        *,
+        mass: float | None = None,
+        density: float = 1000.0,
+        com: ArrayLike | None = None,
+        inertia: ArrayLike | None = None,
+        position: ArrayLike = (0.0, 0.0, 0.0),
+        orientation: ArrayLike | None = None,
+        velocity: ArrayLike = (0.0, 0.0, 0.0),
+        spin: ArrayLike = (0.0, 0.0, 0.0),
+        friction: float = 0.8,
+        restitution: float = 0.0,
+        rolling: float = 0.0,
+        compliance: float = 0.0,
+    ) -> None:
+        """Add a free rigid body. Centre of mass and inertia are those of its shapes unless given.
+
+        Args:
+            name: of the body.
+            shapes: one or several, in its frame.
+            mass, density: kg; or kg/m³ of the shapes.
+            com, inertia: centre of mass, and inertia about it, body frame.
+            position, orientation: of its frame in the world, as for `pliant.Builder.body`.
+            velocity, spin: of its centre of mass and angular velocity, world axes.
+            friction, restitution, rolling, compliance: of its surface, see `pliant.contact.Material`.
+        """
+        material = Material(friction, restitution, rolling, compliance)
+        given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
+        name = self._new(name)
+        # The builder knows all about mass properties, and what is wrong with them.
+        b = Builder(name)
+        b.body(name, mass=mass, com=com, inertia=inertia, density=density, shapes=given)
+        b.free("free", "world", name)
+        m = b.build()
+        twist = np.concatenate([three(velocity, f"velocity of '{name}'"), three(spin, f"spin of '{name}'")])
+        if not m.mass[0] > 0 or not (np.linalg.eigvalsh(m.inertia[0]) > 0).all():
+            raise InputError(f"body '{name}': a free body needs mass and inertia")
+        self._free.add(
+            name, float(m.mass[0]), m.com[0], m.inertia[0], placed(name, position, orientation), twist
+        )
+        self._handles[name] = FreeBody(self, name, self._free, self._free.count - 1, m)
+        self._parts[name] = Part(name, material, shapes=given)
+        self._change()
+
+    def add_static(
+        self,
+        name: str,
+        shapes: Shape | Iterable[Shape],
+        *,
+        position: ArrayLike = (0.0, 0.0, 0.0),
+        orientation: ArrayLike | None = None,
+        friction: float = 0.8,
+        restitution: float = 0.0,
+        rolling: float = 0.0,
+        compliance: float = 0.0,
+    ) -> None:
+        """Add something that never moves: a floor, a wall, a height field."""
+        material = Material(friction, restitution, rolling, compliance)
+        given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
+        name = self._new(name)
+        pose = placed(name, position, orientation)
+        self._handles[name] = Static(self, name, given, pose)
+        self._parts[name] = Part(name, material, shapes=given, pose=pose)
+        self._change()
+
+    def _new(self, name: str) -> str:
+        if not isinstance(name, str) or not name or "/" in name:
+            raise InputError(f"a name is a text without '/', not {name!r:.80}")
+        if name in self._handles:
+            raise InputError(f"there is a '{name}' in this world already: choose another name")
+        return name
+
+    def ignore(self, first: str, second: str) -> None:
+        """Let two bodies never touch; the name of a mechanism stands for all its links."""
+        names = []
+        for name in (first, second):
+            if name.partition("/")[0] not in self._parts:
+                self._unknown(name, self._parts)
+            names.append(name)
+        self._ignored.add((names[0], names[1]))
+        self._change()
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._handles:
+            self._unknown(name, self._handles)
+        return self._handles[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._handles
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._handles)
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """All bodies, in the order of `poses`; what does not move comes last."""
+        return tuple(self._build().bodies)
+
+    def _unknown(self, name: str, known: Iterable[str]) -> NoReturn:
+        raise UnknownNameError(f"this world has no '{name}'{suggestion(name, list(known))}")
+
+    # --- building
+
+    def _build(self) -> Built:
+        """What steps the world, made anew after a change."""
+        if self._built is not None:
+            return self._built
+        built = assemble(
+            list(self._parts.values()),
+            self._free,
+            self._ignored,
+            self._known,
+            self._timestep,
+            margin=self._margin,
+            sweeps=self._sweeps,
+            tolerance=self._tolerance,
+            pulled=bool(self._pulls),
+        )
+        self._built, self._known = built, set(built.bodies)
+        self._pulls = {body: p for body, p in self._pulls.items() if body in built.bodies}
+        for body, pull in self._pulls.items():
+            pull.index = built.bodies[body]
+        self._hand_pulls()
+        if self._kept is not None and built.stepper is not None:
+            built.stepper.memory = self._kept
+        self._kept = None
+        if built.stepper is None and len(built.actors) == 1 and not self._free.count and not self._levels:
+            self._set_alone(next(iter(self._simulations.values())))
+        return built
+
+    def _change(self) -> None:
+        self._built = None
+        self._set_alone(None)
+
+    def _set_alone(self, simulation: Simulation | None) -> None:
+        now = self.time
+        self._alone = simulation
+        self._set_time(now)
+
+    def _set_time(self, now: float) -> None:
+        self._origin, self._steps = now if self._alone is None else now - self._alone.time, 0
 
     # --- time
 
     @property
     def timestep(self) -> float:
-        """Seconds a step."""
+        """Length of a step, s."""
         return self._timestep
+
+    @property
+    def gravity(self) -> Floats:
+        """Acceleration of gravity, m/s², world, (3,)."""
+        return self._gravity.copy()
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start."""
+        own = self._steps * self._timestep if self._alone is None else self._alone.time
+        return self._origin + own
 
     def step(self, n: int = 1) -> None:
         """Advance by `n` time steps.
 
         Raises:
             InputError: bodies overlap from the start; the message names both.
-            ConvergenceError: the motion left the finite numbers; everything is as it was before, or, with levels of
-                `detail`, as it was when they were last chosen.
+            ConvergenceError: the motion left the finite numbers; the world is as after its last whole step.
         """
-        if self._changed:
-            self._build()
-        if self._alone is not None:
+        if self._alone is not None:  # nothing can touch: the simulation's own step is the world's
             self._alone.step(n)
             return
         n = whole(n, "step: n", 0)
-        if not self._details:
-            self._advance(n)
-            return
-        while n > 0:
-            part = self._look(n)
-            self._build()
-            self._advance(part)
-            n -= part
+        built = self._build()
+        if self._alone is not None:
+            self._alone.step(n)
+        elif not self._levels:
+            self._advance(built, n)
+        else:
+            while n > 0:
+                part = self._levels.update(n)
+                self._advance(self._build(), part)
+                n -= part
 
-    def _advance(self, n: int) -> None:
-        if self._stepper is not None and self._stepper.march(n):
-            self._time += n * self._timestep
+    def _advance(self, built: Built, n: int) -> None:
+        if built.stepper is not None and built.stepper.compiled:
+            done, error = built.stepper.march(n)
+            self._steps += done
+            if error is not None:
+                raise error
             return
-        before = self.state
-        try:
-            if self._stepper is not None:
-                self._stepper.step(n)
-            else:
-                for _ in range(n):
-                    for actor in self._actors:
+        for _ in range(n):
+            before = self._read(built)
+            try:
+                if built.stepper is not None:
+                    built.stepper.step(1)
+                else:
+                    for actor in built.actors:
                         actor.step()
-        except ConvergenceError:
-            self.state = before
-            raise
-        self._time += n * self._timestep
+            except BaseException:
+                self._write(built, before)
+                raise
+            self._steps += 1
 
-    def record(self, n: int, every: int = 1, act: Callable[[float], None] | None = None) -> Trajectory:
-        """Advance by `n` times `every` steps and keep all poses after each `every`.
+    def record(
+        self,
+        n: int,
+        every: int = 1,
+        act: Callable[[float], None] | None = None,
+        progress: bool | Callable[[int], None] = False,
+    ) -> Trajectory:
+        """Advance by `n` times `every` steps and keep all poses after each `every`; see `Simulation.record`.
 
-        The trajectory's mechanism is `scene`: every body of the world on its own, for views and files. If given, `act`
-        is called before every step with the time, to push or to steer.
+        The trajectory's mechanism is `scene`: every body of the world on its own, for views and files.
         """
-        n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
-        scene = self.scene
-        out, time = np.empty((n, scene.body_count, 4, 4)), np.empty(n)
-        for i in range(n):
-            if act is None:
-                self.step(every)
-            else:
-                for _ in range(every):
-                    act(self.time)
-                    self.step()
-            out[i], time[i] = self.poses[: scene.body_count], self.time
-        return Trajectory(scene, time, out)
+        return record(self, self.scene, n, every, act, progress)
 
     def reset(self) -> None:
-        """Back to the start: time zero, everything at rest where it was added, no wrenches and no pulls."""
-        self._as_added()
-        self._build()
-        for actor in self._actors:
+        """Back to the start: time zero, everything at rest where it was added, no wrenches, motors or pulls."""
+        for name, part in list(self._parts.items()):
+            if part.what is not None:
+                if self.level(name) is not part.what:
+                    self._put(part, self._simulate(part.what, **part.options))
+                self._levels.restart(name, part.what)
+        self.release()
+        built = self._build()
+        for actor in built.actors:
             actor.reset()
         self._set_time(0.0)
-        self.release()
-        if self._stepper is not None:
-            self._stepper.memory = ()
-            self._stepper.forget()
+        if built.stepper is not None:
+            built.stepper.memory = ()
+            built.stepper.forget()
+
+    def _read(self, built: Built) -> WorldState:
+        memory = () if built.stepper is None else built.stepper.memory
+        return WorldState(self.time, tuple(actor.state for actor in built.actors), memory)
+
+    def _write(self, built: Built, value: WorldState) -> None:
+        for actor, part in zip(built.actors, value.actors, strict=True):
+            actor.state = part
+        self._set_time(value.time)
+        if built.stepper is not None:
+            built.stepper.memory = value.memory
+            built.stepper.forget()
 
     @property
     def state(self) -> WorldState:
-        """Everything that moves; set it to go back there exactly. Wrenches, motors and pulls are yours, as ever."""
-        if self._changed:
-            self._build()
-        memory = () if self._stepper is None else self._stepper.memory
-        return WorldState(self.time, tuple(actor.state for actor in self._actors), memory)
+        """All that moves; set it to go back there exactly. Wrenches, motors and pulls are not part of it."""
+        return self._read(self._build())
 
     @state.setter
     def state(self, value: WorldState) -> None:
-        self._build()
-        if not isinstance(value, WorldState) or len(value.actors) != len(self._actors):
+        built = self._build()
+        if not isinstance(value, WorldState) or len(value.actors) != len(built.actors):
             raise InputError("state: not a state of this world")
-        for actor, part in zip(self._actors, value.actors, strict=True):
-            if np.shape(part) != actor.state.shape:
-                raise InputError("state: not a state of this world, as it is now")
-        for actor, part in zip(self._actors, value.actors, strict=True):
-            actor.state = part
-        self._set_time(value.time)
-        if self._stepper is not None:
-            self._stepper.memory = value.memory
-            self._stepper.forget()
+        before = self._read(built)
+        try:
+            self._write(built, value)
+        except (InputError, ValueError):
+            self._write(built, before)
+            raise InputError("state: not a state of this world, as it is now") from None
+
+    # --- levels of detail
+
+    def switch(self, name: str, to: Level) -> float:
+        """Let a mechanism go on by another model, or whole, in the middle of its motion.
+
+        Joints, velocities, a floating base, wrenches, torques of motors and contacts carry over. Whole mechanisms start
+        just where models are, up to loops, which are closed. Models come as near as they can: the way that takes is
+        returned.
+
+        Args:
+            name: of a mechanism in this world.
+            to: a `ReducedModel` or `BlendedModel` of it, or the `Mechanism`.
+
+        Returns:
+            The longest way that any of its bodies has jumped, m.
+
+        Raises:
+            InputError: it is another mechanism, or a wrench or motor cannot go along; nothing is changed.
+        """
+        self.simulation(name)
+        self._levels.drop(name)
+        return self._switch(name, to)
+
+    def _switch(self, name: str, to: Level) -> float:
+        old = self.simulation(name)
+        before = old.poses.copy()
+        stepper = None if self._built is None else self._built.stepper
+        kept = None if stepper is None else stepper.memory
+        new = self._simulate(to)
+        carry_over(old, new)
+        self._put(self._parts[name], new)
+        self._kept = kept
+        return float(np.linalg.norm(new.poses[:, :3, 3] - before[:, :3, 3], axis=1).max())
+
+    def detail(self, name: str, levels: Sequence[Level], error: float, every: float = 0.1) -> None:
+        """Choose among levels of detail of a mechanism while it moves.
+
+        A model that opens its joints further than `error` gives way to the next finer level, see
+        `Simulation.violation`; and a coarser one comes back when it would move no body by more than half of that, nor
+        open its joints further. An empty list of levels ends it.
+
+        Args:
+            name: of a mechanism in this world.
+            levels: from coarse to fine, of the same mechanism: a `ReducedModel`, a `BlendedModel`, the `Mechanism`.
+            error: allowed, m.
+            every: seconds between two checks.
+        """
+        self.simulation(name)
+        if not levels:
+            self._levels.drop(name)
+            self._change()
+            return
+        for value, what in ((error, "error"), (every, "every")):
+            if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+                raise InputError(f"detail: {what} above 0 expected, not {value!r}")
+        steps = max(1, round(every / self._timestep))
+        self._levels.set(name, levels, float(error), steps, self.level(name))
+        self._change()
+
+    def level(self, name: str) -> Level:
+        """What a mechanism moves by now: a model, or the mechanism itself."""
+        simulation = self.simulation(name)
+        return getattr(simulation, "model", simulation.mechanism)
 
     # --- what can be asked
 
     @property
     def poses(self) -> Floats:
         """World poses of all bodies, in the order of `body_names`, (bodies, 4, 4)."""
-        self._build()
-        out = self._poses.copy()
+        built = self._build()
+        out = built.poses.copy()
         first = 0
-        for actor in self._actors:
+        for actor in built.actors:
             actor.write_poses(out[first : first + actor.count])
             first += actor.count
         return out
@@ -189,13 +522,14 @@ class World(Detailed):
     @property
     def contacts(self) -> Touching:
         """Where bodies touched in the last step, and with what forces."""
-        self._build()
-        return Touching.of(self._stepper, tuple(self._bodies), self._timestep)
+        built = self._build()
+        return Touching.of(built.stepper, tuple(built.bodies), self._timestep)
 
     @property
     def effort(self) -> Effort:
-        """What the contact solver did in the last step, its residual above all."""
-        return Effort() if self._stepper is None else self._stepper.effort
+        """Cost of the last step: sweeps of the contact solver, blocks of contact rows, and the residual, m/s."""
+        stepper = self._build().stepper
+        return Effort() if stepper is None else stepper.effort
 
     @property
     def speed_limit(self) -> float:
@@ -206,17 +540,16 @@ class World(Detailed):
         In a step at that speed a body goes as far as half its thickness, and that of the thickest body besides, which
         is how far ahead contacts are seen.
         """
-        self._build()
-        if self._stepper is None:
+        stepper = self._build().stepper
+        if stepper is None:
             return np.inf
-        settings = self._stepper.settings
+        settings = stepper.settings
         return (settings.thin + settings.reach) / self._timestep
 
     @property
     def scene(self) -> Mechanism:
         """All bodies, each on its own, as a mechanism: for views and files. What does not move belongs to its world."""
-        self._build()
-        return self._scene()
+        return self._build().scene()
 
     # --- pulling
 
@@ -237,36 +570,32 @@ class World(Detailed):
             point: where the spring holds it, in its frame.
             frequency, ratio: natural frequency, Hz, and damping ratio of the body on its spring.
         """
-        self._build()
-        if body not in self._bodies:
-            self._unknown(body, self._bodies)
-        if self._bodies[body] >= self._moving:
+        built = self._build()
+        if body not in built.bodies:
+            self._unknown(body, built.bodies)
+        if built.bodies[body] >= built.moving:
             raise InputError(f"'{body}' never moves: there is no use in pulling it")
-        for value, what in ((frequency, "frequency"), (ratio, "ratio")):
-            if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-                raise InputError(f"pull: {what} above 0 expected, not {value!r}")
-        spring = Pull(
-            self._bodies[body],
-            three(point, f"point of '{body}'"),
-            three(target, "target"),
-            float(frequency),
-            float(ratio),
-        )
-        self.release(body)
-        self._pulls.append((body, spring))
-        if self._stepper is None:
+        self._pulls[body] = Pull.of(body, built.bodies[body], target, point, frequency, ratio)
+        if built.stepper is None:
             self._change()
         self._hand_pulls()
 
     def release(self, body: str | None = None) -> None:
         """Let go of a body, or of all."""
-        self._pulls = [] if body is None else [p for p in self._pulls if p[0] != body]
+        if body is None:
+            self._pulls.clear()
+        else:
+            self._pulls.pop(body, None)
         self._hand_pulls()
+
+    def _hand_pulls(self) -> None:
+        if self._built is not None and self._built.stepper is not None:
+            self._built.stepper.pulls = list(self._pulls.values())
 
     @property
     def pulls(self) -> dict[str, Floats]:
         """The bodies that are pulled at, and the force of each spring in the last step, N, world."""
-        return {body: spring.impulse / self._timestep for body, spring in self._pulls}
+        return {body: pull.force.copy() for body, pull in self._pulls.items()}
 
     def __repr__(self) -> str:
         return f"<World: {len(self._handles)} things at t = {self.time:.6g} s>"

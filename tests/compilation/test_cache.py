@@ -180,9 +180,9 @@ def test_shipped_for_something_else_says_so_once(run, kernel, shipped, change, r
 
 
 def test_stamp_knows_imported_kernels():
-    found = stamps._imported(stamps._source("pliant.engines.constrained._step_kernels"))
+    found = stamps._imported(stamps._source("pliant.engines.constrained._step"))
     names = {path.name for path in found}
-    assert {"_border_kernels.py", "_solver_kernels.py", "_kernels.py", "_joint_kernels.py"} <= names
+    assert {"_border.py", "_aba.py", "_links.py", "_joints.py", "arrays.py"} <= names
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_stamp_knows_imported_kernels():
         ("from pliant.spatial import _kernels as se3\n", ["pliant.spatial._kernels"]),
         ("from pliant.mechanism.links import LINK_BALL, LINK_FIXED\n", ["pliant.mechanism.links"] * 2),
         (
-            "from pliant.statics import (\n    _kernels,\n    inertia as i,\n)\n",
-            ["pliant.statics._kernels", "pliant.statics.inertia"],
+            "from pliant.statics import (\n    _tree_kernels,\n    inertia as i,\n)\n",
+            ["pliant.statics._tree_kernels", "pliant.statics.inertia"],
         ),
         ("    from pliant.statics import loads\n", ["pliant.statics.loads"]),
         ("import numpy\nfrom plian import a\n", []),
@@ -204,7 +204,7 @@ def test_imports_are_read(text, expected):
 
 
 def test_private_kernels_refuse_python():
-    from pliant.engines.constrained import _step_kernels
+    from pliant.engines.constrained import _step
 
-    with pytest.raises(TypeError, match="_settle is for other kernels"):
-        _step_kernels._settle(1, 2, 3, 4, 5)
+    with pytest.raises(TypeError, match="_solve_midpoint is for other kernels"):
+        _step._solve_midpoint(1, 2, 3, 4, 5)

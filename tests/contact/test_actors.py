@@ -7,7 +7,6 @@ import pytest
 
 import pliant
 from pliant import Builder, World, shapes, spatial
-from pliant.contact.actors import FullActor, ReducedActor
 from pliant.contact.solver import CONTACT, Blocks
 from pliant.errors import InputError
 from pliant.gallery.scenes import crane_lift
@@ -73,7 +72,7 @@ def response(actor, point, body):
     blocks = blocks_at([point], [body], actor.size)
     actor.place(0)
     before, u = np.zeros((2, actor.size))
-    actor.begin(blocks, np.zeros(64, dtype=bool), before, u)
+    actor.begin(blocks, before, u)
     J, Y = rows(blocks, 0)
     return J @ Y.T
 
@@ -81,7 +80,7 @@ def response(actor, point, body):
 def test_a_reduced_model_answers_as_impulse_response_says():
     simulation = pliant.ReducedSimulation(pliant.reduce(finger()), H)
     expected = simulation.impulse_response("link2", (0.02, 0, 0))
-    found = response(ReducedActor(simulation), [0.12, 0, 0], 2)
+    found = response(simulation.actor(), [0.12, 0, 0], 2)
     np.testing.assert_allclose(found, expected, atol=1e-9 * np.abs(expected).max())
 
 
@@ -90,7 +89,7 @@ def test_a_mechanism_answers_as_its_reduced_model():
     m = finger()
     expected = pliant.ReducedSimulation(pliant.reduce(m, modes=1), H).impulse_response("link2", (0.02, 0, 0))
     simulation = pliant.ConstrainedSimulation(m, H, gravity=(0, 0, 0))
-    found = response(FullActor(simulation), [0.12, 0, 0], 2)
+    found = response(simulation.actor(), [0.12, 0, 0], 2)
     np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
@@ -100,7 +99,7 @@ def test_a_mechanism_with_loops_answers_as_its_reduced_model():
     expected = pliant.ReducedSimulation(pliant.reduce(m), H).impulse_response("left_pad", (0, 0, 0.01))
     simulation = pliant.ConstrainedSimulation(m, H, gravity=(0, 0, 0))
     point = simulation.pose("left_pad")[:3] @ [0, 0, 0.01, 1]
-    found = response(FullActor(simulation), point, pad)
+    found = response(simulation.actor(), point, pad)
     np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
@@ -110,9 +109,9 @@ def test_rows_of_a_bent_model_are_velocities_of_its_points():
     coarse = pliant.ReducedSimulation(simulation.model, H)
     coarse.apply_wrench("link2", force=(0, 0, -4))
     coarse.step(120)  # far from where it was linearised
-    simulation.state = np.concatenate([[0.0], coarse.state[1:]])
-    simulation._v[:] = np.random.default_rng(0).normal(size=len(simulation._v))
-    actor = ReducedActor(simulation)
+    simulation.coordinates = coarse.coordinates
+    simulation.rates = np.random.default_rng(0).normal(size=len(simulation.rates))
+    actor = simulation.actor()
     actor.place(0)
     local = np.array([0.01, 0.002, 0.003, 1])
     for body, name in enumerate(("link0", "link1", "link2")):
@@ -120,7 +119,7 @@ def test_rows_of_a_bent_model_are_velocities_of_its_points():
         blocks = blocks_at([point], [body], actor.size)
         before, u = np.zeros((2, actor.size))
         state = simulation.state
-        actor.begin(blocks, np.zeros(64, dtype=bool), before, u)
+        actor.begin(blocks, before, u)
         J, _ = rows(blocks, 0)
         moved = simulation.pose(name)[:3] @ local - point
         np.testing.assert_allclose(J @ u, moved / 1e-5, rtol=1e-3, atol=1e-6)
@@ -322,9 +321,13 @@ def test_a_wheel_of_a_mechanism_rolls_on(shape):
     np.testing.assert_allclose(it.velocity, [speed, 0, speed / 0.3], atol=1e-3)
 
 
-def test_a_blow_on_a_very_stiff_cable_brings_no_energy():
-    """20 t on a cable of 1e10 N/m and 500,000 : 1 hit a wall: energy only falls, and the wall holds."""
-    scene = crane_lift(30, swing=25.0, speed=0.0)
+@pytest.mark.parametrize("change", [0.0, *np.random.default_rng(0).uniform(-1e-12, 1e-12, 15)])
+def test_a_blow_on_a_very_stiff_cable_brings_no_energy(change):
+    """20 t on a cable of 1e10 N/m and 500,000 : 1 hit a wall: energy only falls, and the wall holds.
+
+    The cable whips after the blow, and how depends on the last bit of the start: the claim holds for every start.
+    """
+    scene = crane_lift(30, swing=25.0 * (1 + change), speed=0.0)
     m = scene.mechanism
     world = World(H)
     world.add(m, "crane", start=scene.start)

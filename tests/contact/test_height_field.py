@@ -13,7 +13,7 @@ from contact.scenes import at, detect, pose
 from pliant import shapes, spatial
 from pliant.contact import Collider
 from pliant.errors import InputError, MechanismError
-from pliant.viewer.triangles import triangulate
+from pliant.viewer.meshes import triangulate
 
 
 def nearest(contacts):

@@ -48,13 +48,13 @@ def walker():
 def marches(world):
     """Whether steps are taken in one call."""
     assert world.state.time >= 0  # puts it together
-    return world._stepper._march.able
+    return world._built.stepper.compiled
 
 
 def by_python(world):
     """The same world, one step at a time."""
     assert marches(world)
-    world._stepper._march.able = False
+    world._built.stepper._march.able = False
     return world
 
 
@@ -66,7 +66,7 @@ def assert_alike(one, other, steps, tolerance):
     a, b = one.contacts, other.contacts
     assert a.bodies == b.bodies
     np.testing.assert_allclose(a.forces, b.forces, rtol=0, atol=tolerance * 1e3)
-    assert one.effort.sweeps == other.effort.sweeps
+    assert one.effort.solves == other.effort.solves
     assert one.time == other.time
 
 
@@ -134,8 +134,8 @@ def test_room_grows_more_than_once():
         one.step(steps)
         other.step(steps)
     assert len(one.contacts) == 68
-    assert one._stepper is not None
-    assert one._stepper.collider.capacity >= 68
+    assert one._built.stepper is not None
+    assert one._built.stepper.collider.capacity >= 68
     np.testing.assert_allclose(one.poses, other.poses, rtol=0, atol=1e-12)
 
 

@@ -96,6 +96,6 @@ def test_nothing_sinks_where_contacts_are_left_out():
         world.add_body(str(i), thing, position=(0.3 * i - 0.45, 0.02, 0.12), rolling=0.005)
     world.step(600)
     for i in range(len(things)):
-        assert np.linalg.norm(world[str(i)].twist) < 0.02
+        assert np.linalg.norm(world[str(i)].twist()) < 0.02
         assert 0.01 < world[str(i)].position[2] < 0.08
     assert world.contacts.distances.min() > -0.0005

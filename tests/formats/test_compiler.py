@@ -1,4 +1,4 @@
-"""The helper process: quiet, restarted when it dies, and never in the way."""
+"""The compiler's process: quiet, restarted when it dies, and never in the way."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def test_importing_formats_imports_neither_mujoco_nor_numba():
 
 def test_a_crash_is_an_error_and_the_next_file_loads(model, monkeypatch):
     load(model)
-    helper = compiler._helper
-    assert helper is not None
-    request = compiler._Helper.request
+    process = compiler._running
+    assert process is not None
+    request = compiler._Compiler.request
 
     def die(self, text, assets):
         self.process.kill()
@@ -40,24 +40,24 @@ def test_a_crash_is_an_error_and_the_next_file_loads(model, monkeypatch):
         return request(self, text, assets)
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiler._Helper, "request", die)
+        patch.setattr(compiler._Compiler, "request", die)
         with pytest.raises(FormatError, match="crashed on this file"):
             load(model)
     assert load(model).body_names == ("a",)
-    assert compiler._helper is not helper
+    assert compiler._running is not process
 
 
 def test_an_endless_compilation_is_ended(model, monkeypatch):
     load(model)
-    helper = compiler._helper
-    assert helper is not None
+    process = compiler._running
+    assert process is not None
     monkeypatch.setattr(compiler, "TIME_LIMIT", 0.5)
 
     def wait(self, text, assets):
-        return compiler._worker.read_message(self.process.stdout)  # a reply that never comes
+        return self.receive()  # a reply that never comes
 
     with monkeypatch.context() as patch:
-        patch.setattr(compiler._Helper, "request", wait)
+        patch.setattr(compiler._Compiler, "request", wait)
         with pytest.raises(FormatError, match=r"did not finish within 0\.5 s"):
             load(model)
     monkeypatch.setattr(compiler, "TIME_LIMIT", 60)
@@ -97,7 +97,7 @@ def test_modules_in_the_working_directory_are_not_run(tmp_path, model):
     assert not (tmp_path / "ran").exists()
 
 
-def test_threads_share_one_helper(tmp_path):
+def test_threads_share_one_process(tmp_path):
     files = []
     for i in range(16):
         files.append(tmp_path / f"{i}.xml")
@@ -109,15 +109,15 @@ def test_threads_share_one_helper(tmp_path):
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_has_a_helper_of_its_own(model):
+def test_a_forked_process_has_one_of_its_own(model):
     load(model)
-    helper = compiler._helper
-    assert helper is not None
+    process = compiler._running
+    assert process is not None
     with multiprocessing.get_context("fork").Pool(2) as pool:
         assert pool.map(_first_body, [model] * 4) == ["a"] * 4
     assert load(model).body_names == ("a",)
-    assert compiler._helper is helper
-    assert os.path.isdir(helper.folder)
+    assert compiler._running is process
+    assert os.path.isdir(process.folder)
 
 
 def _first_body(file):

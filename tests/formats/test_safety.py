@@ -7,7 +7,7 @@ import os
 import pytest
 
 from pliant.errors import FormatError, InputError, UnsafePathError
-from pliant.formats import compiler, load, xml_tree
+from pliant.formats import compiler, load, xml
 
 from . import samples
 
@@ -153,7 +153,7 @@ def test_limits_of_size_and_depth(tree, monkeypatch):
     deep = "<mujoco>" + "<worldbody>" * 1000 + "</worldbody>" * 1000 + "</mujoco>"
     with pytest.raises(FormatError, match="levels"):
         load(write(tree, deep))
-    monkeypatch.setattr(xml_tree, "MAX_BYTES", 1000)
+    monkeypatch.setattr(xml, "MAX_BYTES", 1000)
     with pytest.raises(FormatError, match="at most 1000"):
         load(write(tree, f"<mujoco>{' ' * 1000}{SPHERE}</mujoco>"))
 

@@ -148,7 +148,7 @@ def test_the_bunny_is_caught(kind, aside):
             top = max(top, bunny.position[2])
     assert lowest < rim - 0.01  # they gave way
     assert top < 1.3  # it does not bounce
-    assert np.abs(bunny.twist).max() < 1e-4
+    assert np.abs(bunny.twist()).max() < 1e-4
     assert np.linalg.norm(bunny.position[:2] - aside) < 0.05
     np.testing.assert_allclose(play.world.contacts.force("bunny"), [0, 0, 2 * G], atol=0.02)
     assert np.linalg.norm(play.world.contacts.force("bunny", "floor")) == 0.0

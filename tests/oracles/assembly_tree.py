@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from oracles.dense import gradient, spring_energy
-from pliant.engines.quasistatic.tree import Tree
+from pliant.engines.quasistatic import _passes as passes
+from pliant.engines.quasistatic.arrays import DOF, DOFS
+from pliant.engines.quasistatic.solver import Tree
 from pliant.mechanism import kinematics
 
 GRAVITY = np.array([0.3, -0.4, -9.81])
@@ -39,7 +41,7 @@ def put_wrenches(tree, q, forces):
             continue
         frame = poses[body] @ np.linalg.inv(md.local[body])
         turn, arm = frame[:3, :3].T, poses[body, :3, 3] - frame[:3, 3]
-        leaf = tree.state.wrenches[md.tree.first_leaf[g]]
+        leaf = tree.arrays.clusters.wrenches[md.tree.first_leaf[g]]
         leaf[:3] += turn @ wrench[:3]
         leaf[3:] += turn @ (wrench[3:] + np.cross(arm, wrench[:3]))
 
@@ -48,7 +50,7 @@ def solved(m, q, forces, gravity=GRAVITY, resist=None, weights=None):
     tree = Tree(
         m, gravity, m.armature if resist is None else resist, np.ones(m.nv) if weights is None else weights
     )
-    tree.state.q[:] = q
+    tree.arrays.joints.q[:] = q
     put_wrenches(tree, q, forces)
     tree.up()
     tree.down()
@@ -62,6 +64,12 @@ def sums(tree, weights):
     for k in range(t.leaves, len(t)):
         out[k] = out[t.right[k]] + (out[t.left[k]] if t.left[k] >= 0 else 0.0)
         if t.body[k] >= 0:
-            d, n = groups[t.body[k], 3], groups[t.body[k], 4]
-            out[k] += ((weights[d : d + n] * tree.state.qdd[d : d + n]) ** 2).sum()
+            d, n = groups[t.body[k], DOF], groups[t.body[k], DOFS]
+            out[k] += ((weights[d : d + n] * tree.arrays.joints.qdd[d : d + n]) ** 2).sum()
     return out[t.leaves :]
+
+
+def totals(tree):
+    """Total accelerations of all clusters above the leaves, as the rows of their records say, after `down`."""
+    c, nodes = tree.arrays.clusters, range(tree.leaves, len(tree.model.tree))
+    return np.array([passes.total_acceleration(k, c.nodes, c.data, c.forces, tree.wide) for k in nodes])

@@ -165,7 +165,7 @@ def test_solution_is_a_minimum_of_an_independent_energy(seed, loops, sag):
         rng = np.random.default_rng(seed)
         low = dense.energy(m, c.q, force, gravity)
         for _ in range(5):
-            from pliant.mechanism.assembly import close_loops
+            from pliant.mechanism.loop_closure import close_loops
 
             q = close_loops(m, dense.move(m, c.q, 1e-3 * rng.normal(size=m.nv)))
             assert dense.energy(m, q, force, gravity) >= low - 1e-9

@@ -15,7 +15,7 @@ from pliant.study import Study
 
 # What other processes import: plain numbers, so that tests are about running and not about mechanics.
 FUNCTIONS = """
-import ctypes, os, sys, time
+import ctypes, os, sys, time, warnings
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,6 +59,19 @@ def crashes_once(mechanism, parameters):
 
 def prints(mechanism, parameters):
     print("in the way", flush=True)
+    return parameters["x"]
+
+def interrupts(mechanism, parameters):
+    if parameters["x"] == 3 and not os.path.exists("mended"):
+        raise KeyboardInterrupt
+    return parameters["x"]
+
+def threads(mechanism, parameters):
+    from pliant.study.workers import _openblas
+    return [read() for read, _ in _openblas()]
+
+def warns(mechanism, parameters):
+    warnings.warn("not finite")
     return parameters["x"]
 
 def misspells(mechanism, parameters):
@@ -120,7 +133,8 @@ def same():
 @pytest.fixture
 def cluster(folder):
     """A real Dask scheduler on loopback, its address, and its two worker processes."""
-    environment = {**os.environ, "PYTHONPATH": str(folder), "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"}
+    path = os.pathsep.join([str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
+    environment = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"}
     file = Path("scheduler.json")
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
     started = []

@@ -13,7 +13,7 @@ import pytest
 
 import pliant
 from pliant.errors import FormatError, PliantError
-from pliant.study import load, tables
+from pliant.study import load, store
 from pliant.study.store import parts_of
 
 
@@ -22,7 +22,7 @@ def names(folder):
 
 
 def test_columns_and_rows(make, folder):
-    results = make().run(workers=1)
+    results = make().run(workers=0)
     assert results.arrow.column_names == [
         *["index", "x", "k", "y.k", "y.noise", "y.square", "seed", "version", "duration", "error"]
     ]
@@ -36,7 +36,7 @@ def test_columns_and_rows(make, folder):
 
 
 def test_results_are_not_overwritten(make, folder):
-    make().run(workers=1)
+    make().run(workers=0)
     before = (folder / "study.parquet").read_bytes()
     for change, how, says in (
         ({}, {}, "has 6 of 6 results already"),
@@ -45,17 +45,17 @@ def test_results_are_not_overwritten(make, folder):
         ({"mechanism": "gallery:y"}, {"resume": True}, r"of another study \(mechanism differ\)"),
     ):
         with pytest.raises(PliantError, match=says):
-            make(**change).run(workers=1, **how)
+            make(**change).run(workers=0, **how)
     assert (folder / "study.parquet").read_bytes() == before
     assert names(folder) == ["study.parquet"]
 
 
 def test_another_version_is_refused(make, folder, monkeypatch):
-    make().run(workers=1)
+    make().run(workers=0)
     before = (folder / "study.parquet").read_bytes()
     monkeypatch.setattr(pliant, "__version__", "9.9")
     with pytest.raises(PliantError, match=r"are of pliant .*, this is 9\.9: put new ones elsewhere"):
-        make().run(workers=1, resume=True)
+        make().run(workers=0, resume=True)
     assert (folder / "study.parquet").read_bytes() == before
     assert names(folder) == ["study.parquet"]
 
@@ -73,12 +73,12 @@ def test_a_full_disk(make, folder, monkeypatch, at):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(FormatError, match="No space left on device") as caught:
-        make().run(workers=1)
+        make().run(workers=0)
     assert "\n" not in str(caught.value)
     monkeypatch.undo()
     os.chdir(folder)
     sys.path.insert(0, str(folder))
-    results = make().run(workers=1, resume=True)
+    results = make().run(workers=0, resume=True)
     assert results.complete
 
 
@@ -89,7 +89,7 @@ from pliant.study import Study, load
 study = Study("gallery:two_link", {"x": {"linear": [0, 239, 240]}}, {"y": {"function": "functions_of_study:slow"}},
               "small/study.parquet")
 try:
-    study.run(workers=1)
+    study.run(workers=0)
 except PliantError as error:
     print(error)
     print(len(load("small/study.parquet")))
@@ -119,16 +119,16 @@ def test_a_quota_for_real(folder):
 def test_a_folder_that_cannot_be_written(make, folder):
     (folder / "locked").mkdir(mode=0o500)
     with pytest.raises(FormatError, match="cannot be written: Permission denied"):
-        make(results="locked/study.parquet").run(workers=1)
+        make(results="locked/study.parquet").run(workers=0)
 
 
 def test_a_file_in_the_way(make, folder):
     (folder / "plain").touch()
     with pytest.raises(FormatError, match="cannot be written: "):
-        make(results="plain/study.parquet").run(workers=1)
+        make(results="plain/study.parquet").run(workers=0)
     (folder / "study.parquet").write_text("no table")
     with pytest.raises(FormatError, match=r"study\.parquet' cannot be read"):
-        make().run(workers=1)
+        make().run(workers=0)
     assert (folder / "study.parquet").read_text() == "no table"
 
 
@@ -139,17 +139,17 @@ def test_loading_nothing(folder):
 
 def test_parts_and_table_overlap(make, folder, same):
     """The client died after writing the table, before removing the parts: every case is there once all the same."""
-    done = make("raises").run(workers=1)
+    done = make("raises").run(workers=0)
     parts = parts_of(folder / "study.parquet")
     parts.mkdir()
     (folder / "study.parquet").rename(parts / "00000001.parquet")
-    about = (tables.read_table(parts / "00000001.parquet").schema.metadata)[b"pliant"]
+    about = (store.read_table(parts / "00000001.parquet").schema.metadata)[b"pliant"]
     (parts / "study.json").write_bytes(about)
     same(load("study.parquet"), done)
     (folder / "study.parquet").write_bytes((parts / "00000001.parquet").read_bytes())
     same(load("study.parquet"), done)
     (folder / "mended").touch()
-    assert make("raises").run(workers=1, resume=True).complete
+    assert make("raises").run(workers=0, resume=True).complete
     assert names(folder) == ["study.parquet"]
 
 
@@ -158,14 +158,14 @@ def test_columns_of_every_kind():
 
     for values in ([1, None, -3], [0.5, None, 2.0], ["a", None, "äöü"], [True, None, False], []):
         kind = type(values[0]) if values else float
-        found = tables.column(values, kind)
+        found = store.column(values, kind)
         found.validate(full=True)
         assert found.to_pylist() == values
         assert found.equals(pa.array(values, found.type))
-    floats = tables.values_of(pa.chunked_array([[1.0, None], [3.0]]))
+    floats = store.values_of(pa.chunked_array([[1.0, None], [3.0]]))
     assert np.array_equal(floats, [1, np.nan, 3], equal_nan=True)
-    assert tables.values_of(pa.chunked_array([["a", None]])).tolist() == ["a", None]
-    assert tables.values_of(pa.chunked_array([[True, False]])).dtype == bool
+    assert store.values_of(pa.chunked_array([["a", None]])).tolist() == ["a", None]
+    assert store.values_of(pa.chunked_array([[True, False]])).dtype == bool
 
 
 def test_grids_and_frames(make):
@@ -177,7 +177,7 @@ def test_grids_and_frames(make):
         },
         samples=4,
     )
-    results = study.run(workers=1)
+    results = study.run(workers=0)
     assert results.grid("y.square").shape == (3, 2, 4)
     grid = results.to_xarray()
     assert grid["y.square"].sel(x=3, word="b").values.tolist() == [9] * 4
@@ -189,7 +189,7 @@ def test_grids_and_frames(make):
 
 
 def test_without_pandas_and_xarray(make, monkeypatch):
-    results = make().run(workers=1)
+    results = make().run(workers=0)
     monkeypatch.setitem(sys.modules, "pandas", None)
     monkeypatch.setitem(sys.modules, "xarray", None)
     assert results.table["x"].tolist() == list(range(6))
@@ -200,7 +200,7 @@ def test_without_pandas_and_xarray(make, monkeypatch):
 def test_without_pyarrow(make, monkeypatch, folder):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(PliantError, match=r"which comes with pliant\[study\]: pip install pyarrow"):
-        make().run(workers=1)
+        make().run(workers=0)
     assert names(folder) == []
 
 
@@ -210,7 +210,7 @@ def test_pandas_is_not_imported():
         import sys
         from pliant.study import Study
         k, f = {"stiffness": "*", "values": [1, 2]}, {"frequencies": 1}
-        Study("gallery:two_link", {"k": k}, {"f": f}, "a.parquet").run(workers=1).columns
+        Study("gallery:two_link", {"k": k}, {"f": f}, "a.parquet").run(workers=0).columns
         assert not {"pandas", "distributed", "matplotlib"} & {*sys.modules}
     """
     done = subprocess.run(

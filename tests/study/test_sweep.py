@@ -31,7 +31,7 @@ def sweep(folder):
 
     def run(text: str, *arguments: str, code: int = 0):
         (folder / "study.toml").write_text(text)
-        done = CliRunner().invoke(app, ["sweep", "study.toml", "--workers", "1", *arguments])
+        done = CliRunner().invoke(app, ["sweep", "study.toml", "--workers", "0", *arguments])
         assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
         return done
 
@@ -129,7 +129,7 @@ def test_a_terminal_is_told_how_it_goes(folder):
 
 
 def test_nothing_to_plot(make):
-    results = make("text", 2).run(workers=1)
+    results = make("text", 2).run(workers=0)
     with pytest.raises(PliantError, match="no case has succeeded"):
         results.plot("pictures")
 

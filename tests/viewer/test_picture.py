@@ -14,7 +14,6 @@ import pliant
 from pliant import shapes
 from pliant.errors import InputError, UnknownNameError
 from pliant.viewer import draw, picture
-from pliant.viewer.triangles import thin, triangulate
 
 
 def pixels(figure):
@@ -43,79 +42,6 @@ SHAPES = {
     "ellipsoid": shapes.ellipsoid((0.5, 0.3, 0.2)),
     "mesh": shapes.mesh(*TETRAHEDRON),
 }
-VOLUMES = {name: shape.mass_properties()[0] for name, shape in SHAPES.items()}
-
-
-# --- triangles -----------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_triangles_enclose_the_shape_and_face_outward(name):
-    t = triangulate(
-        one(SHAPES[name], position=(1, 2, 3), orientation=(0.6, 0, 0.8, 0)),
-        one(SHAPES[name]).reference_poses,
-        1,
-    )
-    a, b, c = np.moveaxis(t.corners, 1, 0)
-    volume = np.einsum("ij,ij->", a, np.cross(b, c)) / 6  # positive if all faces are turned outward
-    assert volume == pytest.approx(VOLUMES[name], rel=0.02)
-    assert not t.two_sided.any()
-
-
-def test_triangles_follow_the_bodies():
-    m = one(SHAPES["box"])
-    poses = np.array(m.reference_poses)
-    poses[0, :3, 3] = (1, 2, 3)
-    centre = triangulate(m, poses, 1).corners.reshape(-1, 3).mean(axis=0)
-    np.testing.assert_allclose(centre, (1, 2, 3), atol=1e-12)
-
-
-def test_a_plane_has_two_sides_and_ends_somewhere():
-    t = triangulate(one(shapes.plane()), np.eye(4)[None], 7.0)
-    assert t.two_sided.all()
-    assert np.abs(t.corners).max() == 7.0
-
-
-def sphere_mesh(n):
-    angle, up = np.meshgrid(
-        np.linspace(0, 2 * np.pi, n, endpoint=False), np.linspace(-1, 1, n), indexing="ij"
-    )
-    points = np.stack(
-        [np.cos(angle) * np.sqrt(1 - up**2), np.sin(angle) * np.sqrt(1 - up**2), up], axis=2
-    ).reshape(-1, 3)
-    i, j = (x.ravel() for x in np.meshgrid(np.arange(n), np.arange(n - 1), indexing="ij"))
-    a, b, c, d = i * n + j, (i + 1) % n * n + j, (i + 1) % n * n + j + 1, i * n + j + 1
-    return points, np.concatenate([np.column_stack([a, b, c]), np.column_stack([a, c, d])])
-
-
-@pytest.mark.parametrize("flip", [False, True])
-def test_a_fine_mesh_is_thinned_and_keeps_its_form(flip):
-    points, faces = sphere_mesh(150)
-    corners, two_sided = thin(points, faces[:, ::-1] if flip else faces, 3000)
-    assert 500 < len(corners) <= 3000
-    assert not two_sided
-    volume = np.einsum("ij,ij->", corners[:, 0], np.cross(corners[:, 1], corners[:, 2])) / 6
-    assert volume == pytest.approx(4 / 3 * np.pi, rel=0.1)
-
-
-def test_collision_shapes_do_not_hide_meshes():
-    b = pliant.Builder("looks")
-    plain, painted = (0.5, 0.5, 0.5, 1.0), (1.0, 0.2, 0.1, 1.0)
-    b.body(
-        "body",
-        mass=1,
-        inertia=(1, 1, 1),
-        shapes=[
-            shapes.box((3, 3, 3), rgba=plain).with_role("collision"),
-            shapes.mesh(*TETRAHEDRON, rgba=painted),
-        ],
-    )
-    b.body("bare", mass=1, inertia=(1, 1, 1), shapes=[shapes.sphere(1, rgba=plain).with_role("collision")])
-    for name in ("body", "bare"):
-        b.hinge(name, "world", name, anchor=(0, 0, 0), axis=(0, 1, 0))
-    t = triangulate(b.build(), np.broadcast_to(np.eye(4), (2, 4, 4)), 1)
-    assert len(t.corners[t.body == 0]) == 4
-    assert (t.body == 1).any()
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------

@@ -1,16 +1,14 @@
-"""`pliant bench`: pliant beside its peers and the papers."""
+"""`pliant bench`: run the suites of `pliant_benchmarks`."""
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
-from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-import pliant
 from pliant.cli.output import destination, say, stdout
 from pliant.errors import FormatError, PliantError
 
@@ -18,7 +16,7 @@ __all__ = ["bench"]
 
 
 class Suite(StrEnum):
-    """What is measured."""
+    """Suite of benchmarks."""
 
     start = "start"
     statics = "statics"
@@ -62,24 +60,29 @@ def bench(
       pliant bench --suite reduced --suite blended
       pliant bench --json results.json --plot pictures
     """
-    suites = _folder()
+    if find_spec("pliant_benchmarks") is None:
+        raise FormatError(
+            "the benchmarks are not part of this installation; run `pliant bench` in a checkout of the sources"
+        )
     destination(json, ".json")
     if plot is not None:
-        _make(plot)
-    if str(suites) not in sys.path:
-        sys.path.insert(0, str(suites))
-    run, printing = import_module("run"), import_module("printing")
-    names = [s.value for s in suite or [Suite.all]]
-    names = run.SUITES if Suite.all in names else [n for n in run.SUITES if n in names]
+        _make_folder(plot)
 
     from rich.console import Console
     from rich.text import Text
 
-    screen = stdout()
-    status = Console(stderr=True).status("starting")  # shows on terminals only
-    found: list[Any] = []
+    from pliant_benchmarks import SUITES
+    from pliant_benchmarks.harness import report
+    from pliant_benchmarks.harness.results import Record
+    from pliant_benchmarks.harness.run import run
 
-    def keep(record: Any) -> None:
+    chosen = suite or [Suite.all]
+    names = SUITES if Suite.all in chosen else [name for name in SUITES if name in chosen]
+    screen = stdout()
+    status = Console(stderr=True).status("starting")  # on terminals only
+    found: list[Record] = []
+
+    def keep(record: Record) -> None:
         found[:] = [record]
         if json is not None:
             record.save(json)
@@ -87,20 +90,20 @@ def bench(
         if last.state != "running":
             status.stop()
             if len(record.suites) == 1:
-                printing.print_machine(record, screen)
-            printing.print_suite(name, last, screen)
+                report.print_machine(record, screen)
+            report.print_suite(name, last, screen)
             status.start()
 
     interrupted = False
     try:
         with status:
-            run.run(names, quick, lambda words: status.update(Text(words)), keep)
+            run(names, quick, lambda words: status.update(Text(words)), keep)
     except KeyboardInterrupt:
         interrupted = True
     if found and json is not None:
         say(f"wrote {json}")
     if found and plot is not None:
-        for path in import_module("figures").save(found[0], plot):
+        for path in report.save_figures(found[0], plot):
             say(f"wrote {path}")
     if interrupted:
         say("interrupted")
@@ -110,18 +113,8 @@ def bench(
         raise PliantError("; ".join(failed))
 
 
-def _folder() -> Path:
-    """Where the suites are: part of an installation, or beside the sources of a checkout."""
-    package = Path(pliant.__file__).parent
-    for folder in (package / "benchmarks", package.parent.parent / "benchmarks"):
-        if (folder / "run.py").is_file():
-            return folder
-    raise FormatError(
-        "the benchmarks are not part of this installation; run `pliant bench` in a checkout of the sources"
-    )
-
-
-def _make(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
+    """Make a folder for pictures, or refuse before anything is measured."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -19,7 +19,8 @@ from pliant.cli.options import (
     StiffnessOption,
     WrenchesOption,
 )
-from pliant.cli.output import destination, print_json, print_table, progress_bar, say, writing
+from pliant.cli.output import destination, print_json, print_table, progress_bar, say
+from pliant.files import replacing_path
 
 if TYPE_CHECKING:
     from pliant.cli.comparison import Comparison
@@ -97,7 +98,7 @@ def compare(
     if plot is not None:
         from pliant.cli.plots import plot_comparison
 
-        with writing(plot) as place:
+        with replacing_path(plot) as place:
             plot_comparison(result, place)
     if as_json:
         print_json({**_facts(result), "files": {"plot": plot}})

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 import pliant
 from pliant.cli.driving import apply
-from pliant.cli.settling import crept, stopped
-from pliant.engines.constrained.energy import energy
 from pliant.engines.reduced.accuracy import describe
+from pliant.engines.settle import come_to_rest
 from pliant.errors import InputError, PliantError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
+from pliant.statics.energy import elastic_energy
 from pliant.statics.loads import tendon_lengths
 
 __all__ = ["FRACTIONS", "Comparison", "Row", "compare", "default_pull"]
@@ -28,6 +28,7 @@ _NONE = (0.0, 0.0, 0.0)
 FRACTIONS = np.array([0.25, 0.5, 0.75, 1.0])
 _FRAMES = 400  # of a path
 _TIMED = 200  # steps
+_PATIENCE = 4000  # steps at most until rest
 
 
 @dataclass
@@ -204,25 +205,34 @@ def _build(
             )
             model = rest = found.model
         row.setup = time.perf_counter() - start
-        simulation: Any = pliant.ReducedSimulation(model, timestep)
+        simulation: Any = pliant.simulate(model, None, timestep)
         settled = [rest.configuration(load) for load in loads]
     elif row.engine == "constrained":
-        simulation = pliant.ConstrainedSimulation(m, timestep, _NONE)
+        simulation = pliant.simulate(m, "constrained", timestep, gravity=_NONE)
         row.setup = time.perf_counter() - start
-        settled = []
-        coarse = pliant.ConstrainedSimulation(m, max(timestep, 1 / 240), _NONE)
-        for load in loads:
-            apply(coarse, load)
-            settled.append(stopped(coarse))
+        settled = _settled(pliant.simulate(m, "constrained", max(timestep, 1 / 240), gravity=_NONE), loads)
     else:
-        simulation = pliant.QuasistaticSimulation(m, 1 / 60, _NONE, tolerance=1e-3)
+        simulation = pliant.simulate(m, "quasistatic", 1 / 60, gravity=_NONE, tolerance=1e-3)
         row.setup = time.perf_counter() - start
-        settled, row.step = crept(simulation, loads)
+        apply(simulation, loads[0])
+        simulation.step()  # compiles, or loads what was compiled
+        start, before = time.perf_counter(), simulation.time
+        settled = _settled(simulation, loads)
+        row.step = (time.perf_counter() - start) * simulation.timestep / (simulation.time - before)
     row.rest = np.array(
         [_error(now, true, indices, m) for now, true in zip(settled, truths, strict=True)], dtype=np.float64
     )
     row.elastic = _elastic(settled[-1])
     return simulation
+
+
+def _settled(simulation: Any, loads: Sequence[Loads]) -> list[Configuration]:
+    """Where a simulation comes to rest, load after load."""
+    out = []
+    for load in loads:
+        apply(simulation, load)
+        out.append(come_to_rest(simulation, _PATIENCE * simulation.timestep))
+    return out
 
 
 def _moved(
@@ -262,7 +272,7 @@ def _difference(positions: Floats, reference: Floats) -> float:
 
 
 def _elastic(at: Configuration) -> float:
-    return energy(at.mechanism, at.q, at.poses, np.zeros(3), 0.0).elastic
+    return elastic_energy(at.mechanism, at.q)
 
 
 def _at_rest(m: Mechanism) -> Mechanism:

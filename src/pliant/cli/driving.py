@@ -17,14 +17,8 @@ from pliant.engines.arguments import EARTH
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError
 
-__all__ = ["TIMESTEPS", "Played", "Recorded", "apply", "make", "record", "watched"]
+__all__ = ["Played", "Recorded", "apply", "make", "record", "watched"]
 
-TIMESTEPS = {
-    Engine.reduced: 1e-3,
-    Engine.blended: 1e-3,
-    Engine.constrained: 1 / 60,
-    Engine.quasistatic: 1 / 60,
-}
 _NONE = (0.0, 0.0, 0.0)
 _MOST = 4e9  # bytes of poses
 _MANY = 20  # bodies that are told of, of a world
@@ -106,64 +100,33 @@ def make(
         tolerance: of the quasistatic engine.
         seed: of the samples of a blend.
     """
-    if engine in (Engine.reduced, Engine.blended):
-        if source.scene is not None:
+    if source.scene is not None:
+        if engine is not Engine.constrained:
             raise InputError(f"'{source.text}' is a scene: it runs in the constrained engine only")
-        model = _model(source, engine, end_effectors, wrenches, bool(gravity), seed)
-        falls = None if model.base is None or gravity is not False else _NONE
-        simulation: Any = pliant.ReducedSimulation(model, timestep, gravity=falls)
-    elif engine is Engine.constrained:
-        if source.scene is None:
-            down = _NONE if gravity is False else EARTH
-            simulation = pliant.ConstrainedSimulation(source.mechanism, timestep, down)
-        elif gravity is False:
+        if gravity is False:
             raise InputError(f"'{source.text}' is a scene: it has its own gravity")
-        else:
-            simulation = source.scene.simulation(timestep)
-    else:
-        if source.scene is not None:
-            raise InputError(f"'{source.text}' is a scene: it runs in the constrained engine only")
-        down = _NONE if gravity is False else EARTH
-        simulation = pliant.QuasistaticSimulation(source.mechanism, timestep, down, tolerance=tolerance)
+        simulation = source.scene.simulation(timestep)
+        apply(simulation, wrenches)
+        return simulation
+    if (
+        source.model is not None
+        and isinstance(source.model, pliant.BlendedModel)
+        and engine is Engine.reduced
+    ):
+        raise InputError(f"'{source.text}' is a blend of models: --engine blended, or leave it out")
+    down = None if gravity is None else EARTH if gravity else _NONE
+    options: dict[str, Any] = {"tolerance": tolerance} if engine is Engine.quasistatic else {}
+    if engine in (Engine.reduced, Engine.blended):
+        made = source.model is not None
+        options["end_effectors"] = None if made else end_effectors
+        if engine is Engine.blended:
+            loads = [dict(wrenches)] if wrenches else None
+            few = {"budget": 6, "candidates": 24, "held_out": 8}
+            options["sampling"] = {"wrenches": loads, "seed": seed, **few}
+    what = source.mechanism if source.model is None else source.model
+    simulation = pliant.simulate(what, engine.value, timestep, gravity=down, **options)
     apply(simulation, wrenches)
     return simulation
-
-
-def _model(
-    source: Source,
-    engine: Engine,
-    bodies: Sequence[str],
-    wrenches: Mapping[str, Any],
-    gravity: bool,
-    seed: int,
-) -> Any:
-    m = source.mechanism
-    if engine is Engine.blended:
-        if isinstance(source.model, pliant.BlendedModel):
-            return source.model
-        if source.model is not None:
-            raise InputError(
-                f"'{source.text}' is a single model: give the mechanism's own file to blend several"
-            )
-        if gravity:
-            raise InputError("blended models are sampled with gravity compensated: leave --gravity out")
-        loads = [dict(wrenches)] if wrenches else None
-        found = pliant.sample(
-            m, bodies, loads, budget=6, candidates=24, held_out=8, seed=seed, progress=False
-        )
-        return found.model
-    if isinstance(source.model, pliant.BlendedModel):
-        raise InputError(f"'{source.text}' is a blend of models: --engine blended, or leave it out")
-    if source.model is not None:
-        if gravity and source.model.base is None:
-            raise InputError(
-                f"'{source.text}' was linearised already: leave --gravity out, or give its mechanism"
-            )
-        return source.model
-    model = pliant.reduce(m, bodies)
-    if gravity and model.base is None:
-        return pliant.reduce(m, bodies, at=pliant.equilibrium(m, gravity=EARTH))
-    return model
 
 
 def apply(simulation: Any, wrenches: Mapping[str, Sequence[float]]) -> None:

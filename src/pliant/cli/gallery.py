@@ -12,8 +12,9 @@ import typer
 
 from pliant.cli.info import mechanism_facts, print_things, world_facts
 from pliant.cli.options import JsonOption, complete_gallery
-from pliant.cli.output import print_json, print_table, progress_bar, say, stdout, writing
+from pliant.cli.output import print_json, print_table, progress_bar, say, stdout
 from pliant.errors import FormatError
+from pliant.files import replacing_path
 
 if TYPE_CHECKING:
     from pliant.mechanism import Mechanism
@@ -102,7 +103,7 @@ def _draw(m: Mechanism, folder: Path | None, name: str) -> None:
     from pliant.viewer import picture
 
     if folder is not None:
-        with writing(folder / f"{name}.png") as place:
+        with replacing_path(folder / f"{name}.png") as place:
             picture(m, place, size=_THUMBNAIL)
 
 

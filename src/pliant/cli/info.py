@@ -105,23 +105,15 @@ def mechanism_facts(m: Any, joints: bool = False) -> dict[str, Any]:
 
 def world_facts(world: Any) -> list[dict[str, Any]]:
     """What is in a world: name, kind, number of bodies, mass."""
-    from pliant.engines.constrained import ConstrainedSimulation
-    from pliant.engines.reduced import BlendedModel, ReducedSimulation
-
+    kinds = {"reduced": "reduced model", "blended": "blended model", "constrained": "mechanism"}
     out = []
     for name in world:
         thing = world[name]
         facts: dict[str, Any] = {"name": name, "kind": "never moves", "bodies": 0, "mass": None}
-        if isinstance(thing, ReducedSimulation):
-            blended = isinstance(thing.model, BlendedModel)
-            facts["kind"] = "blended model" if blended else "reduced model"
-        elif isinstance(thing, ConstrainedSimulation):
-            facts["kind"] = "mechanism"
-        elif hasattr(thing, "mass"):
-            facts |= {"kind": "body", "bodies": 1, "mass": thing.mass}
-        if isinstance(thing, ReducedSimulation | ConstrainedSimulation):
-            m = thing.model.mechanism if isinstance(thing, ReducedSimulation) else thing.mechanism
-            facts |= {"bodies": m.body_count, "mass": m.total_mass}
+        m = getattr(thing, "mechanism", None)
+        if m is not None:
+            kind = kinds.get(getattr(thing, "engine", ""), "body")
+            facts |= {"kind": kind, "bodies": m.body_count, "mass": m.total_mass}
         out.append(facts)
     return out
 

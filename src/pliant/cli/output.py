@@ -5,20 +5,18 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pliant.errors import FormatError, PliantError
 from pliant.extras import check
+from pliant.files import check_writable
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = ["destination", "print_json", "print_table", "progress_bar", "say", "stdout", "writing"]
+__all__ = ["destination", "print_json", "print_table", "progress_bar", "say", "stdout"]
 
 _DRAWN_BY = {".png": "matplotlib", ".svg": "matplotlib", ".pdf": "matplotlib", ".html": "viser"}
 _PIPE_WIDTH = 120  # columns of a table where there is no terminal to ask
@@ -116,33 +114,7 @@ def destination(path: Path | None, *suffixes: str) -> Path | None:
     """
     if path is None:
         return None
-    if path.is_dir():
-        raise FormatError(f"'{path}' cannot be written: it is a folder; add a file name")
-    if path.exists() and not path.is_file():
-        raise FormatError(
-            f"'{path}' cannot be written: it is no regular file"
-        )  # a device must not be replaced
-    if not path.parent.is_dir():
-        raise FormatError(f"'{path}' cannot be written: there is no folder '{path.parent}'; create it first")
-    if not os.access(path.parent, os.W_OK):
-        raise FormatError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only")
-    if suffixes and path.suffix.lower() not in suffixes:
-        raise FormatError(f"'{path}': a name that ends in {' or '.join(suffixes)} expected")
+    check_writable(path, *suffixes)
     if path.suffix.lower() in _DRAWN_BY:
         check(_DRAWN_BY[path.suffix.lower()])
     return path
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[Path]:
-    """A name to write to, of the same suffix; what was written there appears at `path` complete or not at all."""
-    temporary = None
-    try:
-        with tempfile.TemporaryDirectory(prefix=f".{path.name[:50]}.", dir=path.parent) as folder:
-            temporary = Path(folder) / path.name
-            yield temporary
-            os.replace(temporary, path.resolve())
-    except OSError as error:
-        raise FormatError(f"'{path}' cannot be written: {error.strerror or error}") from None
-    except PliantError as error:
-        raise FormatError(str(error).replace(str(temporary), str(path))) from None

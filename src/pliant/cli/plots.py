@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.engines.reduced.accuracy import figure, logarithmic, save
+from pliant.plotting import logarithmic, panels, save
 from pliant.viewer import draw
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def plot_run(
     path: Trajectory, bodies: Sequence[str], forces: Mapping[str, Sequence[float]], place: Path
 ) -> None:
     """How far bodies moved over time, beside where everything is at the end."""
-    drawn = figure(2)
+    drawn, _ = panels(1, 2, 5.2, 4.2, grid=True)
     left, right = drawn.axes
     moved = [
         np.linalg.norm(path.pose(b)[:, :3, 3] - path.pose(b)[0, :3, 3], axis=1) for b in bodies[: len(_LINES)]
@@ -56,7 +56,7 @@ def plot_run(
 
 def plot_comparison(found: Comparison, place: Path) -> None:
     """Error at rest against the load, and the path of the end effector that moves most, engine by engine."""
-    drawn = figure(2)
+    drawn, _ = panels(1, 2, 5.2, 4.2, grid=True)
     left, right = drawn.axes
     errors(found, left)
     paths(found, right)

@@ -18,7 +18,8 @@ from pliant.cli.options import (
     StiffnessOption,
     WrenchesOption,
 )
-from pliant.cli.output import destination, print_json, print_table, say, writing
+from pliant.cli.output import destination, print_json, print_table, say
+from pliant.files import replacing_path
 
 if TYPE_CHECKING:
     from pliant.engines.reduced import ReducedModel
@@ -75,7 +76,7 @@ def reduce(
     if output is not None:
         model.save(output)
     if plot is not None:
-        with writing(plot) as place:
+        with replacing_path(plot) as place:
             model.plot(place)
     if as_json:
         print_json({**_facts(model), "files": {"model": output, "plot": plot}})

@@ -22,8 +22,9 @@ from pliant.cli.options import (
     StiffnessOption,
     WrenchesOption,
 )
-from pliant.cli.output import destination, print_json, print_table, say, writing
-from pliant.mechanism.summary import counted
+from pliant.cli.output import destination, print_json, print_table, say
+from pliant.files import replacing_path
+from pliant.text import counted
 
 if TYPE_CHECKING:
     from pliant.cli.sources import Source
@@ -92,6 +93,7 @@ def run(
     """
     from pliant.cli import driving
     from pliant.cli.sources import parse_wrenches, resolve
+    from pliant.engines.simulate import TIMESTEPS
 
     destination(output, ".npz")
     destination(plot, ".png", ".svg", ".pdf")
@@ -112,7 +114,7 @@ def run(
         simulation, kind = _world(found, given), "world"
     else:
         engine = engine or _usual(found)
-        own = driving.TIMESTEPS[engine] if found.scene is None else found.scene.timestep
+        own = TIMESTEPS[engine.value] if found.scene is None else found.scene.timestep
         step, kind = own if timestep is None else timestep, engine.value
         simulation = driving.make(found, engine, step, bodies, loads, gravity, tolerance, seed)
     setup = time.perf_counter() - start
@@ -181,7 +183,7 @@ def _write(
     if plot is not None:
         from pliant.cli.plots import plot_run
 
-        with writing(plot) as place:
+        with replacing_path(plot) as place:
             plot_run(path, bodies, loads, place)
         files["plot"] = plot
     if html is not None:
@@ -225,9 +227,7 @@ def _extra(simulation: Any, found: Source) -> dict[str, Any]:
         ]
     if hasattr(simulation, "energy"):
         energy = simulation.energy
-        extra["energy"] = {
-            word: getattr(energy, word) for word in ("kinetic", "potential", "elastic", "total")
-        }
+        extra["energy"] = {word: getattr(energy, word) for word in ("kinetic", "elastic", "gravity", "total")}
         extra["violation"] = simulation.violation
     if hasattr(simulation, "error_bound"):
         extra["active_joints"] = len(simulation.active)

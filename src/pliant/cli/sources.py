@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.errors import FormatError, InputError
-from pliant.gallery.arguments import PREFIX, parse_arguments
+from pliant.gallery.catalogue import PREFIX, parse_arguments
 
 if TYPE_CHECKING:
     from pliant.engines.reduced import BlendedModel, ReducedModel
@@ -156,7 +156,7 @@ def gallery_maker(name: str) -> Callable[..., Any]:
         InputError: there is none; the nearest names are suggested.
     """
     from pliant import gallery
-    from pliant.mechanism.edit import suggestion
+    from pliant.text import suggestion
 
     for known, module in ((gallery.names(), gallery), (gallery.scenes.names(), gallery.scenes)):
         if name in known:

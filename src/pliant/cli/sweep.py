@@ -34,7 +34,12 @@ def sweep(
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes on this machine; by default one per core.", show_default=False),
+        typer.Option(
+            min=0,
+            help="Processes on this machine, by default one per core; 0: none, cases are computed in this one, "
+            "without a time limit.",
+            show_default=False,
+        ),
     ] = None,
     output: Annotated[
         Path | None,

@@ -13,7 +13,7 @@ from pliant.cli.output import progress_bar
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from pliant.study.cases import Row
+    from pliant.study.workers import Row
 
 __all__ = ["Watch", "watching"]
 

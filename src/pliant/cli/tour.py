@@ -21,14 +21,15 @@ import pliant
 from pliant.cli import driving
 from pliant.cli.compare import percent
 from pliant.cli.comparison import Comparison, compare
-from pliant.cli.output import progress_bar, say, writing
+from pliant.cli.output import progress_bar, say
 from pliant.cli.plots import paths
 from pliant.cli.tour_grasp import Held, draw, hold
 from pliant.cli.tour_millipede import crawl
 from pliant.compilation.progress import QUIET
-from pliant.engines.reduced.accuracy import figure, save
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import PliantError
+from pliant.files import replacing_path
+from pliant.plotting import panels, save
 
 __all__ = ["Entry", "Tour", "take"]
 
@@ -61,7 +62,7 @@ class Tour:
 
     def picture(self, name: str, what: str, draw: Callable[[Path], Any]) -> None:
         """Leave a picture behind."""
-        with writing(self.out / name) as place:
+        with replacing_path(self.out / name) as place:
             draw(place)
         self.files[str(self.out / name)] = what
 
@@ -196,7 +197,7 @@ def _hand(tour: Tour) -> None:
 
 
 def _pull(m: Any, found: Comparison, place: Path) -> None:
-    drawn = figure(2)
+    drawn, _ = panels(1, 2, 5.2, 4.2, grid=True)
     left, right = drawn.axes
     _draw(pliant.equilibrium(m, found.wrenches), left, (20, -50), found.load)
     paths(found, right)
@@ -216,7 +217,7 @@ def _gripper(tour: Tour) -> None:
 
 
 def _squeezed(m: Any, found: Comparison, place: Path) -> None:
-    drawn = figure(2)
+    drawn, _ = panels(1, 2, 5.2, 4.2, grid=True)
     picture, right = drawn.axes
     _draw(pliant.equilibrium(m, found.wrenches), picture, (12, -75), "60 N on either pad")
     paths(found, right)
@@ -264,7 +265,7 @@ def _cable(tour: Tour) -> None:
 
 
 def _swing(path: Trajectory, place: Path) -> None:
-    drawn = figure(3)
+    drawn, _ = panels(1, 3, 5.2, 4.2, grid=True)
     for axes, at in zip(drawn.axes, (0.0, 0.5, 1.0), strict=True):
         frame = int(np.searchsorted(path.time, at))
         at_frame = SimpleNamespace(mechanism=path.mechanism, poses=path.poses[frame])

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.reduced.accuracy import figure, save
 from pliant.engines.trajectory import Trajectory
 from pliant.gallery import worlds
+from pliant.plotting import panels, save
 from pliant.world import World
 
 __all__ = ["Held", "draw", "hold"]
@@ -53,7 +53,7 @@ def _timed(world: World) -> float:
 
 def draw(path: Trajectory, place: Any, one: Any) -> None:
     """Open, on the way up, lifted; `one` draws a configuration into axes."""
-    drawn = figure(len(_TIMES))
+    drawn, _ = panels(1, len(_TIMES), 5.2, 4.2, grid=True)
     for axes, at in zip(drawn.axes, _TIMES, strict=True):
         frame = max(int(np.searchsorted(path.time, at + 1e-9)) - 1, 0)
         shown = SimpleNamespace(mechanism=path.mechanism, poses=path.poses[frame])

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 import pliant
-from pliant.cli.output import writing
-from pliant.engines.reduced.accuracy import save
-from pliant.extras import require
+from pliant.files import replacing_path
+from pliant.plotting import figure, save
 
 __all__ = ["crawl"]
 
@@ -37,7 +36,7 @@ def crawl(out: Path, quick: bool) -> tuple[list[tuple[Any, ...]], dict[str, str]
         ("millipede", m.body_count, 0, what, "quasistatic", words, step),
         ("millipede", m.body_count, 0, what, "all joints", f"all {m.nv:,} joints computed", slow),
     ]
-    with writing(out / "millipede.png") as place:
+    with replacing_path(out / "millipede.png") as place:
         _plot(m, foot, moved, place)
     return rows, {str(out / "millipede.png"): "which of its joints an adaptive step computes"}
 
@@ -59,13 +58,9 @@ def _pushed(m: Any, foot: str, tolerance: float) -> tuple[np.ndarray, tuple[str,
 
 def _plot(m: Any, foot: str, moved: tuple[str, ...], place: Path) -> None:
     """All of it from above, and the neighbourhood of the foot from the side, with the joints that were computed."""
-    require("matplotlib")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    drawn = figure(9, 5)
     from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(9, 5), dpi=150, layout="constrained")
-    FigureCanvasAgg(drawn)
     above, side = drawn.subplots(2, 1, height_ratios=(1, 1.7))
     centres = m.reference_poses[:, :3, 3]
     parent = np.full(m.body_count, -1)

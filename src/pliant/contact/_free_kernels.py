@@ -10,6 +10,7 @@ import math
 from pliant.compilation import njit
 from pliant.contact._solver_kernels import ROLLING
 from pliant.spatial import _kernels as se3
+from pliant.statics.loads import ACTS, FOLLOWER_FORCE, FOLLOWER_TORQUE, POINT, TORQUE
 
 POSITION, QUATERNION, MOMENTUM, ANGULAR, STATE = 0, 3, 7, 10, 13
 MASS, CENTRE, MOMENT, FIXED = 0, 1, 4, 7
@@ -61,14 +62,14 @@ def accelerate(fixed, state, given, poses, gravity, h, wrench):
     """Momenta after a step without contacts.
 
     Args:
-        given: wrenches as `pliant.engines.wrenches` lays them out.
+        given: loads as rows of `Load.row`.
         poses: of the bodies.
         wrench: force and torque about the centre of mass, world axes, written.
     """
     for b in range(state.shape[0]):
         for i in range(6):
             wrench[b, i] = 0.0
-        if given[b, 15] != 0.0:
+        if given[b, ACTS] != 0.0:
             _about_centre(given[b], fixed[b], poses[b], wrench[b])
         for i in range(3):
             state[b, 7 + i] += h * (wrench[b, i] + fixed[b, 0] * gravity[i])
@@ -77,14 +78,15 @@ def accelerate(fixed, state, given, poses, gravity, h, wrench):
 
 @_jit
 def _about_centre(given, fixed, pose, out):
-    a, b, c = given[6] - fixed[1], given[7] - fixed[2], given[8] - fixed[3]  # from centre of mass to point
-    u, v, w = given[9], given[10], given[11]
-    p = given[12] - (fixed[2] * w - fixed[3] * v)
-    q = given[13] - (fixed[3] * u - fixed[1] * w)
-    r = given[14] - (fixed[1] * v - fixed[2] * u)
+    """Force and torque of a load about the centre of mass, world axes."""
+    a, b, c = given[POINT] - fixed[1], given[POINT + 1] - fixed[2], given[POINT + 2] - fixed[3]
+    u, v, w = given[FOLLOWER_FORCE], given[FOLLOWER_FORCE + 1], given[FOLLOWER_FORCE + 2]
+    p = given[FOLLOWER_TORQUE] - (fixed[2] * w - fixed[3] * v)
+    q = given[FOLLOWER_TORQUE + 1] - (fixed[3] * u - fixed[1] * w)
+    r = given[FOLLOWER_TORQUE + 2] - (fixed[1] * v - fixed[2] * u)
     for i in range(3):
         out[i] = given[i] + pose[i, 0] * u + pose[i, 1] * v + pose[i, 2] * w
-        out[3 + i] = given[3 + i] + pose[i, 0] * p + pose[i, 1] * q + pose[i, 2] * r
+        out[3 + i] = given[TORQUE + i] + pose[i, 0] * p + pose[i, 1] * q + pose[i, 2] * r
     x = pose[0, 0] * a + pose[0, 1] * b + pose[0, 2] * c
     y = pose[1, 0] * a + pose[1, 1] * b + pose[1, 2] * c
     z = pose[2, 0] * a + pose[2, 1] * b + pose[2, 2] * c

@@ -61,7 +61,7 @@ def _hand_over(memory, count, source, target):
 
 @_jit
 def march(steps, sweeps, bundle):
-    """Take steps, at most so many `sweeps` in each. Returns how it ended, and a number that explains.
+    """Take steps, at most `sweeps` sweeps in each. Returns how it ended, a number that explains, whole steps taken.
 
     If it did not end well, `put_back` is to follow. One function, for what calls it is compiled anew with all of it.
 
@@ -102,7 +102,7 @@ def march(steps, sweeps, bundle):
     room = min(kind.shape[0] // 2, first.shape[0], taken.shape[0])
     split = 6 * count_free
     none = split - split  # no literal 0: what takes one would be compiled for it once more
-    for _ in range(steps):
+    for done in range(steps):
         _copy(free_poses, count_free, 0, poses)
         _copy(own_poses, count_own, count_free, poses)
         filling.look_ahead(
@@ -123,11 +123,11 @@ def march(steps, sweeps, bundle):
         bad = collider.place(poses, margins, wanted, mj_body, core, xipos, ximat, local, geom_body, geom_core, xpos,
                              xmat, body_margin, geom_margin)  # fmt: skip
         if bad >= 0:
-            return NOT_PLACED, bad
+            return NOT_PLACED, bad, done
         _collide(address, data)
         count = int(found[0])
         if count > room:
-            return MORE_ROOM, count
+            return MORE_ROOM, count, done
         filling.remember(moving, poses, places)
         _collect(count, real, whole, layout, geom_body, geom_shape, first, second, shape_first, shape_second,
                  at, normal, distance)  # fmt: skip
@@ -155,7 +155,7 @@ def march(steps, sweeps, bundle):
                 touched[b] = False
             bad = free.move(fixed, principal, state, wrench, gravity, touched, still, h, work, free_poses)
             if bad >= 0:
-                return FREE_LOST, bad
+                return FREE_LOST, bad, done
         if busy_own:
             reduced_contact.spin_map(sizes, constants, own, turn, own_work)
             reduced_contact.contact_rows(rows, turning, body, point, axes, side, J, Y, count_free, body_link, own_links,
@@ -164,8 +164,8 @@ def march(steps, sweeps, bundle):
             if sizes[reduced.FREE] == 1:
                 for i in range(7):
                     start[i] = own[sizes[reduced.BASE_STATE] + i]
-        if count_own > 0 and reduced.advance(1, False, sizes, links, constants, own, own_poses) != 0:
-            return MODEL_LOST, 0
+        if count_own > 0 and reduced.advance(1, False, sizes, links, constants, own, own_poses) < 1:
+            return MODEL_LOST, 0, done
         if busy_own:
             reduced_contact.velocities(sizes, own, turn, u[split:])
         if count == 0:
@@ -181,7 +181,7 @@ def march(steps, sweeps, bundle):
             total += abs(u[i])
             w[i] = 0.0
         if not math.isfinite(total):
-            return FORCES_LOST, 0
+            return FORCES_LOST, 0, done
         report[AGAIN] = solver.project(rows, kind, give, gap, side, J, Y, block, u, w, amount, settings[SLOP],
                                        settings[SHARE], settings[THIN], h, sweeps, settings[TOLERANCE])  # fmt: skip
         new = 1 - half
@@ -199,12 +199,12 @@ def march(steps, sweeps, bundle):
             free.balance(rows, body, axes, amount, none, fixed, state, h, work)
             bad = free.move(fixed, principal, state, wrench, gravity, touched, w, h, work, free_poses)
             if bad >= 0:
-                return FREE_LOST, bad
+                return FREE_LOST, bad, done
         if busy_own:
             reduced_contact.finish(sizes, constants, own, start, turn, u[split:], w[split:], own_work)
             spare = own[sizes[reduced.WORK] + sizes[reduced.WRENCH] :]
             reduced.reconstruct(sizes, links, constants, own, own_poses, spare)
-    return DONE, 0
+    return DONE, 0, steps
 
 
 @_jit

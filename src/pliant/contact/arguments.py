@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
+from pliant.checks import vector
 from pliant.errors import InputError
 
 __all__ = ["placed", "three"]
@@ -26,10 +27,4 @@ def placed(name: str, position: ArrayLike, orientation: ArrayLike | None) -> Flo
 
 def three(value: ArrayLike, what: str) -> Floats:
     """Three finite numbers."""
-    try:
-        out = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: 3 numbers expected, not {value!r:.80}") from None
-    if out.shape != (3,) or not np.isfinite(out).all():
-        raise InputError(f"{what}: 3 finite numbers expected, not {value!r:.80}")
-    return out
+    return vector(value, what)

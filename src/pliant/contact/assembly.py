@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact._block_kernels import MATERIAL
-from pliant.contact.actors import Actor, FullActor, ReducedActor
 from pliant.contact.detection import Collider
 from pliant.contact.filters import adjacent_pairs, static_bodies
 from pliant.contact.free import FreeBodies
 from pliant.contact.levels import Level
 from pliant.contact.materials import Material, half_thicknesses
 from pliant.contact.stepping import ContactStepper, Settings
+from pliant.engines.actor import Actor
 from pliant.errors import InputError
 from pliant.mechanism import Builder, Mechanism
 from pliant.shapes import Shape
@@ -42,10 +42,9 @@ class Part:
     material: Material
     shapes: tuple[Shape, ...] = ()
     pose: Floats | None = None
-    actor: FullActor | ReducedActor | None = None
+    actor: Actor | None = None
     mechanism: Mechanism | None = None
     self_contact: bool = False
-    floating: bool = False
     what: Level | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -89,7 +88,9 @@ def assemble(
     Raises:
         InputError: bodies that are not in `known` overlap others.
     """
-    actors: list[Actor] = [free] if free.count else []
+    actors: list[Actor] = []
+    if free.count:
+        actors.append(free)
     bodies = [_Body(p.name, p, p.shapes, False) for p in parts if p.actor is None and p.pose is None]
     still = [_Body(p.name, p, p.shapes, True, pose=p.pose) for p in parts if p.pose is not None]
     pairs: set[tuple[int, int]] = set()
@@ -98,8 +99,7 @@ def assemble(
         if p.actor is None or m is None:
             continue
         first = len(bodies)
-        # The mechanism of a model with a floating base has it fixed: what moves is the whole.
-        fixed = np.zeros(m.body_count, dtype=bool) if p.floating else static_bodies(m)
+        fixed = static_bodies(m)
         for i, name in enumerate(m.body_names):
             own = _touching(m.shapes(name))
             bodies.append(_Body(f"{p.name}/{name}", p, own, bool(fixed[i]), -1 if p.self_contact else group))

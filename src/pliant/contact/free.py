@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NoReturn
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.contact import _free_kernels as kernels
-from pliant.contact.solver import Blocks
-from pliant.engines.wrenches import WRENCH_SIZE, entry
-from pliant.errors import ConvergenceError, InputError
-from pliant.shapes import Shape
+from pliant.engines.actor import Blocks
+from pliant.errors import ConvergenceError
+from pliant.statics.loads import LOAD_SIZE, Load
 
-__all__ = ["FreeBodies", "FreeBody"]
+__all__ = ["FreeBodies"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +32,8 @@ class FreeBodies:
         self.fall = 0.0
         self.names: list[str] = []
         self._work = np.zeros((5, 4))
-        self._given = np.zeros((0, WRENCH_SIZE))
+        self.loads: dict[int, Load] = {}
+        self._given = np.zeros((0, LOAD_SIZE))
         self._first = 0
         self._set(np.zeros((0, kernels.FIXED)), np.zeros((0, 3, 3)), np.zeros((0, kernels.STATE)))
         self._start = self._state.copy()
@@ -48,7 +47,7 @@ class FreeBodies:
         self._touched = np.zeros(self.count, dtype=bool)
         self._wrench, self._still = np.zeros((self.count, 6)), np.zeros(self.size)
         given = self._given
-        self._given = np.zeros((self.count, WRENCH_SIZE))
+        self._given = np.zeros((self.count, LOAD_SIZE))
         self._given[: len(given)] = given
 
     def add(self, name: str, mass: float, com: Floats, inertia: Floats, pose: Floats, twist: Floats) -> None:
@@ -125,7 +124,7 @@ class FreeBodies:
         self._touched[:] = False
         self._move(self._still)
 
-    def begin(self, blocks: Blocks, turning: Bools, before: Floats, u: Floats) -> None:
+    def begin(self, blocks: Blocks, before: Floats, u: Floats) -> None:
         b = blocks
         kernels.velocities(self._fixed, self._state, self._work, before)
         self._accelerate()
@@ -145,7 +144,7 @@ class FreeBodies:
             self._work,
         )
 
-    def finish(self, blocks: Blocks, turning: Bools, u: Floats, w: Floats) -> None:
+    def finish(self, blocks: Blocks, u: Floats, w: Floats) -> None:
         b = blocks
         kernels.strike(b.count, b.body, b.side, b.J, b.impulse, self._first, self._state, self._touched)
         kernels.balance(
@@ -153,8 +152,8 @@ class FreeBodies:
         )
         self._move(w)
 
-    def arrays(self) -> tuple[NDArray, ...]:
-        """What compiled steps need."""
+    def compiled(self) -> tuple[NDArray, ...]:
+        """Arrays for compiled steps of a world."""
         return (
             self._fixed,
             self._axes,
@@ -178,93 +177,45 @@ class FreeBodies:
         kernels.place(self._fixed, self._axes, self._state, self._work, self.poses)
 
     def reset(self) -> None:
+        self.loads.clear()
         self._given[:] = 0.0
         self.state = self._start
 
+    # --- one body
 
-class FreeBody:
-    """One free body of a world, `world[name]`."""
+    def set_load(self, index: int, load: Load) -> None:
+        """Wrench on a body, in place of the one before."""
+        self.loads.pop(index, None)
+        if load.acts:
+            self.loads[index] = load
+        load.write(self._given[index])
 
-    def __init__(self, bodies: FreeBodies, index: int, shapes: Sequence[Shape]):
-        self._bodies, self._index = bodies, index
-        self.shapes = tuple(shapes)
+    def velocity(self, index: int) -> Floats:
+        """Velocity of a body's centre of mass and its angular velocity, world axes, (6,)."""
+        out = np.zeros(self.size)
+        kernels.velocities(self._fixed, self._state, self._work, out)
+        return out[6 * index : 6 * index + 6]
 
-    @property
-    def name(self) -> str:
-        return self._bodies.names[self._index]
+    def move(self, index: int, pose: Floats | None, velocity: Floats | None, spin: Floats | None) -> None:
+        """Pose of a body, velocity of its centre of mass and angular velocity, world; None leaves one as it is."""
+        row, fixed, axes = self._state[index], self._fixed[index], self._axes[index]
+        rate = self.velocity(index)[3:] if spin is None else spin
+        if pose is not None:
+            row[kernels.POSITION : kernels.QUATERNION] = (
+                pose[:3, :3] @ fixed[kernels.CENTRE : kernels.MOMENT] + pose[:3, 3]
+            )
+            row[kernels.QUATERNION : kernels.MOMENTUM] = spatial.quat_from_matrix(pose[:3, :3] @ axes)
+        if velocity is not None:
+            row[kernels.MOMENTUM : kernels.ANGULAR] = fixed[kernels.MASS] * velocity
+        turn = spatial.quat_to_matrix(row[kernels.QUATERNION : kernels.MOMENTUM])
+        row[kernels.ANGULAR :] = turn @ (fixed[kernels.MOMENT :] * (turn.T @ rate))
+        kernels.place(self._fixed, self._axes, self._state, self._work, self.poses)
 
-    @property
-    def mass(self) -> float:
-        """kg."""
-        return float(self._bodies._fixed[self._index, 0])
+    def momentum(self, index: int) -> Floats:
+        """Momentum of a body, and angular momentum about the world's origin, (6,)."""
+        x, p, spin = self._state[index, [0, 1, 2, 7, 8, 9, 10, 11, 12]].reshape(3, 3)
+        return np.concatenate([p, spin + np.cross(x, p)])
 
-    @property
-    def poses(self) -> Floats:
-        """World pose, (1, 4, 4)."""
-        return self._bodies.poses[self._index : self._index + 1].copy()
-
-    def pose(self, body: str | None = None) -> Floats:
-        """World pose, 4 x 4."""
-        self._check(body)
-        return self._bodies.poses[self._index].copy()
-
-    @property
-    def position(self) -> Floats:
-        """World position of the body's origin, (3,)."""
-        return self._bodies.poses[self._index, :3, 3].copy()
-
-    @property
-    def twist(self) -> Floats:
-        """Velocity of the centre of mass and angular velocity, world axes, (6,); set it to throw the body."""
-        b = self._bodies
-        out = np.zeros(b.size)
-        kernels.velocities(b._fixed, b._state, b._work, out)
-        return out[6 * self._index : 6 * self._index + 6]
-
-    @twist.setter
-    def twist(self, value: ArrayLike) -> None:
-        given = np.asarray(value, dtype=np.float64)
-        if given.shape != (6,) or not np.isfinite(given).all():
-            raise InputError(f"twist of '{self.name}': 6 finite numbers expected, got shape {given.shape}")
-        b, i = self._bodies, self._index
-        turn = spatial.quat_to_matrix(b._state[i, 3:7])
-        b._state[i, 7:10] = self.mass * given[:3]
-        b._state[i, 10:13] = turn @ (b._fixed[i, 4:7] * (turn.T @ given[3:]))
-
-    @property
-    def momentum(self) -> Floats:
-        """Momentum and angular momentum about the world's origin, (6,)."""
-        x, p, turn = self._bodies._state[self._index, [0, 1, 2, 7, 8, 9, 10, 11, 12]].reshape(3, 3)
-        return np.concatenate([p, turn + np.cross(x, p)])
-
-    @property
-    def kinetic(self) -> float:
-        """Kinetic energy, J."""
-        row = self._bodies._state[self._index]
-        return 0.5 * float(self.twist @ row[7:13])
-
-    def apply_wrench(
-        self,
-        body: str | None = None,
-        force: ArrayLike | None = None,
-        torque: ArrayLike | None = None,
-        *,
-        point: ArrayLike | None = None,
-        frame: str = "world",
-    ) -> None:
-        """Set the wrench on the body; it replaces the one before and stays until cleared. As in all simulations."""
-        self._check(body)
-        self._bodies._given[self._index] = entry(self.name, force, torque, point, frame)
-
-    def clear_wrenches(self) -> None:
-        """Take the wrench away."""
-        self._bodies._given[self._index] = 0.0
-
-    def _check(self, body: str | None) -> None:
-        if body is not None and body != self.name:
-            raise InputError(f"'{self.name}' is a body by itself: it has no '{body}'")
-
-    def __repr__(self) -> str:
-        return (
-            f"<FreeBody '{self.name}': {self.mass:.6g} kg at {np.array2string(self.position, precision=4)}>"
-        )
+    def kinetic(self, index: int) -> float:
+        """Kinetic energy of a body, J."""
+        return 0.5 * float(self.velocity(index) @ self._state[index, kernels.MOMENTUM :])

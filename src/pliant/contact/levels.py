@@ -1,40 +1,35 @@
-"""Levels of detail: from a reduced or blended model to the whole mechanism and back, in the middle of a motion."""
+"""`Levels`: how finely the mechanisms of a world move, and when that changes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pliant import spatial
-from pliant.engines.constrained import ConstrainedSimulation
-from pliant.engines.constrained.midpoint import Midpoint
-from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation
-from pliant.engines.violation import Violation
+from pliant.engines.reduced import BlendedModel, ReducedModel
+from pliant.engines.simulation import Simulation
+from pliant.engines.transfer import carry_over
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.assembly import close_loops
-from pliant.statics import Configuration
 
-__all__ = ["Detail", "Level", "Simulation", "carry_over", "mechanism_of"]
+__all__ = ["Level", "Levels"]
 
-Floats = NDArray[np.float64]
-Simulation = ReducedSimulation | ConstrainedSimulation
 Level = ReducedModel | BlendedModel | Mechanism
+_BACK = 0.5  # of the error allowed: a coarser level has to stay below this to be gone back to
 
 
 @dataclass(eq=False)
-class Detail:
-    """Levels of one mechanism from coarse to fine, and how they are chosen.
+class Choice:
+    """Levels of one mechanism from coarse to fine.
 
     Attributes:
         levels: models or mechanisms.
         error: allowed, m.
-        every: steps between two looks.
+        every: steps between two checks.
         now: the level in use.
-        wait: steps until the next look.
+        wait: steps until the next check.
+        trial: simulation of the next coarser level, to try it out.
     """
 
     levels: tuple[Level, ...]
@@ -42,143 +37,84 @@ class Detail:
     every: int
     now: int = 0
     wait: int = 0
-    violation: Violation = field(default_factory=Violation)
     trial: Simulation | None = None
 
 
-def mechanism_of(what: Level | Simulation) -> Mechanism:
-    """The mechanism of a level; of a model with a floating base, with that fixed."""
-    if isinstance(what, ReducedSimulation):
-        return what.model.mechanism
-    return what if isinstance(what, Mechanism) else what.mechanism
+class Levels:
+    """Choices among levels of detail, by name of the mechanism.
 
+    A model that opens its joints further than the error allowed gives way to the next finer level; a coarser one comes
+    back when it would move no body by more than half of that, nor open its joints further.
 
-def carry_over(old: Simulation, new: Simulation) -> None:
-    """Let `new` go on where `old` is: time, joints, velocities, a floating base, wrenches, motors.
-
-    Raises:
-        InputError: they are of different mechanisms, or a wrench or motor has no place in `new`.
+    Args:
+        current: the simulation that moves a mechanism now.
+        switch: lets a mechanism move by another level.
+        make: a simulation of a level.
     """
-    a, b = mechanism_of(old), mechanism_of(new)
-    if (a.body_names, a.joint_names) != (b.body_names, b.joint_names):
-        raise InputError(f"switch: '{b.name}' is another mechanism than '{a.name}'")
-    wrenches, torques = _wrenches(old), _torques(old)
-    if isinstance(new, ReducedSimulation):
-        _check_loads(wrenches, torques, new)
-        _into_model(old, new)
-    else:
-        _into_mechanism(old, new)
-    new.clear_wrenches()
-    new.clear_motors()
-    for body, words in wrenches.items():
-        new.apply_wrench(body, **words)
-    for dof, torque in torques.items():
-        new.set_motor(dof, torque=torque)
 
+    def __init__(
+        self,
+        current: Callable[[str], Simulation],
+        switch: Callable[[str, Level], float],
+        make: Callable[[Level], Simulation],
+    ):
+        self._current, self._switch, self._make = current, switch, make
+        self._choices: dict[str, Choice] = {}
 
-def _wrenches(simulation: Simulation) -> dict[str, dict[str, Any]]:
-    """What `apply_wrench` was told, per body."""
-    if isinstance(simulation, ConstrainedSimulation):
-        return dict(simulation._given)
-    out: dict[str, dict[str, Any]] = {}
-    for body, given in zip(simulation.model.end_effectors, simulation._wrenches.copy(), strict=True):
-        if given[:9].any():
-            out[body] = {"force": given[:3], "torque": given[3:6], "point": given[6:9]}
-        elif given[15]:
-            out[body] = {"force": given[9:12], "torque": given[12:15], "frame": "body"}
-    return out
+    def __bool__(self) -> bool:
+        return bool(self._choices)
 
+    def set(self, name: str, levels: Sequence[Level], error: float, every: int, now: Level) -> None:
+        """Choose among levels from now on."""
+        for level in levels:
+            if not isinstance(level, ReducedModel | BlendedModel | Mechanism):
+                raise InputError(f"detail: models or mechanisms expected as levels, not {level!r:.80}")
+        at = next((i for i, level in enumerate(levels) if level is now), None)
+        if at is None:
+            self._switch(name, levels[0])
+        self._choices[name] = Choice(tuple(levels), error, every, at or 0)
 
-def _torques(simulation: Simulation) -> dict[str, float]:
-    """Of motors, per dof."""
-    if isinstance(simulation, ReducedSimulation):
-        found: Floats | None = simulation._motors.torque
-    else:
-        stepper = simulation._stepper
-        found = stepper.torques if isinstance(stepper, Midpoint) else np.zeros(0)
-    if found is None:
-        raise InputError(
-            "switch: motors that hold a target or a velocity cannot go along: clear_motors first"
-        )
-    names = mechanism_of(simulation).dof_names
-    return {names[i]: float(found[i]) for i in np.flatnonzero(found)}
+    def drop(self, name: str) -> None:
+        """Leave the level of a mechanism as it is."""
+        self._choices.pop(name, None)
 
+    def restart(self, name: str, level: Level | None) -> None:
+        """The mechanism is back at the level it was added with."""
+        choice = self._choices.get(name)
+        if choice is not None:
+            choice.now = next((i for i, x in enumerate(choice.levels) if x is level), 0)
+            choice.wait, choice.trial = 0, None
 
-def _check_loads(wrenches: dict[str, Any], torques: dict[str, float], new: ReducedSimulation) -> None:
-    for body in wrenches:
-        if body not in new.model.end_effectors:
-            raise InputError(
-                f"switch: a wrench acts on '{body}', which is no end effector of the model: clear it first"
-            )
-    if torques and isinstance(new.model, BlendedModel):
-        raise InputError("switch: a blend takes no motors: clear_motors first")
-    for dof in torques:
-        if dof not in new.model.mechanism.dof_names:
-            raise InputError(f"switch: a motor drives '{dof}', which the model has not: clear it first")
+    def update(self, n: int) -> int:
+        """Switch mechanisms whose check is due; returns how many of `n` steps may be taken before the next check."""
+        for name, choice in self._choices.items():
+            if choice.wait <= 0:
+                self._choose(name, choice)
+                choice.wait = choice.every
+            n = min(n, choice.wait)
+        for choice in self._choices.values():
+            choice.wait -= n
+        return n
 
+    def _choose(self, name: str, choice: Choice) -> None:
+        simulation = self._current(name)
+        finest = len(choice.levels) - 1
+        change = 0
+        if choice.now < finest and simulation.violation > choice.error:
+            change = 1
+        elif choice.now > 0 and self._coarser_suffices(simulation, choice):
+            change = -1
+        if change:
+            self._switch(name, choice.levels[choice.now + change])
+            choice.now, choice.trial = choice.now + change, None
 
-def _motion(simulation: Simulation) -> tuple[Floats, Floats]:
-    """Joint coordinates and velocities."""
-    if isinstance(simulation, ConstrainedSimulation):
-        return simulation.q, simulation.velocity
-    c, y = simulation._coordinates, simulation._y
-    return c.joints(y), c.joint_rates(y, simulation._v)
-
-
-def _match(
-    a: Mechanism, q: Floats, rates: Floats, b: Mechanism, out_q: Floats, out_rates: Floats
-) -> list[int]:
-    """Copy what joints of `a` do to those of `b`; returns those that move in `b` alone, or in `a` alone."""
-    other = []
-    for j in range(b.joint_count):
-        here, there = a.joint_coordinates(j), b.joint_coordinates(j)
-        if here.stop - here.start == there.stop - there.start:
-            out_q[there], out_rates[b.joint_dofs(j)] = q[here], rates[a.joint_dofs(j)]
-        else:
-            other.append(j)
-    return other
-
-
-def _into_model(old: Simulation, new: ReducedSimulation) -> None:
-    """Coordinates of the model that come nearest."""
-    m = new.model.mechanism
-    q, rates = m.reference.copy(), np.zeros(m.nv)
-    other = _match(mechanism_of(old), *_motion(old), m, q, rates)
-    base = new.model.base
-    if other and (base is None or any(m.body_names[m.joint_children[j]] != base.body for j in other)):
-        raise InputError("switch: the base of the model is fixed, and that of the mechanism moves")
-    new._y[:], new._v[:] = new._coordinates.from_joints(q, rates)
-    new._state[0] = old.time
-    if base is not None:
-        new.move_base(old.pose(base.body), *_base_velocity(old, base.body, new))
-    new._reconstruct()
-
-
-def _base_velocity(old: Simulation, body: str, new: ReducedSimulation) -> tuple[Floats, Floats]:
-    """Velocity of the centre of mass that `new` keeps, were it fixed to the base, and angular velocity."""
-    if isinstance(old, ReducedSimulation):
-        return old.base_velocity[:3], old.base_velocity[3:]
-    twist = old.twist(body)
-    arm = old.pose(body)[:3, :3] @ new.base_centre
-    return twist[:3] + np.cross(twist[3:], arm), twist[3:]
-
-
-def _into_mechanism(old: Simulation, new: ConstrainedSimulation) -> None:
-    """Joints as they are, loops closed."""
-    m = new.mechanism
-    q, rates = m.reference.copy(), np.zeros(m.nv)
-    other = _match(mechanism_of(old), *_motion(old), m, q, rates)
-    for j in other:
-        pose = old.pose(m.body_names[m.joint_children[j]]) @ m.child_frames[j]
-        inner = spatial.se3_inverse(m.parent_frames[j]) @ pose
-        q[m.joint_coordinates(j)] = np.concatenate([inner[:3, 3], spatial.quat_from_matrix(inner[:3, :3])])
-    new.q = close_loops(m, q)
-    if other and isinstance(old, ReducedSimulation) and old.model.base is not None:
-        body = old.model.base.body
-        pose, v = old.pose(body), old.base_velocity
-        velocity = v[:3] + np.cross(v[3:], pose[:3, 3] - old._base[:3])
-        twist = np.concatenate([velocity @ pose[:3, :3], v[3:] @ pose[:3, :3]])
-        dofs = np.concatenate([np.arange(m.nv)[m.joint_dofs(j)] for j in other])
-        rates[dofs] = np.linalg.lstsq(Configuration(m, new.q).jacobian(body)[:, dofs], twist, rcond=None)[0]
-    new.velocity = rates
-    new._time = old.time
+    def _coarser_suffices(self, simulation: Simulation, choice: Choice) -> bool:
+        if choice.trial is None:
+            choice.trial = self._make(choice.levels[choice.now - 1])
+        trial, allowed = choice.trial, _BACK * choice.error
+        try:
+            carry_over(simulation, trial)
+        except InputError:  # a wrench or a motor that only the finer one takes
+            return False
+        jump = np.linalg.norm(trial.poses[:, :3, 3] - simulation.poses[:, :3, 3], axis=1).max()
+        return bool(jump <= allowed) and trial.violation <= allowed

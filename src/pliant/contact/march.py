@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pliant.contact import _march_kernels as kernels
 from pliant.contact._bundle import bundle
-from pliant.contact.actors import ReducedActor
 from pliant.contact.free import FreeBodies
 from pliant.contact.scene import quiet
 from pliant.engines.reduced import _kernels as reduced
-from pliant.errors import ConvergenceError, InputError
+from pliant.errors import ConvergenceError, InputError, PliantError
 
 if TYPE_CHECKING:
     from pliant.contact.stepping import ContactStepper
@@ -28,42 +27,47 @@ class March:
         self._native = stepper.collider.native()
         self._actors = actors = [actor for actor, _, _ in stepper.parts]
         self._free = next((a for a in actors if isinstance(a, FreeBodies)), None)
-        self._model = next((a for a in actors if isinstance(a, ReducedActor)), None)
-        known = [a for a in (self._free, self._model) if a is not None]
-        self.able = (
-            self._native is not None and known == actors and (self._model is None or self._model.constant)
-        )
+        others = [a for a in actors if a is not self._free]
+        self._model = others[0] if others else None
+        compiled = self._model is None or self._model.compiled() is not None
+        self.able = self._native is not None and len(others) < 2 and compiled
         self._longest = 6 * max(int(stepper.size.max(initial=0)), 1)  # rows of a block, both sides
         self._room: tuple[int, ...] = ()
 
-    def step(self, n: int) -> None:
-        """Take `n` steps; if they do not end well, everything is as it was before."""
+    def step(self, n: int) -> tuple[int, PliantError | None]:
+        """Take `n` steps; how many were taken, and why no more. All is as after the last of them."""
         stepper = self._stepper
         while True:
             self._prepare()
             with quiet():
-                how, number = kernels.march(n, stepper.settings.sweeps, self._bundle)
+                how, number, done = kernels.march(n, stepper.settings.sweeps, self._bundle)
             if how == kernels.DONE:
-                return
+                return n, None
             kernels.put_back(self._bundle)
             for actor in self._actors:
                 actor.state = actor.state  # poses follow
             if how != kernels.MORE_ROOM:
                 stepper.forget()
-                self._fail(how, number)
+                break
             stepper.reserve(number)
+        if done:
+            self.step(done)
+        return done, self._failure(how, number)
 
-    def _fail(self, how: int, number: int) -> NoReturn:
-        if how == kernels.NOT_PLACED:
-            self._stepper.collider.refuse(number)
-        if how == kernels.FREE_LOST and self._free is not None:
-            self._free.fail(number)
-        if how == kernels.MODEL_LOST:
-            raise ConvergenceError(
-                "a model left the finite numbers: are the wrenches as large as you meant, and was the model made at a "
-                "stable equilibrium?"
-            )
-        self._stepper.fail()
+    def _failure(self, how: int, number: int) -> PliantError:
+        try:
+            if how == kernels.NOT_PLACED:
+                self._stepper.collider.refuse(number)
+            if how == kernels.FREE_LOST and self._free is not None:
+                self._free.fail(number)
+            if how == kernels.MODEL_LOST:
+                raise ConvergenceError(
+                    "a model left the finite numbers: are the wrenches as large as you meant, and was the model made "
+                    "at a stable equilibrium?"
+                )
+            self._stepper.fail()
+        except PliantError as error:
+            return error
 
     def _prepare(self) -> None:
         """Collect the arrays, anew if any has grown."""
@@ -91,8 +95,8 @@ class March:
             t.ahead,
             s.collider.near,
         )
-        loose = (self._free or FreeBodies(s.h, np.zeros(3))).arrays()
-        model = _NO_MODEL if self._model is None else self._model.arrays()
+        loose = (self._free or FreeBodies(s.h, np.zeros(3))).compiled()
+        model = _NO_MODEL if self._model is None else self._model.compiled() or _NO_MODEL
         self._bundle = bundle(
             settings,
             s.report,
@@ -101,7 +105,7 @@ class March:
             s.collider.scene_arrays(),
             s.collider.contact_arrays(),
             (
-                b.kind, b.partner, b.body, b.point, b.axes, b.bound, b.target, b.give, b.gap, b.impulse, s.turning,
+                b.kind, b.partner, b.body, b.point, b.axes, b.bound, b.target, b.give, b.gap, b.impulse, b.turning,
                 b.side, b.J, b.Y, b.block, b.inverse, b.amount, b.moved,
             ),
             (m.first, m.second, m.point, m.impulse, m.steady, m.normal, m.taken, m.match, m.now),

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.contact import _solver_kernels as kernels
 from pliant.contact._solver_kernels import CONTACT, ROLLING, SPRING
 
-__all__ = ["CONTACT", "ROLLING", "SPRING", "Blocks", "Effort"]
+__all__ = ["CONTACT", "ROLLING", "SPRING", "Blocks"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Effort:
-    """What the solver did in a step.
-
-    Attributes:
-        rows: blocks of three rows.
-        sweeps: over all of them; the second number for positions.
-        residual: the largest change of a relative velocity in the last sweep, m/s.
-    """
-
-    rows: int = 0
-    sweeps: tuple[int, int] = (0, 0)
-    residual: float = 0.0
 
 
 class Blocks:
@@ -44,6 +27,8 @@ class Blocks:
         give: velocity per impulse by which rows give way.
         gap: distance between the surfaces at the start of the step.
         impulse: along the axes, N s: given as a first guess, then found.
+        turning: whether rows are about angular velocities.
+        amount: impulse that corrects positions along the normal, and the velocity wanted of it.
         side, J, Y: rows, see `_solver_kernels`.
     """
 
@@ -61,6 +46,12 @@ class Blocks:
         self.bound, self.gap = np.zeros((2, capacity))
         self.side = np.zeros((capacity, 2, 3), dtype=np.int64)
         self.amount = np.zeros((capacity, 2))
+        self.turning = np.zeros(capacity, dtype=bool)
+
+    @property
+    def elastic(self) -> NDArray[np.bool_]:
+        """Whether a block is a spring, or a contact that gives way: those may bring energy."""
+        return (self.kind == SPRING) | (self.give[:, 0] > 0.0)
 
     def room(self, numbers: int) -> None:
         """Make room for rows of so many numbers."""

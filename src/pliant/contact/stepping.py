@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from pliant.contact import _block_kernels as kernels
 from pliant.contact import _solver_kernels as solver
 from pliant.contact._march_kernels import AGAIN, REPORT, ROWS, SWEEPS, TOUCHING
-from pliant.contact.actors import Actor
 from pliant.contact.detection import Collider, Contacts
 from pliant.contact.free import FreeBodies
 from pliant.contact.march import March
 from pliant.contact.memory import Memory
-from pliant.contact.solver import SPRING, Blocks, Effort
-from pliant.errors import ConvergenceError
+from pliant.contact.solver import SPRING, Blocks
+from pliant.engines.actor import Actor
+from pliant.engines.simulation import Effort, Pull
+from pliant.errors import ConvergenceError, PliantError
 
-__all__ = ["ContactStepper", "Pull", "Settings"]
+__all__ = ["ContactStepper", "Settings"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -52,21 +53,6 @@ class Settings:
     ahead: float = 1.2
 
 
-@dataclass(eq=False)
-class Pull:
-    """A spring from a point of a body, in its frame, to a point of the world.
-
-    Its frequency (Hz) and damping ratio are what a mass as large as the point feels like would have.
-    """
-
-    body: int
-    point: Floats
-    target: Floats
-    frequency: float
-    ratio: float
-    impulse: Floats = field(default_factory=lambda: np.zeros(3))
-
-
 class ContactStepper:
     """Detection, rows, solution and motion of all that can touch.
 
@@ -90,7 +76,6 @@ class ContactStepper:
         self.collider, self.poses, self.material, self.settings = collider, poses, material, settings
         self.h = h
         self.blocks, self.memories, self.pulls = Blocks(), Memory(), list[Pull]()
-        self.turning = np.zeros(self.blocks.capacity, dtype=bool)
         self.report, self.residual = np.zeros(REPORT, dtype=np.int64), np.zeros(1)
         count = len(poses)
         self.size, self.offset = np.zeros((2, count), dtype=np.int64)
@@ -146,12 +131,14 @@ class ContactStepper:
         kernels.remember(self._moving, self.poses, self.places)
         return self.collider.detect(self.poses)
 
-    def march(self, n: int) -> bool:
-        """Steps in one compiled call, if that is possible; it puts everything back if it does not end well."""
-        if self.pulls or not self._march.able:
-            return False
-        self._march.step(n)
-        return True
+    @property
+    def compiled(self) -> bool:
+        """Whether all steps of a call can be taken without Python in between."""
+        return not self.pulls and self._march.able
+
+    def march(self, n: int) -> tuple[int, PliantError | None]:
+        """Steps in one compiled call; how many were taken, and why no more."""
+        return self._march.step(n)
 
     def step(self, n: int) -> None:
         """Steps of all actors, one after the other."""
@@ -174,21 +161,19 @@ class ContactStepper:
         u, w, before = self.u, self.w, self.before
         for index, (actor, _, part) in enumerate(self.parts):
             if (owners == index).any():
-                actor.begin(blocks, self.turning, before[part], u[part])
+                actor.begin(blocks, before[part], u[part])
                 busy.append((actor, part))
             else:
                 actor.step()
         self._solve(found)
         for actor, part in busy:
-            actor.finish(blocks, self.turning, u[part], w[part])
+            actor.finish(blocks, u[part], w[part])
 
     def reserve(self, contacts: int) -> None:
         """Make room for so many contacts, in which they may be found anew."""
         self.collider.reserve(contacts)
         self.memories.reserve(contacts)
         self.blocks.reserve(2 * contacts + len(self.pulls))
-        if len(self.turning) < self.blocks.capacity:
-            self.turning = np.zeros(self.blocks.capacity, dtype=bool)
 
     def _fill(self, found: Contacts) -> None:
         blocks, old, count = self.blocks, self.memories, found.count
@@ -213,7 +198,7 @@ class ContactStepper:
             b.give,
             b.gap,
             b.impulse,
-            self.turning,
+            b.turning,
         )
         self.report[TOUCHING] = count
         last = old.half
@@ -235,8 +220,8 @@ class ContactStepper:
 
     def _add(self, pull: Pull) -> None:
         b, at = self.blocks, self.blocks.count
-        pose = self.poses[pull.body]
-        b.kind[at], b.partner[at], b.body[at], self.turning[at] = SPRING, -1, (-1, pull.body), False
+        pose = self.poses[pull.index]
+        b.kind[at], b.partner[at], b.body[at], b.turning[at] = SPRING, -1, (-1, pull.index), False
         b.point[at] = pose[:3, :3] @ pull.point + pose[:3, 3]
         b.axes[at], b.gap[at] = np.eye(3), 0.0
         b.target[at] = b.give[at] = 0.0
@@ -268,7 +253,7 @@ class ContactStepper:
         again = b.project(u, w, s.slop, s.share, s.thin, h, s.sweeps, s.tolerance)
         self.report[[ROWS, SWEEPS, AGAIN]], self.residual[0] = (b.count, sweeps, again), residual
         for i, pull in enumerate(self.pulls):
-            pull.impulse[:] = b.impulse[b.count - len(self.pulls) + i]
+            pull.force[:] = b.impulse[b.count - len(self.pulls) + i] / h
         self._keep(found)
 
     def _tune(self) -> None:
@@ -278,9 +263,7 @@ class ContactStepper:
         solver.blocks(b.count, b.side, b.give, b.J, b.Y, b.block, b.inverse)
         for i, pull in enumerate(self.pulls):
             at = first + i
-            mass = 3.0 / max(float(np.trace(b.block[at])), 1e-300)
-            rate = 2 * np.pi * pull.frequency
-            stiffness, damping = mass * rate**2, 2 * pull.ratio * mass * rate
+            stiffness, damping = pull.coefficients(b.block[at])
             # backward Euler: impulse = h (k (away - h v) - d v)
             b.give[at] = 1.0 / (h * (damping + h * stiffness))
             b.target[at] = stiffness / (damping + h * stiffness) * (pull.target - b.point[at])
@@ -313,9 +296,9 @@ class ContactStepper:
 
     @property
     def effort(self) -> Effort:
-        """Of the last step."""
+        """Cost of the last step: sweeps, blocks of rows, and the residual, m/s."""
         rows, sweeps, again = self.report[[ROWS, SWEEPS, AGAIN]].tolist()
-        return Effort(rows, (sweeps, again), float(self.residual[0])) if rows else Effort()
+        return Effort(sweeps + again, rows, float(self.residual[0])) if rows else Effort()
 
     @property
     def memory(self) -> tuple[NDArray, ...]:

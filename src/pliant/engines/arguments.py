@@ -1,13 +1,13 @@
-"""What simulations of all engines are given, checked."""
+"""Checks of the arguments that all engines take."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.checks import number, vector, whole
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, edit
 
@@ -16,29 +16,14 @@ __all__ = ["EARTH", "acceleration", "seconds", "torques", "whole"]
 EARTH = (0.0, 0.0, -9.81)
 
 
-def whole(value: Any, what: str, least: int) -> int:
-    """A whole number from `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise InputError(f"{what}: a whole number from {least} expected, not {value!r:.80}")
-    return int(value)
-
-
 def seconds(timestep: Any) -> float:
-    """The length of a step."""
-    if not isinstance(timestep, int | float | np.number) or not 0 < timestep < math.inf:
-        raise InputError(f"timestep: a number of seconds above 0 expected, not {timestep!r}")
-    return float(timestep)
+    """Length of a step, s."""
+    return number(timestep, "timestep", above=0.0, expected="a number of seconds above 0")
 
 
 def acceleration(gravity: ArrayLike) -> NDArray[np.float64]:
-    """Gravity as an array."""
-    try:
-        out = np.array(gravity, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"gravity: 3 numbers expected, not {gravity!r:.80}") from None
-    if out.shape != (3,) or not np.isfinite(out).all():
-        raise InputError(f"gravity: 3 finite numbers expected, not {gravity!r:.80}")
-    return out
+    """Gravity, m/s², (3,)."""
+    return vector(gravity, "gravity")
 
 
 def torques(m: Mechanism, joint: str, torque: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

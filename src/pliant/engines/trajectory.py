@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import FormatError, InputError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.summary import counted
+from pliant.text import counted
 
 __all__ = ["FORMAT", "VERSION", "Trajectory"]
 
@@ -59,8 +59,8 @@ class Trajectory:
         Raises:
             FormatError: it cannot be written.
         """
+        from pliant.files import as_path, replacing
         from pliant.formats.json_file import pieces
-        from pliant.formats.paths import as_path, replacing
 
         about = json.dumps({"format": FORMAT, "version": VERSION})
         with replacing(as_path(path)) as file:
@@ -81,8 +81,8 @@ class Trajectory:
             FormatError: the file is no trajectory, is damaged, or is of a newer version.
         """
         from pliant.engines.reduced.file import read_about, read_arrays
+        from pliant.files import as_path
         from pliant.formats.json_file import read
-        from pliant.formats.paths import as_path
 
         path = as_path(path)
         if path.is_file() and not zipfile.is_zipfile(path):

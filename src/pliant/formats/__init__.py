@@ -2,6 +2,6 @@
 
 from pliant.formats.json_file import save
 from pliant.formats.load import load
-from pliant.formats.mjcf_writer import to_mjcf
+from pliant.formats.to_mjcf import to_mjcf
 
 __all__ = ["load", "save", "to_mjcf"]

@@ -1,13 +1,12 @@
-"""MuJoCo's compiler in a helper process: a crash or an endless loop becomes a `FormatError`."""
+"""MuJoCo's compiler in a child process: a crash or an endless loop becomes a `FormatError`."""
 
 from __future__ import annotations
 
 import atexit
+import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 from dataclasses import dataclass
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.child import Child
 from pliant.errors import FormatError
-from pliant.formats import _worker
-from pliant.formats.xml_tree import Node, unescape, write
+from pliant.formats.xml import Node, unescape, write
 
 __all__ = ["TIME_LIMIT", "CompiledModel", "compile_tree"]
 
@@ -57,56 +56,36 @@ class CompiledModel:
         return self.arrays[field]
 
 
-class _Helper:
-    """One helper process."""
+class _Compiler(Child):
+    """The child process, in a folder of its own: MuJoCo writes its log to the working directory."""
 
     def __init__(self) -> None:
-        self.folder = tempfile.mkdtemp(prefix="pliant-")  # MuJoCo's logs go to the working directory
-        # The same modules as here, but never from the working directory, which may be a model's folder.
-        path = os.pathsep.join(entry for entry in sys.path if entry)
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", str(Path(_worker.__file__)), self.folder],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": path},
-        )
+        self.folder = tempfile.mkdtemp(prefix="pliant-")
+        code = "from pliant.formats._compiler_process import main; main()"
+        super().__init__(code, self.folder, folder=self.folder, isolated=True, quiet=True)
 
     def request(self, text: str, assets: dict[str, bytes]) -> tuple[dict[str, Any], list[bytes]]:
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        _worker.write_message(stdin, {"assets": list(assets)}, [text.encode(), *assets.values()])  # pyright: ignore
-        return _worker.read_message(stdout)  # pyright: ignore
+        """Compile a model: the header of the reply, and the bytes of the arrays that it lists."""
+        self.send(json.dumps({"assets": list(assets)}).encode(), text.encode(), *assets.values())
+        header = json.loads(self.receive())
+        return header, [self.receive() for _ in header.get("arrays", ())]
 
-    def close(self, *, kill: bool = False) -> None:
-        if kill:
-            self.process.kill()
-        for stream in (self.process.stdin, self.process.stdout):
-            try:
-                assert stream is not None
-                stream.close()  # the helper ends when its input does
-            except OSError:  # it died with a request in the pipe
-                pass
-        try:
-            self.process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
+    def end(self, *, patience: float = 0.0) -> int:
+        code = super().end(patience=patience)
         shutil.rmtree(self.folder, ignore_errors=True)
+        return code
 
 
 _lock = threading.Lock()
-_helper: _Helper | None = None
-_inherited: list[_Helper | None] = []
+_running: _Compiler | None = None
+_inherited: list[_Compiler | None] = []
 
 
 def _forget() -> None:
-    """After a fork: the helper is our parent's, and so is the lock if another thread of it held it."""
-    global _helper, _lock
-    _inherited.append(_helper)
-    _helper, _lock = None, threading.Lock()
+    """After a fork: the process is our parent's, and so is the lock if another of its threads held it."""
+    global _running, _lock
+    _inherited.append(_running)
+    _running, _lock = None, threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -114,11 +93,11 @@ if hasattr(os, "register_at_fork"):
 
 
 @atexit.register
-def _close() -> None:
-    global _helper
-    if _helper is not None:
-        _helper.close()
-        _helper = None
+def _end() -> None:
+    global _running
+    if _running is not None:
+        _running.end(patience=5.0)
+        _running = None
 
 
 def compile_tree(root: Node, assets: dict[str, bytes], path: Path, *, lines: bool = True) -> CompiledModel:
@@ -153,55 +132,42 @@ def compile_tree(root: Node, assets: dict[str, bytes], path: Path, *, lines: boo
 
 
 def _run(text: str, assets: dict[str, bytes], path: Path) -> tuple[dict[str, Any], list[bytes]]:
-    global _helper
+    global _running
     with _lock:
-        if _helper is None or _helper.process.poll() is not None:
+        if _running is None or not _running.running:
             try:
-                _helper = _Helper()
+                _running = _Compiler()
             except OSError as error:
                 raise FormatError(
                     f"'{path}': the process for MuJoCo's compiler cannot be started ({error})"
                 ) from None
-        helper, expired = _helper, threading.Event()
-
-        def stop() -> None:
-            expired.set()
-            helper.process.kill()
-
-        timer = threading.Timer(TIME_LIMIT, stop)
-        timer.daemon = True
-        timer.start()
+        compiler = _running
         try:
-            header, parts = helper.request(text, assets)
-            if "error" in header and not header["error"].lstrip().startswith(
-                ("Error", "XML Error", "XML parse error")
-            ):
-                # Not one of the compiler's own messages: it was torn out of its work, and may loop on the next model.
-                _helper = None
-                helper.close(kill=True)
-            return header, parts
-        except (OSError, EOFError, ValueError):
-            _helper = None
-            helper.close(kill=True)
-            if expired.is_set():
+            with compiler.time_limit(TIME_LIMIT):
+                header, parts = compiler.request(text, assets)
+        except BaseException as error:
+            # Also after an interrupt: the reply still in the pipe would answer the next request.
+            _running = None
+            code = compiler.end()
+            if not isinstance(error, OSError | EOFError | ValueError):
+                raise
+            if compiler.expired:
                 raise FormatError(
                     f"'{path}': MuJoCo's compiler did not finish within {TIME_LIMIT:g} s"
                 ) from None
-            code = helper.process.returncode
             raise FormatError(
                 f"'{path}': MuJoCo's compiler crashed on this file (exit status {code}); "
                 "look for numbers that are absurd or not finite"
             ) from None
-        except BaseException:  # interrupted: the reply still in the pipe would answer the next request
-            _helper = None
-            helper.close(kill=True)
-            raise
-        finally:
-            timer.cancel()
+        if not header.get("error", "Error").lstrip().startswith(("Error", "XML Error", "XML parse error")):
+            # Not the compiler's own message: it was interrupted, and may loop for ever on the next model.
+            _running = None
+            compiler.end()
+        return header, parts
 
 
 def _explain(message: str, origins: list[Node], path: Path) -> str:
-    """MuJoCo's message with the line of the user's file in place of ours, and a remedy where we know one."""
+    """MuJoCo's message with the line of the user's file, and a remedy where one is known."""
     message = " ".join(unescape(message).split())
     message = re.sub(r"^(XML )?Error: (Error: )?", "", message)
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant.errors import FormatError, InputError, MechanismError
-from pliant.formats.paths import as_path, replacing
+from pliant.files import as_path, replacing
 from pliant.mechanism import Mechanism, Rows, ShapeTable
 
 __all__ = ["FORMAT", "VERSION", "check_version", "pieces", "read", "save"]

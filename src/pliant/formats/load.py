@@ -1,4 +1,4 @@
-"""`load`: a mechanism from a file, whatever its format."""
+"""`load`: a mechanism from a file in MJCF, URDF or pliant's own JSON."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pliant.errors import FormatError, MechanismError, RepairedWarning, UnsupportedWarning
-from pliant.formats import json_file, mjcf, urdf, xml_tree
-from pliant.formats.inertia import repair_links
-from pliant.formats.paths import Folders, as_path, read_bytes
+from pliant.files import as_path, read_bytes
+from pliant.formats import json_file, mjcf_input, urdf_input, xml
+from pliant.formats.folders import Folders
+from pliant.text import listed
 
 if TYPE_CHECKING:
     from pliant.mechanism import Mechanism
@@ -62,18 +63,17 @@ def load(
         return json_file.read(data, path)
     if not head:
         raise FormatError(f"'{path}' is empty")
-    root = xml_tree.parse(data, path)
+    root = xml.parse(data, path)
     del data
-    source = mjcf.Source(Folders(path, allow))
+    source = mjcf_input.Source(Folders(path, allow))
     if root.tag == "mujoco":
-        mjcf.prepare(root, path, source)
+        mjcf_input.prepare(root, path, source)
     elif root.tag == "robot":
-        urdf.prepare(root, path, source)
-        repaired = repair_links(root) if repair else []
+        urdf_input.prepare(root, path, source)
+        repaired = urdf_input.repair_links(root) if repair else []
         if repaired:
-            shown = ", ".join(f"'{name}'" for name in repaired[:8]) + (", ..." if len(repaired) > 8 else "")
             warnings.warn(
-                f"'{path}': raised the moments of inertia of {len(repaired)} links: {shown}",
+                f"'{path}': raised the moments of inertia of {len(repaired)} links: {listed(repaired, 8)}",
                 RepairedWarning,
                 stacklevel=2,
             )
@@ -86,20 +86,20 @@ def load(
     return _compiled(path, source, keyframe)
 
 
-def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Mechanism:
+def _compiled(path: Path, source: mjcf_input.Source, keyframe: str | int | None) -> Mechanism:
     from pliant.formats.compiler import compile_tree
-    from pliant.formats.mujoco_model import convert
+    from pliant.formats.from_mujoco import convert
 
     while True:
         try:
             model = compile_tree(source.root, source.assets, path, lines=not source.models)
             break
         except FormatError as error:
-            # A link of a URDF has its mass apart from its looks: a mesh MuJoCo cannot read is no reason to refuse it.
+            # In a URDF masses do not depend on meshes: leave out a mesh that MuJoCo cannot read.
             asset = next(
                 (name for name in source.files if re.search(rf"\b{Path(name).stem}\b", str(error))), None
             )
-            if source.root.tag == "robot" and asset is not None and urdf.drop_mesh(source, asset):
+            if source.root.tag == "robot" and asset is not None and urdf_input.drop_mesh(source, asset):
                 continue
             message = str(error)
             for name, file in source.files.items():
@@ -111,7 +111,7 @@ def _compiled(path: Path, source: mjcf.Source, keyframe: str | int | None) -> Me
         )
     report = Counter(source.dropped)
     try:
-        # Absurd numbers overflow on the way; the mechanism's own checks find what they become.
+        # Absurd numbers overflow here, and are refused by the mechanism's own checks.
         with np.errstate(all="ignore"):
             mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
     except MechanismError as error:

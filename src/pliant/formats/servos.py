@@ -51,7 +51,7 @@ class TendonSpring:
 
 
 def _shared_rest(k1: float, rest1: float, k2: float, rest2: float) -> float:
-    """Where two springs in parallel are slack together; exact if there is only one."""
+    """Rest of two springs in parallel; exact if one has no stiffness."""
     if not k1 or not k2:
         return rest2 if k2 else rest1
     return rest1 + k2 / (k1 + k2) * (rest2 - rest1)
@@ -85,13 +85,13 @@ def fixed_tendon(model: CompiledModel, tendon: int) -> dict[int, float] | None:
 
 
 def springs(model: CompiledModel, key: int | None, tendon_names: list[str], report: Counter[str]) -> Springs:
-    """Everything elastic or viscous in a model.
+    """Springs and dampers of joints, tendons and servos of a model.
 
     Args:
         model: the compiled model.
-        key: the keyframe whose controls the servos hold; None: zero.
+        key: keyframe with the controls of the servos; None for zero.
         tendon_names: unique names.
-        report: what cannot be represented is counted here.
+        report: counts of what cannot be represented; added to.
     """
     nv = len(model["dof_damping"])
     count = JOINT_DOFS[model["jnt_type"]] if len(model["jnt_type"]) else np.zeros(0, int)
@@ -233,7 +233,7 @@ def _affine(
 
 
 def _control(model: CompiledModel, a: int, key: int | None) -> list[float]:
-    """What drives an actuator's force: its controls, or the state an integrator has reached, within their range."""
+    """Controls of an actuator, or the state of its integrator, clamped to their range."""
     start, count = int(model["actuator_ctrladr"][a]), int(model["actuator_ctrlnum"][a])
     state = int(model["actuator_actadr"][a])
     if int(model["actuator_dyntype"][a]) == _DYN_INTEGRATOR and state >= 0:

@@ -13,22 +13,18 @@ motion, `gallery.pulls` pulls at the huge ones, and `gallery.worlds` lets them t
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from pliant.errors import InputError
 from pliant.gallery import pulls as pulls
 from pliant.gallery import scenes as scenes
 from pliant.gallery.cables import cable, crane, strong_robot
+from pliant.gallery.catalogue import make, names
 from pliant.gallery.chains import bicycle_chain, helix, two_link
 from pliant.gallery.hands import arm, gripper, hand
 from pliant.gallery.huge import millipede, molecule
 from pliant.gallery.loops import flexure_stage, ladder, loop, y
 from pliant.gallery.robots import firefighters, hexapod, suspension
-from pliant.mechanism import Mechanism
-from pliant.mechanism.edit import suggestion
 
 __all__ = [
     "arm",
@@ -52,48 +48,6 @@ __all__ = [
     "two_link",
     "y",
 ]
-
-_MAKERS: dict[str, Callable[..., Mechanism]] = {
-    maker.__name__: maker
-    for maker in (
-        helix,
-        ladder,
-        y,
-        loop,
-        two_link,
-        arm,
-        hand,
-        gripper,
-        flexure_stage,
-        suspension,
-        hexapod,
-        firefighters,
-        bicycle_chain,
-        millipede,
-        molecule,
-        cable,
-        crane,
-        strong_robot,
-    )
-}
-
-
-def names() -> tuple[str, ...]:
-    """The names of all mechanisms of the gallery."""
-    return tuple(_MAKERS)
-
-
-def make(name: str, **arguments: Any) -> Mechanism:
-    """The mechanism of that name: `make("helix", links=100)` is `helix(links=100)`."""
-    maker = _MAKERS.get(name) if isinstance(name, str) else None
-    if maker is None:
-        raise InputError(f"the gallery has no '{name}'{suggestion(name, _MAKERS)}")
-    known = inspect.signature(maker).parameters
-    for argument in arguments:
-        if argument not in known:
-            takes = f"takes {', '.join(known)}" if known else "takes no arguments"
-            raise InputError(f"{name}: unknown argument '{argument}'; it {takes}")
-    return maker(**arguments)
 
 
 def __getattr__(name: str) -> Any:

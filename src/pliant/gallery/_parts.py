@@ -1,9 +1,8 @@
-"""What the gallery's modules share: argument checks, colours, springs, links and chains of links."""
+"""Parts of the gallery's mechanisms: arguments, colours, springs, links and chains of links."""
 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -11,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant import shapes
-from pliant.errors import InputError
+from pliant import checks, shapes
 from pliant.mechanism import Builder
 
 BLUE = (0.26, 0.47, 0.76, 1.0)
@@ -34,36 +32,20 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 
 def count(name: str, value: Any, least: int = 1) -> int:
-    """A whole number argument of at least `least`."""
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        number = operator.index(value)
-    except TypeError:
-        raise InputError(f"{name}: a whole number expected, not {value!r}") from None
-    if number < least:
-        raise InputError(f"{name}: at least {least} expected, not {number}")
-    return number
+    """A whole number of at least `least`."""
+    return checks.whole(value, name, least, kind="a whole number", expected=f"at least {least}")
 
 
 def amount(name: str, value: Any, *, zero: bool = False) -> float:
-    """A positive, finite number argument; `zero` allows 0 too."""
-    try:
-        if isinstance(value, (bool, str)):
-            raise TypeError
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{name}: a number expected, not {value!r}") from None
-    if not math.isfinite(number) or number < 0 or (number == 0 and not zero):
-        raise InputError(f"{name}: {'0 or more' if zero else 'a positive number'} expected, not {value!r}")
-    return number
+    """A positive, finite number; `zero` allows 0 too."""
+    if zero:
+        return checks.number(value, name, least=0.0, kind="a number", expected="0 or more")
+    return checks.number(value, name, above=0.0, kind="a number", expected="a positive number")
 
 
 def choice(name: str, value: Any, known: Sequence[str]) -> str:
-    """An argument that is one of a few words."""
-    if not isinstance(value, str) or value not in known:
-        raise InputError(f"{name}: one of {', '.join(map(repr, known))} expected, not {value!r}")
-    return value
+    """One of a few words."""
+    return checks.choice(value, name, known, colon=True)
 
 
 # --- springs, bodies, chains

@@ -1,4 +1,4 @@
-"""Cables and what hangs on them: `cable`, `crane`, `strong_robot`."""
+"""Cables with loads: `cable`, `crane`, `strong_robot`."""
 
 from __future__ import annotations
 

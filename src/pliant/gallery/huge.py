@@ -151,7 +151,7 @@ def _bonds(
 
 
 def _accumulate(parent: NDArray[np.int64], values: NDArray, combine: Callable[..., NDArray]) -> NDArray:
-    """`combine` along the path from the root to every link, all at once: rounds double the reach."""
+    """`combine` along the path from the root to every link; each round doubles the length of the paths."""
     out, above = values.copy(), parent.copy()
     while len(linked := np.flatnonzero(above >= 0)):
         out[linked] = combine(out[above[linked]], out[linked])

@@ -1,4 +1,4 @@
-"""Things on legs and wheels: `hexapod`, `firefighters`, `suspension`."""
+"""Robots and vehicles on legs and wheels: `hexapod`, `firefighters`, `suspension`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def firefighters() -> Mechanism:
 
 
 def _grip(sign: int, side: int) -> NDArray[np.float64]:
-    """Where a hand holds the rim of the trampoline."""
+    """Point of the trampoline's rim that a hand holds."""
     return point(sign * _RADIUS * math.cos(0.5), side * _RADIUS * math.sin(0.5), _HEIGHT)
 
 

@@ -26,8 +26,8 @@ from pliant.errors import InputError
 from pliant.gallery._parts import amount, choice, count
 from pliant.gallery.cables import KINDS, cable, crane, strong_robot
 from pliant.mechanism import Mechanism
-from pliant.mechanism.edit import suggestion
 from pliant.mechanism.joints import BALL
+from pliant.text import suggestion
 
 if TYPE_CHECKING:
     from pliant.engines.constrained import ConstrainedSimulation

@@ -10,25 +10,28 @@ from pliant.spatial import _kernels as se3
 
 
 @njit(error_model="numpy")
-def forward(parent, kind, offset, screw, anchor, dof, coordinate, q, local, poses):
+def forward(links, q, local, poses):
     """Pose of every link in its parent (`local = A_k E_k(q)`) and in the world (`poses`), each (links, 4, 4)."""
+    parent, kind, offset, screw = links.parent, links.kind, links.offset, links.screw
+    anchor, dof, coordinate = links.anchor, links.dof, links.coordinate
     motion = np.eye(4)
     turn = np.empty((3, 3))
     for k in range(parent.shape[0]):
         if kind[k] == LINK_FIXED:
-            _copy(offset[k], local[k])
+            copy_pose(offset[k], local[k])
         else:
-            _primitive(kind[k], screw, anchor[k], dof[k], coordinate[k], q, turn, motion)
+            primitive_pose(kind[k], screw, anchor[k], dof[k], coordinate[k], q, turn, motion)
             se3.compose(offset[k], motion, local[k])
         if parent[k] < 0:
-            _copy(local[k], poses[k])
+            copy_pose(local[k], poses[k])
         else:
             se3.compose(poses[parent[k]], local[k], poses[k])
 
 
 @njit(error_model="numpy")
-def move(kind, dof, coordinate, q, step, out):
+def move(links, q, step, out):
     """`out = q + step` along a tangent vector; a ball turns by the body-frame rotation vector in `step`."""
+    kind, dof, coordinate = links.kind, links.dof, links.coordinate
     turn = np.empty(4)
     for k in range(kind.shape[0]):
         c, d = coordinate[k], dof[k]
@@ -41,8 +44,9 @@ def move(kind, dof, coordinate, q, step, out):
 
 
 @njit(error_model="numpy")
-def add_jacobian(parent, kind, screw, dof, poses, link, sign, rows):
+def add_jacobian(links, poses, link, sign, rows):
     """Add `sign` times the Jacobian of a link's origin velocity and angular velocity, world axes, to `rows` (6, nv)."""
+    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
     k = link
     turned = np.empty(6)
     while k >= 0:
@@ -68,14 +72,14 @@ def add_jacobian(parent, kind, screw, dof, poses, link, sign, rows):
 
 
 @njit(error_model="numpy")
-def _copy(a, b):
+def copy_pose(a, b):
     for i in range(4):
         for j in range(4):
             b[i, j] = a[i, j]
 
 
 @njit(error_model="numpy")
-def _primitive(kind, screw, anchor, d, c, q, turn, motion):
+def primitive_pose(kind, screw, anchor, d, c, q, turn, motion):
     """E(q) of one primitive in the frame of its link."""
     if kind == LINK_SLIDE:
         for i in range(3):

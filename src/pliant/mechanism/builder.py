@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from pliant import shapes as shapes_module
 from pliant.errors import MechanismError, UnknownNameError
-from pliant.mechanism._arrays import (
+from pliant.mechanism._build import (
+    JointSpec,
     column,
     inertia_column,
     joint_arrays,
@@ -23,7 +24,7 @@ from pliant.mechanism._arrays import (
     square_axes,
 )
 from pliant.mechanism.joints import BALL, HINGE, SLIDE
-from pliant.mechanism.model import Mechanism
+from pliant.mechanism.mechanism import Mechanism
 
 __all__ = ["Builder"]
 
@@ -43,7 +44,7 @@ class Builder:
 
     Springs: every joint takes `stiffness`, `damping`, `rest`, `limits`, `armature`, `reference`. Each is one
     value for all its degrees of freedom or one per degree of freedom. `reference` is the coordinate at the
-    reference pose (0 if not given), `rest` where the spring is slack (the reference if not given). A
+    reference pose (0 if not given), `rest` the one at which the spring is slack (the reference if not given). A
     stiffness may be a full symmetric matrix.
 
         >>> import pliant
@@ -63,7 +64,7 @@ class Builder:
         self._position: list[Any] = []
         self._rotation: list[Any] = []
         self._shapes: list[tuple[int, shapes_module.Shape]] = []
-        self._joints: list[tuple[Any, ...]] = []
+        self._joints: list[JointSpec] = []
         self._joint_names: dict[str, int] = {}
         self._blocks: list[int] = []  # joints with a full stiffness matrix
         self._couplings: list[tuple[str, Mapping[str, float], float]] = []
@@ -205,19 +206,17 @@ class Builder:
         )
 
     def fixed(self, name: str, parent: str, child: str) -> None:
-        """No motion at all."""
+        """A weld: no dofs."""
         self._add(name, "fixed", parent, child, None, (), {})
 
     def free(self, name: str, parent: str, child: str, **spring: Any) -> None:
-        """All six: three slides along the axes of `orientation`, then a ball about the child's origin."""
+        """Six dofs: three slides along the axes of `orientation`, then a ball about the child's origin."""
         self._six("free", name, parent, child, None, spring)
 
     def bushing(self, name: str, parent: str, child: str, *, anchor: ArrayLike, **spring: Any) -> None:
-        """A six-dof spring (bushing, cable segment): three slides along the axes of `orientation`, then a
-        ball.
+        """A six-dof spring (bushing, cable segment): three slides along the axes of `orientation`, then a ball.
 
-        Stiffness and damping are per axis (x, y, z, then rotations about them), one for all, or a 6 x 6
-        matrix.
+        Stiffness and damping are per axis (x, y, z, then rotations about them), one for all, or a 6 x 6 matrix.
         """
         self._six("bushing", name, parent, child, anchor, spring)
 
@@ -237,11 +236,9 @@ class Builder:
         dof_names: Sequence[str] | None = None,
         **spring: Any,
     ) -> None:
-        """Any ordered stack of primitives `(kind, axis, anchor)`, kind "hinge", "slide" or "ball", root to
-        tip.
+        """An ordered stack of primitives `(kind, axis, anchor)`, kind "hinge", "slide" or "ball", root to tip.
 
-        Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not
-        used.
+        Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not used.
         """
         members = []
         if not isinstance(primitives, Iterable):
@@ -313,20 +310,8 @@ class Builder:
         if not isinstance(stiffness, float) and shape_of(stiffness)[1:]:
             self._blocks.append(len(self._joints))
         self._joint_names[name] = len(self._joints)
-        self._joints.append(
-            (
-                name,
-                kind,
-                self._bodies.get(parent, -1),
-                self._bodies[child],
-                anchor,
-                members,
-                spring,
-                local,
-                dof_names,
-                frames,
-            )
-        )
+        bodies = self._bodies.get(parent, -1), self._bodies[child]
+        self._joints.append(JointSpec(name, kind, *bodies, anchor, members, spring, local, dof_names, frames))
 
     # --- couplings, tendons, end effectors
 
@@ -337,7 +322,7 @@ class Builder:
 
         Args:
             coefficients: `{joint or dof: coefficient}`.
-            offset: what the sum is; by default what it is at the reference pose.
+            offset: the sum; by default its value at the reference pose.
             name: for messages and files.
         """
         label = f"coupling{len(self._couplings)}" if name is None else name

@@ -1,8 +1,7 @@
-"""Edits of a mechanism. Each returns a new one."""
+"""Edits of a mechanism, each of which returns a new one; dofs and coordinates by name."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -10,17 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.checks import numbers
 from pliant.errors import InputError, MechanismError, UnknownNameError
 from pliant.mechanism import kinematics
 from pliant.mechanism.joints import BALL, stack_transform
+from pliant.text import suggestion
 
 if TYPE_CHECKING:
-    from pliant.mechanism.model import Mechanism
+    from pliant.mechanism.mechanism import Mechanism
 
 __all__ = [
     "coordinates",
     "matching_dofs",
-    "suggestion",
+    "named_coordinates",
     "with_fixed_base",
     "with_pose",
     "with_rest",
@@ -28,23 +29,13 @@ __all__ = [
 ]
 
 
-def suggestion(name: Any, known: Iterable[str]) -> str:
-    """ "; did you mean ...?", or a few of the names there are."""
-    names = list(known)
-    close = difflib.get_close_matches(str(name), names[:5000], n=3)
-    if close:
-        return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
-    shown = ", ".join(f"'{n}'" for n in names[:5])
-    return f"; there are {shown}{', ...' if len(names) > 5 else ''}" if names else "; there are none"
-
-
 def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int64]:
     """Dofs whose own name or joint's name matches a shell pattern, in order; none is an error."""
-    if isinstance(pattern, str):  # motors are set at every step
-        if pattern not in m.matched:
-            m.matched[pattern] = found = _matching(m, [pattern])
+    if isinstance(pattern, str):  # cached: motors are set at every step
+        if pattern not in m._dof_cache:
+            m._dof_cache[pattern] = found = _matching(m, [pattern])
             found.flags.writeable = False
-        return m.matched[pattern]
+        return m._dof_cache[pattern]
     return _matching(m, list(pattern))
 
 
@@ -53,7 +44,7 @@ def _matching(m: Mechanism, patterns: list[str]) -> NDArray[np.int64]:
     for one in patterns:
         if not isinstance(one, str):
             raise InputError(f"a joint name or pattern must be a string, not {one!r}")
-        hits = _hits(m, one, str.__eq__)  # a name may hold what patterns are made of: "j[0]"
+        hits = _hits(m, one, str.__eq__)  # names first: "j[0]" is a pattern, too
         if not hits.any():
             hits = _hits(m, one, fnmatchcase)
         if not hits.any():
@@ -71,20 +62,28 @@ def _hits(m: Mechanism, one: str, match: Callable[[str, str], bool]) -> NDArray[
 
 
 def _values(value: ArrayLike, count: int, what: str) -> NDArray[np.float64]:
-    try:
-        numbers = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what}: numbers expected, not {value!r}") from None
-    if numbers.shape not in ((), (count,)):
+    """One number for all, or one per dof."""
+    out = numbers(value, what)
+    if out.shape not in ((), (count,)):
         raise InputError(
-            f"{what}: one number or {count} (one per matching degree of freedom) expected, got shape {numbers.shape}"
+            f"{what}: one number or {count} (one per matching degree of freedom) expected, got shape {out.shape}"
         )
-    return numbers
+    return out
+
+
+def named_coordinates(m: Mechanism, name: str) -> slice:
+    """Coordinates of a joint, or of a dof, in q."""
+    joint = m._joint_index.get(name)
+    if joint is not None:
+        return m.joint_coordinates(joint)
+    start = int(m.dof_coordinate[m.dof_index(name)])
+    return slice(start, start + 1)
 
 
 def with_stiffness(
     m: Mechanism, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None
 ) -> Mechanism:
+    """See `Mechanism.with_stiffness`."""
     dofs = matching_dofs(m, pattern)
     changes = {"stiffness": m.stiffness.copy()}
     changes["stiffness"][dofs] = _values(stiffness, len(dofs), "stiffness")
@@ -95,6 +94,7 @@ def with_stiffness(
 
 
 def with_rest(m: Mechanism, pattern: str | Iterable[str], rest: ArrayLike) -> Mechanism:
+    """See `Mechanism.with_rest`."""
     dofs = matching_dofs(m, pattern)
     if (m.dof_kind[dofs] == BALL).any():
         raise InputError(
@@ -106,7 +106,7 @@ def with_rest(m: Mechanism, pattern: str | Iterable[str], rest: ArrayLike) -> Me
 
 
 def coordinates(m: Mechanism, given: Any) -> NDArray[np.float64]:
-    """A whole q from `{joint or dof: value}`, a q or a configuration; what is not given stays at the reference."""
+    """q from `{joint or dof: value}` (others at the reference), from a whole q, or from a configuration."""
     q = np.array(m.reference)
     if isinstance(given, Mapping):
         for name, value in given.items():
@@ -135,11 +135,13 @@ def coordinates(m: Mechanism, given: Any) -> NDArray[np.float64]:
 
 
 def with_pose(m: Mechanism, given: Any) -> Mechanism:
+    """See `Mechanism.with_pose`."""
     q = coordinates(m, given)
     return m.replace(reference=q, reference_poses=kinematics.link_poses(m, q)[m.links.body_link])
 
 
 def with_fixed_base(m: Mechanism) -> Mechanism:
+    """See `Mechanism.with_fixed_base`."""
     loose = [j for j in range(m.joint_count) if m.joint_types[j] == "free" and m.joint_parents[j] < 0]
     if not loose:
         raise MechanismError(f"'{m.name}' has no free joint to the world: its base is fixed already")

@@ -19,16 +19,12 @@ HINGE, SLIDE, BALL = 0, 1, 2
 NDOF = np.array([1, 1, 3])
 NQ = np.array([1, 1, 4])
 
-# What a joint is called in summaries and files; the primitives alone decide how it moves.
+# Joint types, for summaries and files; motion depends on the primitives alone.
 TYPES = ("fixed", "hinge", "slide", "ball", "universal", "free", "planar", "cylindrical", "stack", "bushing")
 
 
 def primitive_screws(kind: NDArray, axis: NDArray, anchor: NDArray) -> NDArray[np.float64]:
-    """Motion subspace of each primitive as (n, 3, 6): row d is the unit twist (linear, angular) of its d-th
-    dof.
-
-    Hinge and slide use row 0 only. All twists are in the joint frame.
-    """
+    """Unit twists of the dofs of primitives, joint frame, linear first, (n, 3, 6); hinge and slide use row 0 only."""
     screws = np.zeros((len(kind), 3, 6))
     hinge, slide, ball = (kind == value for value in (HINGE, SLIDE, BALL))
     screws[hinge, 0, :3] = np.cross(anchor[hinge], axis[hinge])
@@ -43,7 +39,7 @@ def primitive_screws(kind: NDArray, axis: NDArray, anchor: NDArray) -> NDArray[n
 def primitive_transforms(
     kind: NDArray, axis: NDArray, anchor: NDArray, q: NDArray, start: NDArray
 ) -> NDArray:
-    """E(q) of many primitives at once, (n, 4, 4); `start` is where each one's coordinates begin in q."""
+    """E(q) of primitives, (n, 4, 4); `start` is the first coordinate of each in q."""
     out = np.broadcast_to(np.eye(4), (len(kind), 4, 4)).copy()
     slide = kind == SLIDE
     out[slide, :3, 3] = axis[slide] * q[start[slide], None]

@@ -1,4 +1,4 @@
-"""The flat arrays that kinematics and statics kernels walk over.
+"""Links: the primitives of all joints as one tree of flat arrays, for kernels of kinematics and statics.
 
 A *link* is one primitive of one joint. Links form a tree, parents before children, and
 
@@ -6,31 +6,45 @@ A *link* is one primitive of one joint. Links form a tree, parents before childr
 
 with a constant `A_k` and, for every dof, a constant motion subspace row `S` in the link's own frame. A body's
 frame is the frame of the last link of its tree joint. A loop is cut at the *body*: the loop-closing joint
-carries a second, massless copy of its child, and the loop is closed when copy and body coincide. So springs
-on loop joints are ordinary springs, and every loop is the same six rows whatever its joint.
+carries a second, massless copy of its child, and the loop is closed when copy and body coincide. Springs on
+loop joints are then ordinary springs, and every loop has six rows, whatever its joint.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.mechanism.joints import BALL, HINGE, NDOF, NQ, SLIDE, primitive_screws
-from pliant.mechanism.topology import Topology
+from pliant.mechanism.tree import Topology
 
-__all__ = ["LINK_BALL", "LINK_FIXED", "LINK_HINGE", "LINK_SLIDE", "Links", "build_links"]
+__all__ = ["LINK_BALL", "LINK_FIXED", "LINK_HINGE", "LINK_SLIDE", "LinkArrays", "Links", "build_links"]
 
 LINK_FIXED, LINK_HINGE, LINK_SLIDE, LINK_BALL = 0, 1, 2, 3
 _LINK_KIND = np.zeros(3, dtype=np.int64)
 _LINK_KIND[[HINGE, SLIDE, BALL]] = LINK_HINGE, LINK_SLIDE, LINK_BALL
 
 
+class LinkArrays(NamedTuple):
+    """Arrays of `Links` that kernels take as one argument."""
+
+    parent: NDArray[np.int64]
+    kind: NDArray[np.int64]
+    offset: NDArray[np.float64]
+    screw: NDArray[np.float64]
+    anchor: NDArray[np.float64]
+    dof: NDArray[np.int64]
+    coordinate: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Kernel arrays of a mechanism (n links, nv dofs).
+    """The links of a mechanism (n links, nv dofs).
 
     Attributes:
         parent: parent link, -1 the world.
@@ -61,6 +75,13 @@ class Links:
     def __len__(self) -> int:
         return len(self.parent)
 
+    @cached_property
+    def arrays(self) -> LinkArrays:
+        """The arrays that kernels take."""
+        return LinkArrays(
+            self.parent, self.kind, self.offset, self.screw, self.anchor, self.dof, self.coordinate
+        )
+
 
 def build_links(
     topology: Topology,
@@ -73,7 +94,7 @@ def build_links(
     axis: NDArray,
     anchor: NDArray,
 ) -> Links:
-    """Flatten a validated mechanism into links."""
+    """Links of a validated mechanism, from its arrays."""
     joints = np.concatenate([topology.tree, topology.chords])
     count = np.bincount(primitive_joint, minlength=len(parents)) if len(parents) else np.empty(0, int)
     first_primitive = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)

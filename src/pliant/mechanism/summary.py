@@ -1,4 +1,4 @@
-"""`Mechanism.summary()`: a table a person can read."""
+"""`Mechanism.summary()`: sizes, end effectors and a table of joints."""
 
 from __future__ import annotations
 
@@ -6,40 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from pliant.mechanism.model import Mechanism
+from pliant.text import counted, listed, table
 
-__all__ = ["counted", "summarize", "table"]
+if TYPE_CHECKING:
+    from pliant.mechanism.mechanism import Mechanism
+
+__all__ = ["summarize"]
 
 _MOST = 60  # joints shown before the table is cut
-
-
-def table(header: list[str], rows: list[list[str]]) -> str:
-    """Columns padded to their widest entry; the first column to the left, numbers to the right."""
-    widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
-    numeric = [all(_is_number(row[c]) for row in rows) for c in range(len(header))]
-
-    def line(row: list[str]) -> str:
-        cells = (
-            cell.rjust(w) if right else cell.ljust(w)
-            for cell, w, right in zip(row, widths, numeric, strict=True)
-        )
-        return "  ".join(cells).rstrip()
-
-    return "\n".join([line(header), "  ".join("-" * w for w in widths), *(line(row) for row in rows)])
-
-
-def counted(n: int, one: str, many: str | None = None) -> str:
-    """ "1 loop", "2 loops"."""
-    return f"{n} {one if n == 1 else many or one + 's'}"
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return text in ("", "-")
-    return True
 
 
 def _per_dof(values: np.ndarray) -> str:
@@ -52,6 +26,7 @@ def _per_dof(values: np.ndarray) -> str:
 
 
 def summarize(m: Mechanism) -> str:
+    """See `Mechanism.summary`."""
     topology = m.topology
     chords = set(topology.chords.tolist())
     constraints = 6 * topology.loops + len(m.couplings)
@@ -65,11 +40,11 @@ def summarize(m: Mechanism) -> str:
         + (f" ({counted(constraints, 'constraint row')})" if constraints else ""),
     ]
     if soft:
-        shown = ", ".join(soft[:6]) + (", ..." if len(soft) > 6 else "")
+        shown = listed(soft, 6, quoted=False)
         lines.append(f"without a spring ({len(soft)}; with_stiffness gives them one): {shown}")
     effectors = m.end_effectors
     if effectors:
-        lines.append("end effectors: " + ", ".join(effectors[:8]) + (", ..." if len(effectors) > 8 else ""))
+        lines.append(f"end effectors: {listed(effectors, 8, quoted=False)}")
     rows = []
     for j in range(min(m.joint_count, _MOST)):
         dofs = m.joint_dofs(j)

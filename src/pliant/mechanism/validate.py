@@ -1,8 +1,8 @@
-"""What makes a mechanism sound. Every check names the culprit and says what to do."""
+"""Checks of a mechanism: types, shapes, graph, springs, geometry, masses. Messages name the culprit and the remedy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +11,115 @@ from pliant import shapes as shapes_module
 from pliant import spatial
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import joints
-from pliant.mechanism.joints import BALL, NQ
-from pliant.mechanism.normal import make_exact
+from pliant.mechanism.joints import BALL, NDOF, NQ
 
 if TYPE_CHECKING:
-    from pliant.mechanism.model import Mechanism
+    from pliant.mechanism.mechanism import Mechanism
 
-__all__ = ["check", "joint_gaps"]
+__all__ = ["HUGE", "check", "joint_gaps", "normalize"]
 
-UNIT_TOLERANCE = 1e-6  # how far from unit length an axis or quaternion may be; it is then made exact
+UNIT_TOLERANCE = 1e-6  # deviation of axes and quaternions from unit length that is normalized, not refused
 HUGE = 1e100  # beyond any mechanism, and small enough that products of a few such numbers stay finite
 MEET_TOLERANCE = 1e-6  # radians, and fractions of the mechanism's size
 INERTIA_TOLERANCE = 1e-6  # relative slack in the triangle inequality: files round their numbers
+
+
+def normalize(m: Mechanism) -> None:
+    """Give every attribute its type and shape, and make arrays read-only."""
+    for label in (
+        "body_names",
+        "joint_names",
+        "joint_types",
+        "dof_names",
+        "coupling_names",
+        "tendon_names",
+        "end_effectors",
+    ):
+        value = getattr(m, label)
+        if not isinstance(value, (tuple, list)) or not all(isinstance(name, str) for name in value):
+            raise MechanismError(f"{label}: a tuple of strings expected")
+        object.__setattr__(m, label, tuple(value))
+    if not all(isinstance(v, (np.ndarray, list, tuple)) for v in (m.primitive_joint, m.shape_table.body)):
+        raise MechanismError("primitive_joint and the shapes' bodies must be arrays")
+    nb, nj, nd = len(m.body_names), len(m.joint_names), len(m.dof_names)
+    np_ = len(m.primitive_joint)
+    nc, nt, ns = len(m.coupling_names), len(m.tendon_names), len(m.shape_table.body)
+    real: dict[str, tuple[int, ...]] = {
+        "mass": (nb,),
+        "com": (nb, 3),
+        "inertia": (nb, 3, 3),
+        "reference_poses": (nb, 4, 4),
+        "parent_frames": (nj, 4, 4),
+        "child_frames": (nj, 4, 4),
+        "primitive_axis": (np_, 3),
+        "primitive_anchor": (np_, 3),
+        "stiffness": (nd,),
+        "damping": (nd,),
+        "armature": (nd,),
+        "lower": (nd,),
+        "upper": (nd,),
+        "coupling_offset": (nc,),
+        "tendon_stiffness": (nt,),
+        "tendon_damping": (nt,),
+        "tendon_rest": (nt,),
+    }
+    whole = {
+        "joint_parents": (nj,),
+        "joint_children": (nj,),
+        "primitive_joint": (np_,),
+        "primitive_kind": (np_,),
+    }
+    for label, shape in whole.items():
+        _as_array(m, label, np.int64, shape, label)
+    for label, shape in real.items():
+        _as_array(m, label, np.float64, shape, label)
+    if np_ and not np.isin(m.primitive_kind, (0, 1, 2)).all():
+        raise MechanismError("primitive_kind: 0 (hinge), 1 (slide) or 2 (ball) expected")
+    nq = int(NQ[m.primitive_kind].sum())
+    for label in ("rest", "reference"):
+        _as_array(m, label, np.float64, (nq,), label)
+    if int(NDOF[m.primitive_kind].sum()) != nd:
+        raise MechanismError(f"{nd} dof names for {int(NDOF[m.primitive_kind].sum())} degrees of freedom")
+    if len(m.joint_types) != nj:
+        raise MechanismError(f"{len(m.joint_types)} joint types for {nj} joints")
+    for label, rows, count in (("couplings", m.couplings, nc), ("tendons", m.tendons, nt)):
+        _as_array(rows, "start", np.int64, (count + 1,), label)
+        entries = len(rows.dof)
+        _as_array(rows, "dof", np.int64, (entries,), label)
+        _as_array(rows, "coefficient", np.float64, (entries,), label)
+        if rows.start[0] != 0 or rows.start[-1] != entries or (np.diff(rows.start) < 1).any():
+            raise MechanismError(f"{label}: every row needs at least one coordinate")
+        if entries and (rows.dof.min() < 0 or rows.dof.max() >= nd):
+            raise MechanismError(f"{label}: a row refers to a degree of freedom that is not there")
+    table = m.shape_table
+    for label, dtype, shape in (
+        ("body", np.int64, (ns,)),
+        ("kind", np.int64, (ns,)),
+        ("size", np.float64, (ns, 3)),
+        ("pose", np.float64, (ns, 4, 4)),
+        ("rgba", np.float64, (ns, 4)),
+        ("mesh", np.int64, (ns,)),
+        ("role", np.int64, (ns,)),
+    ):
+        _as_array(table, label, dtype, shape, f"shapes: {label}")
+
+
+def _as_array(owner: Any, label: str, dtype: type, shape: tuple[int, ...], shown: str) -> None:
+    """Turn an attribute into a read-only array of this type and shape."""
+    value = getattr(owner, label)
+    if not (
+        isinstance(value, np.ndarray)
+        and value.dtype == dtype
+        and not value.flags.writeable
+        and value.flags.c_contiguous
+    ):
+        try:
+            value = np.array(value, dtype=dtype, order="C")
+        except (TypeError, ValueError, OverflowError) as error:
+            raise MechanismError(f"{shown}: an array of numbers expected ({error})") from None
+        _store(owner, label, value)
+    if value.shape != shape:
+        raise MechanismError(f"{shown}: shape {shape} expected, got {value.shape}")
 
 
 def check(m: Mechanism) -> None:
@@ -32,7 +129,7 @@ def check(m: Mechanism) -> None:
     _graph(m)
     _springs(m)
     _geometry(m)
-    make_exact(m)
+    _make_exact(m)
     _masses(m)
     _shapes(m)
     frames_meet(m)
@@ -170,11 +267,10 @@ def _springs(m: Mechanism) -> None:
                 raise MechanismError(f"{label} '{names[r]}' has only zero coefficients")
     if len(m.couplings):
         position = m.reference[m.dof_coordinate]
-        value = np.add.reduceat(m.couplings.coefficient * position[m.couplings.dof], m.couplings.start[:-1])
         scale = np.add.reduceat(
             np.abs(m.couplings.coefficient * position[m.couplings.dof]), m.couplings.start[:-1]
         )
-        gap = np.abs(value - m.coupling_offset) > MEET_TOLERANCE * (1 + scale)
+        gap = np.abs(m.couplings.sums(position) - m.coupling_offset) > MEET_TOLERANCE * (1 + scale)
         if gap.any():
             raise MechanismError(
                 f"coupling {_culprit(gap, m.coupling_names)} does not hold at the reference pose: "
@@ -213,12 +309,56 @@ def _geometry(m: Mechanism) -> None:
 
 
 def not_rigid(poses: NDArray) -> NDArray[np.bool_]:
-    """Which 4 x 4 matrices are not rigid transforms."""
+    """Whether 4 x 4 matrices are no rigid transforms, (n,)."""
     rotation = poses[:, :3, :3]
     error = np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2))
     last = np.abs(poses[:, 3] - np.array([0.0, 0, 0, 1])).max(axis=1)
     with np.errstate(over="ignore", invalid="ignore"):
         return ~((error <= UNIT_TOLERANCE) & (np.linalg.det(rotation) > 0) & (last == 0))
+
+
+def _make_exact(m: Mechanism) -> None:
+    """Normalize axes, quaternions and rotations that are rounded (six digits in a file) to the last bit.
+
+    Those that are exact already keep their bits: saving and loading changes nothing.
+    """
+    for owner, label in (
+        (m, "reference_poses"),
+        (m, "parent_frames"),
+        (m, "child_frames"),
+        (m.shape_table, "pose"),
+    ):
+        poses = getattr(owner, label)
+        rotation = poses[:, :3, :3]
+        rounded = (
+            np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2), initial=0)
+            > 1e-14
+        )
+        if rounded.any():
+            poses = poses.copy()
+            u, _, vt = np.linalg.svd(rotation[rounded])
+            poses[rounded, :3, :3] = u @ vt
+            _store(owner, label, poses)
+    straight = m.primitive_kind != BALL
+    length = np.sqrt((m.primitive_axis**2).sum(axis=1))
+    rounded = straight & (np.abs(length - 1) > 1e-15)
+    if rounded.any():
+        axis = m.primitive_axis.copy()
+        axis[rounded] /= length[rounded, None]
+        _store(m, "primitive_axis", axis)
+    where = m.primitive_coordinate[np.flatnonzero(m.primitive_kind == BALL)][:, None] + np.arange(4)
+    for label in ("rest", "reference"):
+        value = getattr(m, label)
+        length = np.sqrt((value[where] ** 2).sum(axis=1))
+        if (np.abs(length - 1) > 1e-15).any():
+            value = value.copy()
+            value[where] /= length[:, None]
+            _store(m, label, value)
+
+
+def _store(owner: Any, label: str, value: NDArray) -> None:
+    value.flags.writeable = False
+    object.__setattr__(owner, label, value)
 
 
 def _masses(m: Mechanism) -> None:
@@ -248,9 +388,9 @@ def _masses(m: Mechanism) -> None:
 
 
 def _carried(m: Mechanism, has: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which bodies are welded, over any number of fixed joints, to the world or to a body that `has` something.
+    """Bodies that fixed joints weld to the world, or to a body for which `has` is true, (bodies,).
 
-    A tool frame or a camera may be massless: it moves with what it is fixed to.
+    A tool frame or a camera may be massless if it is fixed to a body with mass.
     """
     fixed = np.bincount(m.primitive_joint, minlength=m.joint_count) == 0
     group = np.arange(m.body_count + 1)  # the last entry, index -1, is the world
@@ -294,7 +434,7 @@ def _shapes(m: Mechanism) -> None:
 
 
 def _is_grid(mesh: shapes_module.Mesh, size: NDArray[np.float64]) -> bool:
-    """Whether a mesh is that of a height field of this size."""
+    """Whether a mesh is the grid of a height field of this size."""
     try:
         heights = shapes_module.Shape("height field", tuple(size.tolist()), mesh=mesh).heights
     except InputError:
@@ -325,7 +465,7 @@ def frames_meet(m: Mechanism) -> None:
 
 
 def joint_gaps(m: Mechanism) -> NDArray[np.float64]:
-    """For every joint, the child's frame seen from where the joint puts it, (joints, 4, 4): identity if they meet."""
+    """Joint frame on the child relative to the parent's, moved by the joint, at the reference, (joints, 4, 4)."""
     world = np.concatenate([m.reference_poses, np.eye(4)[None]])  # index -1 is the world
     put = world[m.joint_parents] @ m.parent_frames
     transforms = joints.primitive_transforms(

@@ -21,7 +21,7 @@ from scipy.linalg import qr
 
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.statics import _kernels
+from pliant.statics import _tree_kernels
 
 __all__ = ["BorderedTree", "add_diagonal"]
 
@@ -54,7 +54,8 @@ class BorderedTree:
 
     Attributes:
         negative: number of directions of motion (of those that the rows allow) with negative stiffness.
-        lent: what was added to the diagonal and `solve` takes out again; None for nothing.
+        regularization: stiffness (or inertia) added to spring-less (or massless) dofs so that the tree factors;
+            `solve` removes it by refinement. None for none.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class BorderedTree:
         rows: Floats,
         soft_rows: Floats,
         soft_compliance: Floats,
-        lent: Floats | None = None,
+        regularization: Floats | None = None,
     ):
         """Factor.
 
@@ -81,27 +82,15 @@ class BorderedTree:
             blocks: of ball dofs, row by row, (nv, 3).
             rows: of loops, then of couplings, (6 loops + couplings, nv).
             soft_rows, soft_compliance: of tendons.
-            lent: added to the diagonal for the sake of the factors alone, (nv,).
+            regularization: added to the diagonal so that the tree factors, (nv,); `solve` removes it by refinement.
         """
-        self._links, self._local, self._count, self.lent = m.links, local, len(rows), lent
-        if lent is not None:
-            diagonal, blocks = add_diagonal(m, diagonal, blocks, lent)
-        self._left, self._right = np.zeros((2, m.nv, 6))
-        self._inverse = np.zeros((m.nv, 3))
-        links = m.links
-        self.negative = _kernels.factor(
-            links.parent,
-            links.kind,
-            links.screw,
-            links.dof,
-            local,
-            wrench,
-            diagonal,
-            blocks,
-            tangent,
-            self._left,
-            self._right,
-            self._inverse,
+        self._links, self._local, self._count = m.links.arrays, local, len(rows)
+        self.regularization = regularization
+        if regularization is not None:
+            diagonal, blocks = add_diagonal(m, diagonal, blocks, regularization)
+        self._factors = _tree_kernels.Factors(np.zeros((m.nv, 6)), np.zeros((m.nv, 6)), np.zeros((m.nv, 3)))
+        self.negative = _tree_kernels.factor(
+            self._links, local, wrench, diagonal, blocks, tangent, self._factors
         )
         scale = np.ones(len(rows))  # rows in radians and radii
         scale[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = 1 / m.radius
@@ -128,21 +117,9 @@ class BorderedTree:
         return int((np.linalg.eigvalsh((complement + complement.T) / 2) < 0).sum()) if indefinite else 0
 
     def tree_solve(self, rhs: Floats) -> Floats:
-        """H^-1 applied to the rows of `rhs`, without the border and with what was lent."""
-        links = self._links
+        """H^-1 applied to the rows of `rhs`, without the border, regularization included."""
         out = np.zeros_like(rhs)
-        _kernels.solve_many(
-            links.parent,
-            links.kind,
-            links.screw,
-            links.dof,
-            self._local,
-            self._left,
-            self._right,
-            self._inverse,
-            rhs,
-            out,
-        )
+        _tree_kernels.solve_many(self._links, self._local, self._factors, rhs, out)
         return out
 
     def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
@@ -165,8 +142,8 @@ class BorderedTree:
         Args:
             force: (nv,) or (m, nv), one right side per row.
             gap: (rows,) or (m, rows); none if not given.
-            refine: take out again what was lent, by a few rounds of iteration.
-            exact: go on until nothing of it is left; for motions hardly stiffer than nothing that takes longer.
+            refine: remove the regularization, by a few rounds of iteration.
+            exact: go on until it is removed to the last digit; takes longer where motions are very soft.
 
         Returns:
             The step and the multipliers of loops and couplings, shaped like the arguments.
@@ -176,10 +153,10 @@ class BorderedTree:
         if gap is not None:
             gaps[:, : len(self._kept)] = np.atleast_2d(gap)[:, self._kept]
         step, multipliers = self._solve_once(many, gaps)
-        if refine and self.lent is not None:
+        if refine and self.regularization is not None:
             for _ in range(_REFINEMENTS):
                 previous = step
-                step, multipliers = self._solve_once(many + self.lent * step, gaps)
+                step, multipliers = self._solve_once(many + self.regularization * step, gaps)
                 if np.abs(step - previous).max() <= 1e-14 * np.abs(step).max():
                     break
             else:
@@ -190,18 +167,18 @@ class BorderedTree:
         return (step, constraint) if np.ndim(force) == 2 else (step[0], constraint[0])
 
     def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
-        """The same without what was lent, by GMRES: few motions are so soft that plain rounds are too slow."""
+        """The solution without regularization, by GMRES, for motions too soft for plain refinement."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
         nv = force.shape[1]
         none = np.zeros((1, len(self._border)))
-        lent = np.zeros(nv) if self.lent is None else self.lent
+        added = np.zeros(nv) if self.regularization is None else self.regularization
 
         def reduced(x: Floats) -> Floats:
-            return x - self._solve_once((lent * x)[None], none)[0][0]
+            return x - self._solve_once((added * x)[None], none)[0][0]
 
         make: Any = LinearOperator  # its type hints know only the subclass way
         operator = make((nv, nv), matvec=reduced, dtype=np.float64)
         start, _ = self._solve_once(force, gap)
         step = np.array([gmres(operator, row, rtol=1e-14, restart=60, maxiter=5)[0] for row in start])
-        return self._solve_once(force + lent * step, gap)
+        return self._solve_once(force + added * step, gap)

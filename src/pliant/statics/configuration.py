@@ -1,4 +1,4 @@
-"""`Configuration`: a mechanism at given joint coordinates, and what can be asked of it there."""
+"""`Configuration`: a mechanism at given joint coordinates: poses, Jacobians, compliance, frequencies, forces."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.errors import InputError
+from pliant.checks import choice, whole
 from pliant.mechanism import Mechanism, edit, kinematics
-from pliant.mechanism.summary import table
 from pliant.statics.loads import Loads
+from pliant.text import table
 
 if TYPE_CHECKING:
     from pliant.statics.tangent import Tangent
@@ -28,7 +28,7 @@ class Configuration:
     """Joint coordinates of a mechanism, with poses, Jacobians and, after `pliant.equilibrium`, forces.
 
     Attributes:
-        mechanism: whose configuration it is.
+        mechanism: the mechanism.
         q: joint coordinates, in joint order; balls as quaternions (w, x, y, z).
         residual: largest unbalanced force as a fraction of the load; None if no equilibrium was asked for.
         stability: "stable", "neutral" (some motion meets no stiffness), "unstable", or None.
@@ -73,12 +73,7 @@ class Configuration:
 
     def __getitem__(self, name: str) -> Any:
         """Coordinate of a joint or dof: a number, or an array for a joint with several."""
-        m = self.mechanism
-        joint = m._joint_index.get(name)
-        if joint is None:
-            dof = m.dof_index(name)
-            return float(self.q[m.dof_coordinate[dof]])
-        values = self.q[m.joint_coordinates(joint)]
+        values = self.q[edit.named_coordinates(self.mechanism, name)]
         return float(values[0]) if len(values) == 1 else values.copy()
 
     def jacobian(self, body: str, frame: str = "body") -> Floats:
@@ -90,8 +85,7 @@ class Configuration:
 
         In a mechanism with loops the dofs are those of all joints; motions must also satisfy `loop_jacobian`.
         """
-        if frame not in ("body", "world"):
-            raise InputError(f"frame is 'body' or 'world', not {frame!r}")
+        choice(frame, "frame", ("body", "world"))
         m = self.mechanism
         index = m.body_index(body)
         if index < 0:
@@ -110,7 +104,7 @@ class Configuration:
 
     @property
     def loop_residual(self) -> Floats:
-        """How far every loop is open, (loops, 6): position and rotation vector, world axes."""
+        """Gaps of loops, (loops, 6): position and rotation vector, world axes."""
         gaps = kinematics.constraint_gaps(self.mechanism, self.q, self.link_poses)
         return gaps[: 6 * self.mechanism.topology.loops].reshape(-1, 6)
 
@@ -127,7 +121,7 @@ class Configuration:
         return dict(zip(names, self.multipliers[: 6 * len(names)].reshape(-1, 6).copy(), strict=True))
 
     def compliance(self, *bodies: str) -> Floats:
-        """How bodies give way to small wrenches: twists (body frames, linear first) per wrench at their origins.
+        """Compliance of bodies: small twists (body frames, linear first) per wrench at their origins.
 
         Args:
             bodies: e names; the mechanism's end effectors if none are given.
@@ -138,7 +132,7 @@ class Configuration:
         Raises:
             InputError: a spring-less direction lets a body move freely, so its compliance is infinite.
         """
-        from pliant.statics.response import static_response
+        from pliant.statics.tangent import static_response
 
         rows = np.concatenate([self.jacobian(body) for body in bodies or self.mechanism.end_effectors])
         motion, _ = static_response(self._tangent(), rows)
@@ -153,13 +147,14 @@ class Configuration:
             InputError: some motion meets no stiffness; give it some with `with_stiffness`.
         """
         from pliant.statics.inertia import Inertia
-        from pliant.statics.response import static_response
-        from pliant.statics.vibration import natural_modes
+        from pliant.statics.modes import natural_modes
+        from pliant.statics.tangent import static_response
 
         m, tangent = self.mechanism, self._tangent()
-        if count < 1:
-            raise InputError(f"frequencies: a count of at least 1 expected, not {count}")
-        static_response(tangent, np.cos(np.arange(1, m.nv + 1) * 1.7)[None])  # names what nothing holds
+        count = whole(count, "frequencies", 1, expected="a count of at least 1")
+        static_response(
+            tangent, np.cos(np.arange(1, m.nv + 1) * 1.7)[None]
+        )  # raises if some motion meets no stiffness
         inertia = Inertia(m, self.q)
         speed, _ = natural_modes(inertia, lambda f: tangent.solve(f, exact=True)[0], min(count, m.nv))
         return speed / (2 * np.pi)
@@ -178,12 +173,12 @@ class Configuration:
 
     @property
     def displacement(self) -> Floats:
-        """How far every body's origin is from the reference pose, m."""
+        """Distance of every body's origin from its reference position, m."""
         return np.linalg.norm(self.poses[:, :3, 3] - self.mechanism.reference_poses[:, :3, 3], axis=1)
 
     @property
     def rotation(self) -> Floats:
-        """By what angle every body is turned from the reference pose, rad."""
+        """Angle of every body from its reference orientation, rad."""
         reference = self.mechanism.reference_poses[:, :3, :3]
         return np.linalg.norm(spatial.so3_log(reference.transpose(0, 2, 1) @ self.poses[:, :3, :3]), axis=-1)
 
@@ -200,7 +195,7 @@ class Configuration:
         return tuple(m.dof_names[d] for d in np.flatnonzero(outside))
 
     def summary(self) -> str:
-        """A readable table of where the end effectors went."""
+        """A table of the end effectors: positions, displacements, rotations."""
         m = self.mechanism
         rows = []
         for body in m.end_effectors[:20]:

@@ -18,12 +18,12 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.assembly import close_loops
 from pliant.mechanism.joints import SLIDE
+from pliant.mechanism.loop_closure import close_loops
 from pliant.statics.configuration import Configuration
 from pliant.statics.inertia import link_twists
+from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.loads import Loads, collect_loads
-from pliant.statics.stops import typical_stiffness
 from pliant.statics.tangent import PASSIVE, Tangent
 
 __all__ = ["equilibrium"]
@@ -34,8 +34,7 @@ _GOAL = 1e-12  # residual aimed at, as a fraction of the load
 _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
 _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
-# rad, of any body in such a step: many joints that turn a little turn the last body round and round
-_FARTHEST = 2.0
+_FARTHEST = 2.0  # largest rotation of a body per Newton step, rad
 _KICK = 0.05  # size of a move off an unstable ridge, likewise
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
 _ITERATIONS = 60  # per load step
@@ -44,7 +43,7 @@ _LAST_ITERATIONS = 400  # for the last attempt, at full load
 
 @dataclass
 class _State:
-    """Where the solver stands."""
+    """Iterate of the solver."""
 
     q: Floats
     multipliers: Floats
@@ -58,13 +57,14 @@ class _Solver:
         self.unit = np.where(m.dof_kind == SLIDE, m.radius, 1.0)  # steps count in radians and radii
         self.gap_unit = np.ones(6 * m.topology.loops + len(m.couplings))
         self.gap_unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
-        self.fallback = loads.scale * m.radius  # the only stiffness there is when nothing is sprung
+        self.fallback = loads.scale * m.radius  # typical stiffness of a mechanism without springs
 
     def error(self, t: Tangent) -> float:
         """Largest unbalanced force as a fraction of the load."""
         return float(np.abs(t.residual / self.lever).max(initial=0.0)) / self.loads.scale
 
     def open(self, gaps: Floats) -> float:
+        """Largest gap, radians and fractions of the radius."""
         return float(np.abs(gaps / self.gap_unit).max(initial=0.0))
 
     def minimise(self, state: _State, fraction: float, limit: int, guarded: bool) -> bool:
@@ -89,7 +89,7 @@ class _Solver:
             if guarded and stalled > 10:
                 return False
             if stalled and shift == 0.0 and error < 1e-4:
-                # Near the end, a motion softer than what spring-less dofs are lent holds up convergence.
+                # Near the end, a motion softer than the regularization of spring-less dofs slows convergence.
                 passive = max(passive / 10, 1e-9)
             shift = self._factor(t, shift, passive)
             step, change = t.solve(-t.residual, -t.gaps)
@@ -118,7 +118,7 @@ class _Solver:
         return True
 
     def _length(self, t: Tangent, step: Floats) -> float:
-        """How long a step is: the largest of its joints' motions, and of the turns of bodies."""
+        """Length of a step: the largest joint motion or body rotation in it, as fractions of the allowed ones."""
         own = float(np.abs(step / self.unit).max(initial=0.0))
         twists = link_twists(self.m, t.local, np.ascontiguousarray(step)[None])[0]
         turn = float(np.sqrt((twists[:, 3:] ** 2).sum(axis=1).max(initial=0.0)))
@@ -152,7 +152,7 @@ class _Solver:
         return None
 
     def _escape(self, t: Tangent) -> tuple[Floats, Floats, Tangent] | None:
-        """A small move along the least stiff motion, if it lowers energy: off a ridge that symmetry keeps Newton on."""
+        """A small move along the softest motion, if it lowers energy: off a ridge on which symmetry keeps Newton."""
         motion = t.softest_motion()[1]
         for sign in (1.0, -1.0):
             q = self._close(t, kinematics.move(self.m, t.q, sign * _KICK * motion))
@@ -163,7 +163,7 @@ class _Solver:
         return None
 
     def _close(self, t: Tangent, q: Floats) -> Floats | None:
-        """Put loops and couplings back together after a finite step, with the factors at hand."""
+        """Close loops and couplings after a finite step, by the last factors; None if they do not close."""
         if not len(t.gaps):
             return q
         previous = np.inf
@@ -300,8 +300,7 @@ def equilibrium(
     if isinstance(start, Configuration) and start.multipliers.shape == state.multipliers.shape:
         state.multipliers = start.multipliers.copy()
     if loads.scale == 0.0:
-        # Without any load the reference pose is in balance; springs alone set the scale on the way back to
-        # it.
+        # Without any load the reference pose is in balance, and springs alone set the scale.
         loads = Loads(**{**loads.__dict__, "scale": typical_stiffness(m) / m.radius})
     solver = _Solver(m, loads)
     solver.run(state, warm=start is not None)

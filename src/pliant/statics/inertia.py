@@ -12,25 +12,24 @@ from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
-from pliant.statics import _inertia_kernels, _kernels
+from pliant.statics import _tree_kernels
 from pliant.statics.bordered import BorderedTree, add_diagonal
 
 __all__ = ["Inertia", "link_twists"]
 
 Floats = NDArray[np.float64]
-_LENT = 1e-6  # of the typical inertia: what a dof that moves no mass gets while the tree is factored
+_REGULARIZATION = 1e-6  # of the median inertia, for dofs that move no mass
 
 
 def link_twists(m: Mechanism, local: Floats, motion: Floats) -> Floats:
     """Twists of all links, each in its own frame, under the joint motions in the rows of `motion`: (rows, links, 6)."""
-    links = m.links
-    out = np.zeros((len(motion), len(links), 6))
-    _inertia_kernels.link_twists(links.parent, links.kind, links.screw, links.dof, local, motion, out)
+    out = np.zeros((len(motion), len(m.links), 6))
+    _tree_kernels.link_twists(m.links.arrays, local, motion, out)
     return out
 
 
 class Inertia:
-    """The joint-space inertia at `q`. Dofs of loop-closing joints move no mass of their own.
+    """The joint-space inertia at `q`. Dofs of loop-closing joints move no mass.
 
     Attributes:
         links: spatial inertia of every link about its origin, in its frame, (links, 6, 6).
@@ -40,28 +39,25 @@ class Inertia:
         self.m = m
         self._local, self._poses = kinematics.link_transforms(m, q)
         self.links = np.zeros((len(m.links), 6, 6))
-        _inertia_kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
+        _tree_kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
 
     def _composite(self, links: Floats) -> Floats:
         out = links.copy()
-        _inertia_kernels.composite_inertias(self.m.links.parent, self._local, out)
+        _tree_kernels.composite_inertias(self.m.links.arrays, self._local, out)
         return out
 
     def dense(self) -> Floats:
         """The matrix, (nv, nv)."""
-        links = self.m.links
         out = np.zeros((self.m.nv, self.m.nv))
-        _inertia_kernels.mass_matrix(
-            links.parent, links.kind, links.screw, links.dof, self._local, self._composite(self.links), out
-        )
+        _tree_kernels.mass_matrix(self.m.links.arrays, self._local, self._composite(self.links), out)
         return out + np.diag(self.m.armature)
 
     def diagonal(self) -> Floats:
-        """What every dof moves while all others are locked, (nv,); nothing but armature at loop-closing joints."""
+        """Diagonal of the joint-space inertia, (nv,); armature alone at loop-closing joints."""
         return self._moved(self.links)
 
     def carried(self) -> Floats:
-        """The same with loop-closing joints moving their child, as if it hung on them alone, (nv,)."""
+        """The diagonal, with loop-closing joints carrying their child as if it hung on them alone, (nv,)."""
         m = self.m
         copies = self.links.copy()
         copies[m.links.loop_copy] = self.links[m.links.loop_body]
@@ -79,13 +75,10 @@ class Inertia:
 
     def times(self, motion: Floats) -> Floats:
         """`M motion` for joint motions in rows, (rows, nv)."""
-        links = self.m.links
         wrench = -np.einsum("kij,rkj->rki", self.links, link_twists(self.m, self._local, motion))
         out = self.m.armature * motion
         for r in range(len(motion)):
-            _kernels.accumulate(
-                links.parent, links.kind, links.screw, links.dof, self._local, wrench[r], out[r]
-            )
+            _tree_kernels.accumulate(self.m.links.arrays, self._local, wrench[r], out[r])
         return out
 
     def factor(self) -> BorderedTree:
@@ -104,5 +97,7 @@ class Inertia:
             rows=kinematics.constraint_rows(m, self._poses),
             soft_rows=np.zeros((0, m.nv)),
             soft_compliance=np.zeros(0),
-            lent=np.where(light, _LENT * np.median(heavy[~light]), 0.0) if light.any() else None,
+            regularization=np.where(light, _REGULARIZATION * np.median(heavy[~light]), 0.0)
+            if light.any()
+            else None,
         )

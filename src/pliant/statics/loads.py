@@ -1,10 +1,15 @@
-"""What acts on a mechanism at rest: wrenches on bodies, gravity, springs and their rest positions."""
+"""Loads: wrenches on bodies, gravity, springs and their rest positions.
+
+`Load` is one wrench on one body, parsed once from what the caller gave; its row of numbers is what kernels of all
+engines take. `Loads` holds all loads of a static problem as arrays.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from math import isfinite
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,20 +18,119 @@ from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.statics.stops import Stops, make_stops
+from pliant.statics.limit_springs import Stops, make_stops
 
 __all__ = [
+    "LOAD_SIZE",
+    "Load",
     "Loads",
     "chart",
     "collect_loads",
     "coordinate_difference",
-    "parse_wrench",
     "spring_coordinates",
     "tendon_lengths",
 ]
 
 Floats = NDArray[np.float64]
+# Columns of a row: force and torque fixed in the world, the point where the force acts (body frame), force and torque
+# at the origin that turn with the body (body axes), and whether any of these is not zero.
+FORCE, TORQUE, POINT, FOLLOWER_FORCE, FOLLOWER_TORQUE, ACTS, LOAD_SIZE = 0, 3, 6, 9, 12, 15, 16
 _WORDS = frozenset(("force", "torque", "point", "frame"))
+_ZERO = np.zeros(3)
+_ZERO.flags.writeable = False
+
+
+class Load(NamedTuple):
+    """A wrench on a body.
+
+    Attributes:
+        force, torque: N and N m, (3,); or one per copy of a batch, (copies, 3).
+        point: where the force acts, body frame, m.
+        frame: axes of force and torque: "world", and they keep their direction; or "body", and they turn with it.
+    """
+
+    force: Floats
+    torque: Floats
+    point: Floats
+    frame: str = "world"
+
+    @classmethod
+    def of(
+        cls,
+        body: str,
+        force: Any = None,
+        torque: Any = None,
+        point: Any = None,
+        frame: str = "world",
+        copies: int | None = None,
+    ) -> Load:
+        """A load from the words of `apply_wrench`; three numbers go to all `copies`.
+
+        Raises:
+            InputError: a word has another shape, or is not finite; the message names the body.
+        """
+        if frame not in ("world", "body"):
+            raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {frame!r}")
+        return cls(
+            _vector(force, "force", body, copies),
+            _vector(torque, "torque", body, copies),
+            _vector(point, "point", body, copies),
+            frame,
+        )
+
+    @classmethod
+    def parse(cls, value: Any, body: str) -> Load:
+        """A load from 3 or 6 numbers (force, torque; world axes, at the origin) or a mapping of the words above."""
+        if isinstance(value, Load):
+            return value
+        if not isinstance(value, Mapping):
+            numbers = _numbers(value, (3,) if np.shape(value) == (3,) else (6,), f"wrench on '{body}'")
+            return cls(numbers[:3], numbers[3:] if len(numbers) == 6 else _ZERO, _ZERO)
+        unknown = value.keys() - _WORDS
+        if unknown:
+            raise InputError(
+                f"wrench on '{body}': unknown word {min(map(str, unknown))!r}; use force, torque, point, frame"
+            )
+        return cls.of(body, **value)
+
+    def row(self) -> Floats:
+        """Numbers as kernels take them, (LOAD_SIZE,); see the columns above."""
+        out = np.zeros(LOAD_SIZE)
+        self.write(out)
+        return out
+
+    def write(self, out: Floats) -> None:
+        """Put the row into `out`, (LOAD_SIZE,) or (copies, LOAD_SIZE)."""
+        out[...] = 0.0
+        f, t, p = self.force, self.torque, self.point
+        if self.frame == "world":
+            out[..., FORCE:TORQUE], out[..., TORQUE:POINT], out[..., POINT:FOLLOWER_FORCE] = f, t, p
+        else:
+            out[..., FOLLOWER_FORCE:FOLLOWER_TORQUE] = f
+            out[..., FOLLOWER_TORQUE:ACTS] = t if p is _ZERO else t + np.cross(p, f)
+        out[..., ACTS] = out.any(axis=-1)
+
+    @property
+    def acts(self) -> bool:
+        """Whether force or torque is not zero."""
+        return bool(self.force.any() or self.torque.any())
+
+
+def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
+    if value is None:
+        return _ZERO
+    what = f"{word} on '{body}'"
+    try:
+        numbers = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{what}: numbers expected, not {value!r:.80}") from None
+    if numbers.shape != (3,) and (copies is None or numbers.shape != (copies, 3)):
+        expected = "3 numbers" if copies is None else f"3 numbers, or {copies} times 3,"
+        raise InputError(f"{what}: {expected} expected, got shape {numbers.shape}")
+    # Python floats: several times faster than numpy for three numbers
+    if not all(map(isfinite, numbers.ravel().tolist())):
+        raise InputError(f"{what} is not finite")
+    return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,27 +222,6 @@ def _relative(a: Floats, b: Floats) -> Floats:
     return spatial.quat_multiply(spatial.quat_conjugate(a), b)
 
 
-def parse_wrench(value: Any, body: str) -> tuple[Floats, Floats, Floats, str]:
-    """Force, torque, point and frame of a wrench given as 3 or 6 numbers or as a mapping of those words."""
-    given = dict(value) if isinstance(value, Mapping) else {}
-    if not isinstance(value, Mapping):
-        numbers = _numbers(value, (3,) if np.shape(value) == (3,) else (6,), f"wrench on '{body}'")
-        given = {"force": numbers[:3], "torque": numbers[3:] if len(numbers) == 6 else np.zeros(3)}
-    unknown = given.keys() - _WORDS
-    if unknown:
-        raise InputError(
-            f"wrench on '{body}': unknown word {min(map(str, unknown))!r}; use force, torque, point, frame"
-        )
-    frame = given.get("frame", "world")
-    if frame not in ("world", "body"):
-        raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {frame!r}")
-    force, torque, point = (
-        _numbers(given.get(word, np.zeros(3)), (3,), f"{word} on '{body}'")
-        for word in ("force", "torque", "point")
-    )
-    return force, torque, point, frame
-
-
 def _numbers(value: Any, shape: tuple[int, ...], what: str) -> Floats:
     try:
         numbers = np.array(value, dtype=np.float64)
@@ -163,7 +246,7 @@ def collect_loads(
         if index < 0:
             raise InputError("a wrench on the world moves nothing: name a body")
         link = int(m.links.body_link[index])
-        f, t, at, frame = parse_wrench(value, body)
+        f, t, at, frame = Load.parse(value, body)
         if frame == "body":
             follower_link.append(link)
             follower.append(np.concatenate([f, t + np.cross(at, f)]))

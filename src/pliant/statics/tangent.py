@@ -9,17 +9,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL, SLIDE
-from pliant.statics import _kernels
+from pliant.statics import _tree_kernels
 from pliant.statics.bordered import BorderedTree, add_diagonal
+from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.loads import Loads
-from pliant.statics.stops import typical_stiffness
 
-__all__ = ["PASSIVE", "Tangent"]
+__all__ = ["PASSIVE", "Tangent", "static_response"]
 
 Floats = NDArray[np.float64]
-PASSIVE = 1e-2  # of the typical stiffness: what a dof without a spring gets while the tree part is factored
+PASSIVE = 1e-2  # regularization of dofs without a spring, of the typical stiffness
 
 
 class Tangent:
@@ -65,7 +66,7 @@ class Tangent:
         jacobian = np.zeros((m.nv, 3))
         where = m.primitive_dof[balls], m.primitive_coordinate[balls]
         if len(balls) and len(m.tendons):  # tendons need the rotation vectors before their tension is known
-            _kernels.ball_springs(
+            _tree_kernels.ball_springs(
                 *where,
                 m.stiffness,
                 np.zeros(m.nv),
@@ -80,7 +81,7 @@ class Tangent:
         self._stretch = self._rows @ coordinate - loads.tendon_rest
         pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
         if len(balls):
-            _kernels.ball_springs(
+            _tree_kernels.ball_springs(
                 *where,
                 m.stiffness,
                 pull,
@@ -110,8 +111,8 @@ class Tangent:
         self.wrench = np.zeros((len(links), 6))
         self._load_tangent = np.zeros((len(links), 6, 6))
         args = self.wrench, self._load_tangent
-        _kernels.point_loads(self.poses, loads.point_link, loads.point, loads.force, *args)
-        _kernels.torques(self.poses, loads.torque_link, loads.torque, 0.5 if symmetric else 1.0, *args)
+        _tree_kernels.point_loads(self.poses, loads.point_link, loads.point, loads.force, *args)
+        _tree_kernels.torques(self.poses, loads.torque_link, loads.torque, 0.5 if symmetric else 1.0, *args)
         np.add.at(self.wrench, loads.follower_link, loads.follower)
         loops = m.topology.loops
         if loops:
@@ -120,13 +121,11 @@ class Tangent:
             pairs = np.concatenate([links.loop_copy, links.loop_body])
             given = self.multipliers[: 6 * loops].reshape(-1, 6)
             given = np.concatenate([-given, given])
-            _kernels.point_loads(
+            _tree_kernels.point_loads(
                 self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), *args
             )
-            _kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 0.5, *args)
-        _kernels.accumulate(
-            links.parent, links.kind, links.screw, links.dof, self.local, self.wrench, self.residual
-        )
+            _tree_kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 0.5, *args)
+        _tree_kernels.accumulate(links.arrays, self.local, self.wrench, self.residual)
         self.residual += self.rows[6 * loops :].T @ self.multipliers[6 * loops :]
 
     def factor(self, shift: float = 0.0, passive: float = PASSIVE, fallback: float = 1.0) -> int:
@@ -134,7 +133,7 @@ class Tangent:
 
         Args:
             shift: stiffness added to every dof, as a fraction of the typical stiffness.
-            passive: fraction of the typical stiffness lent to dofs without a spring; `solve` takes it out again.
+            passive: regularization of dofs without a spring, as a fraction of the typical stiffness.
             fallback: the typical stiffness if the mechanism has no springs.
         """
         m = self.m
@@ -152,7 +151,7 @@ class Tangent:
             rows=self.rows,
             soft_rows=self._rows[springs],
             soft_compliance=1 / m.tendon_stiffness[springs],
-            lent=np.where(soft, passive * typical, 0.0) if soft.any() else None,
+            regularization=np.where(soft, passive * typical, 0.0) if soft.any() else None,
         )
         self.negative = self._solver.negative
         return self.negative
@@ -166,7 +165,7 @@ class Tangent:
     def softest_motion(self) -> tuple[float, Floats]:
         """Smallest stiffness among allowed motions (of unit size in radians and radii), and the motion.
 
-        By inverse iteration on the factors, so what was lent to spring-less dofs is part of it.
+        By inverse iteration on the factors, so the regularization of spring-less dofs is part of it.
         """
         unit = np.where(self.m.dof_kind == SLIDE, self.m.radius, 1.0)
         motion = np.cos(np.arange(1, self.m.nv + 1) * 1.7) * unit
@@ -183,8 +182,35 @@ class Tangent:
         return value, motion
 
     def free_motion(self) -> Floats | None:
-        """An allowed motion that meets no stiffness but what was lent, or None."""
+        """An allowed motion that meets no stiffness but the regularization, or None."""
         stiffness, motion = self.softest_motion()
-        added = self._solver.lent
-        lent = 0.0 if added is None else float(motion @ (added * motion))
-        return motion if lent > 0 and stiffness - lent < 0.05 * lent else None
+        diagonal = self._solver.regularization
+        added = 0.0 if diagonal is None else float(motion @ (diagonal * motion))
+        return motion if added > 0 and stiffness - added < 0.05 * added else None
+
+
+def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
+    """Joint motions (m, nv) and constraint forces under the generalised forces in the rows of (m, nv).
+
+    Raises:
+        InputError: something the forces push against is held by no spring; names the joints.
+    """
+    m = tangent.m
+    if (m.stiffness == 0).any():
+        # A direction that no spring holds is as compliant as the regularization is small.
+        motions = []
+        for passive in (1e-6, 1e-7):
+            tangent.factor(passive=passive)
+            motions.append(tangent.solve(rows, refine=False)[0])
+        if np.abs(rows @ motions[1].T).max(initial=0.0) > 2 * np.abs(rows @ motions[0].T).max(initial=0.0):
+            weight = np.abs(motions[1] - motions[0]).max(axis=0) * (m.stiffness == 0)
+            loose = [m.dof_names[d] for d in np.argsort(-weight) if weight[d] > 0.05 * weight.max()]
+            names = ", ".join(f"'{name}'" for name in loose[:5])
+            if len(loose) > 5:
+                names += f" and {len(loose) - 5} more"
+            raise InputError(
+                f"the compliance is infinite: no spring holds {names}; give stiffness with "
+                f"`mechanism.with_stiffness({loose[0]!r}, ...)` or `pliant.reduce(..., default_stiffness=...)`"
+            )
+    tangent.factor()
+    return tangent.solve(rows, exact=True)

@@ -1,7 +1,7 @@
-"""A Dask cluster. Dask carries batches of cases to its workers; there a process of its own computes them.
+"""Studies on a Dask cluster: Dask workers receive batches of cases and compute them in a child process.
 
-So a case that takes too long or kills its process is dealt with as on this machine, and never takes a Dask worker,
-with what others have there, along.
+A case that takes too long or kills its process is handled as on this machine, and never ends the Dask worker, which
+may hold the data of others.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from typing import Any
 import pliant
 from pliant.errors import InputError
 from pliant.extras import require
-from pliant.study.cases import Case, Row
-from pliant.study.processes import Pool
+from pliant.study.workers import Case, Pool, Row
 
-__all__ = ["run_on_cluster"]
+__all__ = ["connect", "run_on_cluster"]
 
 _CONNECT = 10  # seconds
-_BATCH = 1.0  # seconds of work: a hundred times what Dask needs for a task
+_BATCH = 1.0  # seconds of work; Dask's overhead for a task is about a hundredth
 _MOST = 2000  # cases in a batch
-_LOOK = 5.0  # seconds between looks at how many workers there are
+_LOOK = 5.0  # seconds between counts of the workers
 
 # --- on the workers
 
@@ -33,7 +32,7 @@ _lock = threading.Lock()
 
 
 def compute_batch(key: str, cases: Sequence[Case], time_limit: float | None) -> list[Row]:
-    """Rows of a batch. Every thread of a Dask worker has a process, which stays for the next batch."""
+    """Rows of a batch. Every thread of a Dask worker has a child process, kept for the next batch."""
     with _lock:
         idle = _idle.setdefault(key, [])
         pool = idle.pop() if idle else Pool(_payloads[key], 1, time_limit)
@@ -51,7 +50,7 @@ def compute_batch(key: str, cases: Sequence[Case], time_limit: float | None) -> 
 
 
 def remember(key: str, payload: bytes) -> None:
-    """Keep what processes need to know of a study."""
+    """Keep the payload of a study for its processes."""
     _payloads[key] = payload
 
 
@@ -68,7 +67,7 @@ def _version() -> str:
 
 
 def _plugin(key: str, payload: bytes) -> Any:
-    """What brings the mechanism to every worker once, those that join or are restarted later included."""
+    """A plugin that sends the payload to every worker once, also to those that join or restart later."""
     from distributed import WorkerPlugin
 
     class Payload(WorkerPlugin):
@@ -107,7 +106,7 @@ def connect(address: str) -> Any:
                 raise InputError(f"the Dask scheduler at '{address}' has no workers: start some") from None
         try:
             versions: Any = client.run(_version)
-        except Exception as error:  # whatever a worker without pliant says
+        except Exception as error:  # a worker without pliant may raise anything
             raise InputError(f"a worker of '{address}' cannot run pliant: {error}") from None
         for worker, version in versions.items():
             if version != pliant.__version__:
@@ -121,7 +120,7 @@ def connect(address: str) -> Any:
 def run_on_cluster(
     client: Any, key: str, payload: bytes, cases: Sequence[Case], time_limit: float | None
 ) -> Iterator[Row]:
-    """Rows of all cases, as they come; a batch whose worker is lost goes to another one."""
+    """Rows of all cases, in the order in which they are finished; the batch of a lost worker goes to another one."""
     from distributed import KilledWorker, as_completed
 
     client.register_plugin(_plugin(key, payload), name=key)
@@ -153,7 +152,7 @@ def run_on_cluster(
                         batch[0].index, {}, math.nan, "ProcessDied: several Dask workers were lost at it"
                     )
                 else:
-                    for case in batch:  # one of them may be to blame: each by itself
+                    for case in batch:  # one of them may kill workers: each by itself
                         submit([case])
                 continue
             mean = sum(row.duration for row in rows) / len(rows)

@@ -1,4 +1,4 @@
-"""Grasps as an output: fingers close on an object that is then let go and pushed about."""
+"""Grasps as an output: fingers close on an object, which is then released and pushed."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from pliant import shapes
 from pliant.errors import InputError
-from pliant.mechanism.edit import suggestion
 from pliant.study.checks import number
-from pliant.study.loads import Entry, Load, entry_value, parse_entry
+from pliant.study.parameters import Entry, entry_value, parse_entry
+from pliant.text import suggestion
 
 if TYPE_CHECKING:
     from pliant.statics import Configuration
@@ -25,22 +25,22 @@ COLUMNS = ("success", "slip", "squeeze")
 KEYS = ("size", "mass", "friction", "offset", "shake", "close", "seconds", "timestep", "engine")
 _SIZES = {"sphere": 1, "box": 3, "cylinder": 2, "capsule": 2, "ellipsoid": 3}  # numbers that `size` takes
 _ENGINES = ("reduced", "constrained")
-_STILL = 5.0  # Hz, of the spring that keeps the object in place while fingers close
-_LOOK = 0.05  # seconds between looks at where it is
+_HOLD = 5.0  # Hz, natural frequency of the spring that holds the object while the fingers close
+_CHECK = 0.05  # seconds between checks of the slip
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Grasp:
-    """What is grasped, and how it is tried. An entry is a number or the name of a parameter.
+    """Object and trial of a grasp. An entry is a number or the name of a parameter.
 
     Attributes:
         shape: of the object.
-        size: what its shape takes, m.
+        size: arguments of the shape, m.
         mass, friction: of the object; the mechanism's surfaces have the same friction.
-        offset: of the object from the middle between the bodies that grasp it, m.
-        shake: acceleration that it is pushed with along all axes in turn, m/s².
-        close, seconds: how long fingers close, and how long it must be held, s.
+        offset: of the object from the mean position of the grasping bodies, m.
+        shake: acceleration of the pushes along all axes in turn, m/s².
+        close, seconds: time for the fingers to close, and time that the object must be held, s.
         timestep: of the world, s.
         engine: "reduced" or "constrained".
     """
@@ -58,87 +58,98 @@ class Grasp:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """All that may be parameters."""
+        """All numbers that may be parameters."""
         return (*self.size, *self.offset, self.mass, self.friction, self.shake)
 
-    def play(self, at: Configuration, load: Load, values: Mapping[str, Any]) -> dict[str, float]:
-        """Grasp with the bodies that the load acts on, from where the mechanism rests.
+    def simulate(
+        self,
+        start: Configuration,
+        wrenches: Mapping[str, Sequence[float]],
+        gravity: Sequence[float] | None,
+        values: Mapping[str, Any],
+    ) -> dict[str, float]:
+        """Grasp with the bodies that wrenches act on (world axes, N and N m), from an equilibrium.
 
         Returns:
-            success: 1 if it is still held in the end, else 0.
-            slip: how far it moved with respect to the middle of those bodies since it was let go, m.
-            squeeze: all contact forces on it added up, without regard to direction, as it was let go, N.
+            success: 1 if the object is still held in the end, else 0.
+            slip: displacement of the object relative to the mean of the grasping bodies since its release, m.
+            squeeze: sum of the magnitudes of all contact forces on the object at its release, N.
         """
         size = [entry_value(entry, values) for entry in self.size]
         mass, friction, shake = (entry_value(e, values) for e in (self.mass, self.friction, self.shake))
-        hands = list(load.wrenches(values))
-        world = self._world(at, hands, load.gravity, friction)
+        fingers = list(wrenches)
+        world = _make_world(start, self.engine, self.timestep, fingers, gravity, friction)
         offset = [entry_value(entry, values) for entry in self.offset]
         make = getattr(shapes, self.shape)
-        place = np.mean([world["hand"].pose(body)[:3, 3] for body in hands], axis=0) + offset
-        world.add_body(
-            "object",
-            make(size) if len(size) == 3 else make(*size),
-            mass=mass,
-            position=place,
-            friction=friction,
-        )
-        for body, wrench in load.wrenches(values).items():
+        shape = make(size) if len(size) == 3 else make(*size)
+        place = _mean_position(world, fingers) + offset
+        world.add_body("object", shape, mass=mass, position=place, friction=friction)
+        for body, wrench in wrenches.items():
             world["hand"].apply_wrench(body, force=wrench[:3], torque=wrench[3:] or None)
-        lift = 0.0 if load.gravity is None else np.array(load.gravity) / (2 * np.pi * _STILL) ** 2
-        world.pull("object", place - lift, frequency=_STILL)  # the spring carries its weight where it is
+        sag = 0.0 if gravity is None else np.array(gravity) / (2 * np.pi * _HOLD) ** 2
+        world.pull("object", place - sag, frequency=_HOLD)  # in equilibrium with the weight at `place`
         world.step(max(1, round(self.close / self.timestep)))
-        squeeze = _pressed(world)
+        squeeze = _squeeze(world)
         world.release("object")
-        slip, lost = self._try(world, hands, mass * shake, min(size))
+        slip, lost = self._hold(world, fingers, mass * shake, min(size))
         return {"success": float(not lost), "slip": slip, "squeeze": squeeze}
 
-    def _world(
-        self, at: Configuration, hands: Sequence[str], gravity: Sequence[float] | None, friction: float
-    ) -> World:
-        from pliant.engines.reduced import reduce
-        from pliant.world import World
+    def _hold(self, world: World, fingers: Sequence[str], push: float, limit: float) -> tuple[float, bool]:
+        """Hold the object, first without a push, then pushed by a force (N) along ±x, ±y, ±z in turn.
 
-        world, m = World(self.timestep, gravity or (0, 0, 0)), at.mechanism
-        if self.engine == "reduced":
-            effectors = list(dict.fromkeys((*hands, *m.end_effectors)))
-            world.add(reduce(m, effectors, at=at), "hand", friction=friction)
-        else:
-            world.add(m, "hand", friction=friction, start=at)
-        return world
-
-    def _try(self, world: World, hands: Sequence[str], push: float, most: float) -> tuple[float, bool]:
-        """Hold it, at first in peace; the slip, and whether it was lost."""
-        thing = world["object"]
-
-        def place() -> Floats:
-            return thing.position - np.mean([world["hand"].pose(body)[:3, 3] for body in hands], axis=0)
-
-        first, slip = place(), 0.0
+        Returns the slip (m), and whether the object was lost: a slip above the limit, or no contact in the end.
+        """
+        held = world["object"]
+        first, slip = held.position - _mean_position(world, fingers), 0.0
         pushes = push * np.vstack([np.zeros(3), np.kron(np.eye(3), [[1.0], [-1.0]])]) if push else [None]
         for force in pushes:
             if force is not None:
-                thing.apply_wrench(force=force)
+                held.apply_wrench(force=force)
             left = max(1, round(self.seconds / len(pushes) / self.timestep))
             while left:
-                count = min(left, max(1, round(_LOOK / self.timestep)))
+                count = min(left, max(1, round(_CHECK / self.timestep)))
                 world.step(count)
                 left -= count
-                slip = float(np.linalg.norm(place() - first))
-                if slip > most:
+                slip = float(np.linalg.norm(held.position - _mean_position(world, fingers) - first))
+                if slip > limit:
                     return slip, True
-        return slip, _pressed(world) == 0
+        return slip, _squeeze(world) == 0
 
 
-def _pressed(world: World) -> float:
-    """Sizes of all contact forces on the object, added up."""
+def _make_world(
+    start: Configuration,
+    engine: str,
+    timestep: float,
+    fingers: Sequence[str],
+    gravity: Sequence[float] | None,
+    friction: float,
+) -> World:
+    """A world with the mechanism at an equilibrium, called "hand"."""
+    from pliant.engines.reduced import reduce
+    from pliant.world import World
+
+    world, m = World(timestep, gravity or (0, 0, 0)), start.mechanism
+    if engine == "reduced":
+        effectors = list(dict.fromkeys((*fingers, *m.end_effectors)))
+        world.add(reduce(m, effectors, at=start), "hand", friction=friction)
+    else:
+        world.add(m, "hand", friction=friction, start=start)
+    return world
+
+
+def _mean_position(world: World, fingers: Sequence[str]) -> Floats:
+    return np.mean([world["hand"].pose(body)[:3, 3] for body in fingers], axis=0)
+
+
+def _squeeze(world: World) -> float:
+    """Sum of the magnitudes of all contact forces on the object, N."""
     touching = world.contacts
     on = ["object" in pair for pair in touching.bodies]
     return float(np.linalg.norm(touching.forces[on], axis=1).sum())
 
 
 def parse_grasp(given: Mapping[str, Any], parameters: Sequence[str], where: str) -> Grasp:
-    """The grasp that an output's `grasp` and its keys describe.
+    """The grasp that the keys of an output describe.
 
     Raises:
         InputError: something is missing or does not fit.

@@ -1,8 +1,10 @@
-"""What a study varies: the values of a parameter, and what they change."""
+"""Parameters of a study, their values in every case, and numbers of the definition that a parameter may stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,15 +13,30 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.study.checks import check_keys, check_name, number, numbers, table, whole
+from pliant.text import suggestion
 
-__all__ = ["Parameter", "parse_parameters"]
+__all__ = [
+    "SAMPLINGS",
+    "Design",
+    "Entry",
+    "Parameter",
+    "case_seed",
+    "entry_names",
+    "entry_value",
+    "make_design",
+    "parse_entry",
+    "parse_parameters",
+]
 
 GRID = ("values", "linear", "log")
 RANDOM = ("uniform", "loguniform", "normal")
 TARGETS = ("stiffness", "damping", "argument")
+SAMPLINGS = ("random", "latin", "sobol")
+MAX_CASES = 100_000_000
 _KEYS = (*GRID, *RANDOM, *TARGETS, "relative")
 Floats = NDArray[np.float64]
 Value = float | int | bool | str
+Entry = float | str  # a number; or the name of a parameter, with a minus in front for its negative
 
 
 @dataclass(frozen=True)
@@ -27,12 +44,13 @@ class Parameter:
     """One parameter.
 
     Attributes:
-        name: its column.
+        name: of its column.
         kind: "values", "linear", "log": one axis of a grid; "uniform", "loguniform", "normal": drawn.
         given: the values; or first, last and count; or the two numbers of the distribution.
-        target: "stiffness" or "damping" of joints, "argument" of a gallery function, or None: whoever asks for it.
+        target: "stiffness" or "damping" of joints, "argument" of a gallery function; None for a parameter that
+            only wrenches, grasps or functions use.
         where: patterns of joint names, or the argument's name.
-        relative: it multiplies what is there.
+        relative: the value multiplies the mechanism's own stiffness or damping.
     """
 
     name: str
@@ -49,7 +67,7 @@ class Parameter:
 
     @property
     def logarithmic(self) -> bool:
-        """Whether it reads well on a logarithmic scale."""
+        """Whether its values are spaced or distributed logarithmically; plots then use a logarithmic scale."""
         return self.kind in ("log", "loguniform")
 
     def axis(self) -> list[Value]:
@@ -60,15 +78,15 @@ class Parameter:
         if self.kind == "log":
             return np.geomspace(first, last, count).tolist()
         values = np.linspace(first, last, count).tolist()
-        counting = isinstance(first, int) and isinstance(last, int) and all(v.is_integer() for v in values)
-        return [int(v) for v in values] if counting else values  # numbers of links stay whole
+        integers = isinstance(first, int) and isinstance(last, int) and all(v.is_integer() for v in values)
+        return [int(v) for v in values] if integers else values
 
     def draw(self, u: Floats) -> Floats:
-        """Values for fractions from 0 to 1 of the probability: the inverse of the cumulative distribution."""
+        """Quantiles of the distribution: the inverse of its cumulative distribution function at u, 0 to 1."""
         from scipy.special import ndtri
 
         a, b = self.given
-        u = np.clip(u, 2.0**-53, 1 - 2.0**-53)  # a normal variable would be infinite at either end
+        u = np.clip(u, 2.0**-53, 1 - 2.0**-53)  # the normal distribution is infinite at 0 and 1
         if self.kind == "normal":
             return a + b * ndtri(u)
         if self.kind == "uniform":
@@ -77,7 +95,7 @@ class Parameter:
 
 
 def parse_parameters(given: Any) -> tuple[Parameter, ...]:
-    """Parameters from `{name: {...}}`, as they stand in the file.
+    """Parameters from `{name: {...}}`, as in the study's file.
 
     Raises:
         InputError: one is not well defined.
@@ -155,3 +173,104 @@ def _values(value: Any, where: str) -> tuple[Value, ...]:
         if not all(isinstance(one, int) for one in value):
             return tuple(float(one) for one in value)
     return tuple(value)
+
+
+# --- numbers of a wrench or grasp: given, or the name of a parameter
+
+
+def parse_entry(given: Any, parameters: Sequence[str], where: str) -> Entry:
+    """A number, or the name of one of the parameters."""
+    if not isinstance(given, str):
+        return number(given, where)
+    if given.removeprefix("-") not in parameters:
+        raise InputError(f"{where}: no parameter '{given}'{suggestion(given.removeprefix('-'), parameters)}")
+    return given
+
+
+def entry_value(entry: Entry, values: Mapping[str, Any]) -> float:
+    """The number that an entry has for the parameter values of a case."""
+    if not isinstance(entry, str):
+        return entry
+    return -values[entry[1:]] if entry.startswith("-") else values[entry]
+
+
+def entry_names(entries: Iterable[Entry]) -> set[str]:
+    """Names of the parameters among entries."""
+    return {entry.removeprefix("-") for entry in entries if isinstance(entry, str)}
+
+
+# --- all cases: the grid of listed parameters times the samples of drawn ones
+
+
+@dataclass(frozen=True)
+class Design:
+    """Values of the parameters in every case.
+
+    Attributes:
+        names: of the parameters.
+        axes: of the grid, values by name; the first varies slowest.
+        samples: of the drawn parameters, one row per sample; the same at every point of the grid.
+        drawn: names of the columns of `samples`.
+    """
+
+    names: tuple[str, ...]
+    axes: dict[str, list[Any]]
+    samples: Floats
+    drawn: tuple[str, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Cases along each axis; samples come last."""
+        return (*(len(values) for values in self.axes.values()), *([len(self.samples)] if self.drawn else []))
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
+        """Values of a case, in the order of `names`."""
+        place = np.unravel_index(index, self.shape)
+        found = {name: values[i] for (name, values), i in zip(self.axes.items(), place, strict=False)}
+        if self.drawn:
+            found.update(zip(self.drawn, self.samples[place[-1]].tolist(), strict=True))
+        return tuple(found[name] for name in self.names)
+
+
+def make_design(parameters: Sequence[Parameter], samples: int | None, sampling: str, seed: int) -> Design:
+    """The design of a study; the same seed gives the same design."""
+    drawn = [p for p in parameters if p.drawn]
+    if drawn and samples is None:
+        raise InputError(f"parameter '{drawn[0].name}' is drawn: say how often, as in samples = 1000")
+    if samples is not None and not drawn:
+        raise InputError(
+            "samples: no parameter is drawn (uniform, loguniform, normal); leave it out, or draw one"
+        )
+    points = np.empty((1, 0))
+    if drawn:
+        fractions = _fractions(samples or 0, len(drawn), sampling, seed)
+        points = np.stack([p.draw(fractions[:, i]) for i, p in enumerate(drawn)], axis=1)
+    axes = {p.name: p.axis() for p in parameters if not p.drawn}
+    found = Design(tuple(p.name for p in parameters), axes, points, tuple(p.name for p in drawn))
+    if len(found) > MAX_CASES:
+        raise InputError(f"the study has {len(found)} cases, more than {MAX_CASES}: take fewer values")
+    return found
+
+
+def _fractions(samples: int, dimensions: int, sampling: str, seed: int) -> Floats:
+    """Points of the unit cube, (samples, dimensions)."""
+    generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0, 0)))
+    if sampling == "random":
+        return generator.random((samples, dimensions))
+    from scipy.stats import qmc
+
+    make: Any = qmc.LatinHypercube if sampling == "latin" else qmc.Sobol
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # scipy warns of Sobol' points whose number is no power of two
+        return make(dimensions, seed=generator).random(
+            samples
+        )  # `seed` is deprecated, but older scipy has no `rng`
+
+
+def case_seed(seed: int, index: int) -> int:
+    """Seed of one case, from the study's seed and the case's index alone: independent of who computes it when."""
+    state = np.random.SeedSequence(seed, spawn_key=(1, index)).generate_state(1, np.uint64)
+    return int(state[0] >> np.uint64(1))  # fits a signed column of 64 bits

@@ -1,4 +1,4 @@
-"""Pictures of results. They need no display."""
+"""Plots of results; they need no display."""
 
 from __future__ import annotations
 
@@ -10,27 +10,30 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.reduced.accuracy import save
 from pliant.errors import FormatError, PliantError
-from pliant.study.panels import BLUE, GREY, ORANGE, Floats, figure, is_wide, panels, scale, shown_as
+from pliant.plotting import label_axis, panels, save
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from pliant.study.results import Results
 
 __all__ = ["pareto_front", "plot_results"]
 
-_FRONTS = 3  # outputs that are set against each other
-_ROWS, _COLUMNS = 4, 8  # outputs and parameters in a table of responses
-_AXES, _OUTPUTS = 16, 6  # of parallel coordinates, and how many of them are outputs at most
-_LINES = 2000  # of parallel coordinates; more are a blot
+Floats = NDArray[np.float64]
+BLUE, ORANGE, GREY = "#3566c4", "#d9822b", "#b9c0ca"
+_PANELS = 9  # outputs in one figure
+_FRONTS = 3  # outputs plotted against each other
+_ROWS, _COLUMNS = 4, 8  # outputs and parameters in a matrix of responses
+_AXES, _OUTPUTS = 16, 6  # axes of parallel coordinates, and outputs among them at most
+_LINES = 2000  # of parallel coordinates at most
 _BINS = 16  # along a parameter
-_TWO = 2  # values that are just no and yes
+_TWO = 2  # different values of a yes-or-no output
 
 
 def plot_results(results: Results, folder: Path) -> list[Path]:
-    """All pictures that make sense of a study; the files they are in.
+    """Write all plots that apply to a study; their files.
 
     Raises:
         PliantError: the folder cannot be written, or no case has succeeded.
@@ -51,7 +54,7 @@ def plot_results(results: Results, folder: Path) -> list[Path]:
         made["heatmap"] = _heat_maps(results, data, parameters, outputs)
     elif parameters:
         made["response"] = _responses(results, data, parameters, outputs)
-    many = [name for name in _heads(outputs, data) if len(set(data[name])) > _TWO]
+    many = [name for name in _representatives(outputs, data) if len(set(data[name])) > _TWO]
     if len(many) >= 2:
         made["pareto"] = _pareto(results, data, many)
     if len(parameters) + len(outputs) >= 3:
@@ -64,7 +67,7 @@ def plot_results(results: Results, folder: Path) -> list[Path]:
 
 
 def _numbers(results: Results) -> dict[str, Floats]:
-    """Columns of numbers, of the cases that succeeded; those without a value for some case are left out."""
+    """Numeric columns of the cases without an error; columns with missing values are left out."""
     good = np.array([error is None for error in results.arrow["error"].to_pylist()], dtype=bool)
     found = {}
     for name in (*results.parameters, *results.outputs):
@@ -76,14 +79,14 @@ def _numbers(results: Results) -> dict[str, Floats]:
     return found
 
 
-def _heads(outputs: Sequence[str], data: dict[str, Floats]) -> list[str]:
-    """Of an output in several columns one stands for it, so that different ones meet where there are some."""
-    heads: dict[str, str] = {}
+def _representatives(outputs: Sequence[str], data: dict[str, Floats]) -> list[str]:
+    """One column per output, for Pareto plots; all columns if there is a single output."""
+    found: dict[str, str] = {}
     for name in outputs:
-        head = name.partition(".")[0]
-        if head not in heads or len(set(data[heads[head]])) <= _TWO:
-            heads[head] = name
-    return list(heads.values()) if len(heads) > 1 else list(outputs)
+        output = name.partition(".")[0]
+        if output not in found or len(set(data[found[output]])) <= _TWO:
+            found[output] = name
+    return list(found.values()) if len(found) > 1 else list(outputs)
 
 
 def _logarithmic(results: Results, name: str) -> bool:
@@ -91,25 +94,24 @@ def _logarithmic(results: Results, name: str) -> bool:
 
 
 def _response(results: Results, data: dict[str, Floats], parameter: str, outputs: Sequence[str]) -> Figure:
-    made, found = panels(outputs)
+    made, found = _panels(outputs)
     order = np.argsort(data[parameter], kind="stable")
     for axes, name in found:
         x, y = data[parameter][order], data[name][order]
         axes.plot(x, y, "." if results.design.drawn else "o-", color=BLUE, markersize=3, linewidth=1.2)
-        scale(axes, "x", _logarithmic(results, parameter), x)
-        scale(axes, "y", is_wide(y), y)
+        _scale(axes, "x", _logarithmic(results, parameter), x)
+        _scale(axes, "y", _spans_decades(y), y)
         axes.grid(True, color="#dddddd", linewidth=0.6)
-        axes.set_xlabel(parameter, fontsize=9)
-        axes.set_ylabel(name, fontsize=9)
+        _label(axes, parameter, name)
     return made
 
 
 def _responses(
     results: Results, data: dict[str, Floats], parameters: Sequence[str], outputs: Sequence[str]
 ) -> Figure:
-    """Every output over every parameter: all cases, and their median. Of no and yes it is the rate."""
+    """Every output over every parameter: all cases, and their median; the rate of outputs that are 0 or 1."""
     parameters, outputs = parameters[:_COLUMNS], outputs[:_ROWS]
-    made, found = figure(len(outputs), len(parameters), 2.2, 2.0)
+    made, found = panels(len(outputs), len(parameters), 2.2, 2.0)
     for i, axes in enumerate(found):
         output, parameter = divmod(i, len(parameters))
         x, y = data[parameters[parameter]], data[outputs[output]]
@@ -122,21 +124,18 @@ def _responses(
             markersize=3,
             linewidth=1.5,
         )
-        scale(axes, "x", _logarithmic(results, parameters[parameter]), x, 3)
-        scale(axes, "y", not few and is_wide(y), y, 4)
+        _scale(axes, "x", _logarithmic(results, parameters[parameter]), x, 3)
+        _scale(axes, "y", not few and _spans_decades(y), y, 4)
         axes.grid(True, color="#dddddd", linewidth=0.6)
+        _label(axes, parameters[parameter], outputs[output])
         axes.label_outer()
-        if output == len(outputs) - 1:
-            axes.set_xlabel(parameters[parameter], fontsize=9)
-        if parameter == 0:
-            axes.set_ylabel(outputs[output], fontsize=9)
     count = len(data[outputs[0]])
     made.suptitle(f"{count} cases; the line is their median, or the rate of what is 0 or 1", fontsize=9)
     return made
 
 
 def _middle(x: Floats, y: Floats, middle: Callable[[Floats], Any]) -> tuple[Floats, Floats]:
-    """The middle of bins of equally many cases, or at every value where there are few."""
+    """x and middle of y in bins with equally many cases, or at every value of x if there are few."""
     values = np.unique(x)
     if len(values) <= _BINS:
         return values, np.array([middle(y[x == value]) for value in values])
@@ -149,11 +148,11 @@ def _heat_maps(
 ) -> Figure:
     from matplotlib.colors import LogNorm
 
-    made, found = panels(outputs)
+    made, found = _panels(outputs)
     a, b = parameters
     for axes, name in found:
         z = data[name]
-        look: dict[str, Any] = {"cmap": "viridis", "norm": LogNorm() if is_wide(z) else None}
+        look: dict[str, Any] = {"cmap": "viridis", "norm": LogNorm() if _spans_decades(z) else None}
         if results.design.drawn:
             size = float(np.clip(8000 / len(z), 4, 50))
             drawn = axes.scatter(data[a], data[b], c=z, s=size, linewidths=0, **look)
@@ -161,19 +160,18 @@ def _heat_maps(
             x, y = (np.array(results.design.axes[p], dtype=np.float64) for p in (a, b))
             i, j = (np.argsort(v) for v in (x, y))
             drawn = axes.pcolormesh(x[i], y[j], results.grid(name)[i][:, j].T, shading="nearest", **look)
-        scale(axes, "x", _logarithmic(results, a), data[a])
-        scale(axes, "y", _logarithmic(results, b), data[b])
-        axes.set_xlabel(a, fontsize=9)
-        axes.set_ylabel(b, fontsize=9)
+        _scale(axes, "x", _logarithmic(results, a), data[a])
+        _scale(axes, "y", _logarithmic(results, b), data[b])
+        _label(axes, a, b)
         axes.set_title(name, fontsize=9)
         bar = made.colorbar(drawn, ax=axes)
         bar.ax.tick_params(labelsize=8)
-        shown_as(bar.ax.yaxis, is_wide(z), z)
+        label_axis(bar.ax.yaxis, z, log=_spans_decades(z))
     return made
 
 
 def pareto_front(x: Floats, y: Floats) -> NDArray[np.int64]:
-    """Which points no other is better than in both, where less is better; in the order of x."""
+    """Indices of the Pareto front of points (x, y) where less is better, in the order of x."""
     order = np.lexsort((y, x))
     best = np.minimum.accumulate(y[order])
     better = np.append(True, y[order][1:] < best[:-1])
@@ -181,12 +179,12 @@ def pareto_front(x: Floats, y: Floats) -> NDArray[np.int64]:
 
 
 def _pareto(results: Results, data: dict[str, Floats], outputs: Sequence[str]) -> Figure:
-    """The first outputs, two by two where they are at odds."""
+    """Pareto fronts of pairs of the first outputs, where they conflict."""
     signs = {name: -1.0 if results.goal(name) == "max" else 1.0 for name in outputs}
     pairs = list(combinations(outputs[:_FRONTS], 2))
     fronts = {(a, b): pareto_front(signs[a] * data[a], signs[b] * data[b]) for a, b in pairs}
     pairs = [pair for pair in pairs if len(fronts[pair]) > 1] or pairs[:1]
-    made, found = figure(1, len(pairs), *((6.4, 4.2) if len(pairs) == 1 else (4.6, 3.8)))
+    made, found = panels(1, len(pairs), *((6.4, 4.2) if len(pairs) == 1 else (4.6, 3.8)))
     for axes, (a, b) in zip(found, pairs, strict=True):
         front = fronts[a, b]
         axes.plot(data[a], data[b], ".", color=GREY, markersize=3, label=f"{len(data[a])} cases")
@@ -197,8 +195,8 @@ def _pareto(results: Results, data: dict[str, Floats], outputs: Sequence[str]) -
         )
         for name, sign, axis in ((a, signs[a], axes.xaxis), (b, signs[b], axes.yaxis)):
             axis.set_label_text(f"{name} ({'less' if sign > 0 else 'more'} is better)", fontsize=9)
-        scale(axes, "x", is_wide(data[a]), data[a])
-        scale(axes, "y", is_wide(data[b]), data[b])
+        _scale(axes, "x", _spans_decades(data[a]), data[a])
+        _scale(axes, "y", _spans_decades(data[b]), data[b])
         axes.grid(True, color="#dddddd", linewidth=0.6)
         axes.legend(fontsize=8, frameon=False)
     return made
@@ -207,7 +205,7 @@ def _pareto(results: Results, data: dict[str, Floats], outputs: Sequence[str]) -
 def _parallel(
     results: Results, data: dict[str, Floats], parameters: Sequence[str], outputs: Sequence[str]
 ) -> Figure:
-    """One line per case through its parameters and outputs; its colour is that of the first output."""
+    """Parallel coordinates: one line per case through its parameters and outputs, coloured by the first output."""
     from matplotlib.collections import LineCollection
 
     colour = outputs[0]
@@ -218,14 +216,14 @@ def _parallel(
     heights, ends = {}, {}
     for name in names:
         values = data[name][chosen]
-        logarithmic = _logarithmic(results, name) or is_wide(values)
+        logarithmic = _logarithmic(results, name) or _spans_decades(values)
         shown = np.log(values) if logarithmic and values.min() > 0 else values
         low, high = shown.min(), shown.max()
         heights[name] = (shown - low) / (high - low) if high > low else np.full(len(shown), 0.5)
         ends[name] = f"{values.min():.3g}", f"{values.max():.3g}"
     order = np.argsort(heights[colour], kind="stable")
     order = order[::-1] if results.goal(colour) == "min" else order  # the best on top
-    made, (axes,) = figure(1, 1, max(6.4, 0.95 * len(names)), 4.2)
+    made, (axes,) = panels(1, 1, max(6.4, 0.95 * len(names)), 4.2)
     places = np.arange(len(names), dtype=np.float64)
     lines = LineCollection(
         [np.column_stack([places, [heights[name][i] for name in names]]) for i in order],
@@ -251,3 +249,36 @@ def _parallel(
     less = f", {len(chosen)} of {count} cases" if len(chosen) < count else ""
     axes.set_title(f"colour: {colour}, from blue (low) to yellow (high){less}", fontsize=9)
     return made
+
+
+# --- panels, scales, ticks
+
+
+def _panels(names: Sequence[str]) -> tuple[Figure, list[tuple[Axes, str]]]:
+    """A figure with one panel per name, in rows of three; four in rows of two."""
+    names = names[:_PANELS]
+    columns = 2 if len(names) == 4 else min(3, len(names))
+    wide = columns == 1
+    made, found = panels(-(-len(names) // columns), columns, 6.4 if wide else 4.2, 4.2 if wide else 3.2)
+    for spare in found[len(names) :]:
+        spare.set_visible(False)
+    return made, list(zip(found, names, strict=False))
+
+
+def _label(axes: Axes, x: str, y: str) -> None:
+    axes.set_xlabel(x, fontsize=9)
+    axes.set_ylabel(y, fontsize=9)
+
+
+def _spans_decades(values: Floats) -> bool:
+    """Whether values need a logarithmic scale: positive, over one and a half to six decades.
+
+    Over more, the least are rounding errors, such as the slip of an object that sticks.
+    """
+    return bool(values.min() > 0 and 30 * values.min() < values.max() < 1e6 * values.min())
+
+
+def _scale(axes: Axes, which: str, logarithmic: bool, values: Floats, ticks: int = 5) -> None:
+    """Set scale and ticks of the axis "x" or "y"."""
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log" if logarithmic else "linear")
+    label_axis(getattr(axes, f"{which}axis"), values, log=logarithmic, most=ticks)

@@ -1,4 +1,4 @@
-"""Results of a study, from its file."""
+"""`Results`: the table of a study, read from its file."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.errors import FormatError, InputError, PliantError
-from pliant.formats.paths import as_path
-from pliant.study.design import Design, make_design
-from pliant.study.parameters import Parameter
-from pliant.study.store import stored
-from pliant.study.tables import LAST, values_of
+from pliant.files import as_path
+from pliant.study.parameters import Design, Parameter, make_design
+from pliant.study.store import LAST, stored, values_of
+from pliant.text import suggestion
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -26,13 +25,13 @@ class Results:
     """The table of a study, complete or not.
 
     Attributes:
-        path: where it is.
-        arrow: the table as pyarrow has it.
-        version: of pliant.
+        path: of the file.
+        arrow: the table, as a pyarrow Table.
+        version: of the pliant that computed it.
         definition: of the study, as plain values.
-        total: how many cases the study has.
+        total: number of cases of the study.
         parameters, outputs: names of their columns.
-        goals: "min" or "max", by the name of the output or of a column of it.
+        goals: the better end, "min" or "max", by output or column.
     """
 
     def __init__(self, path: Path, about: dict[str, Any], table: Table):
@@ -52,23 +51,23 @@ class Results:
 
     @property
     def complete(self) -> bool:
-        """Whether every case has been computed, and none failed."""
+        """Whether all cases are computed and none failed."""
         return len(self) == self.total and not self.errors
 
     @property
     def errors(self) -> dict[int, str]:
-        """What went wrong, by the number of the case."""
+        """Errors of the failed cases, by index."""
         error = self.arrow["error"].to_pylist()
         index = self.arrow["index"].to_pylist()
         return {i: e for i, e in zip(index, error, strict=True) if e is not None}
 
     def goal(self, column: str) -> str:
-        """Which end of an output's column is better, "min" or "max"."""
+        """The better end of an output's column, "min" or "max"."""
         return self.goals.get(column) or self.goals.get(column.partition(".")[0], "min")
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """The table as arrays by name; what is missing is NaN."""
+        """The table as arrays by name; missing values are NaN."""
         return {name: values_of(self.arrow[name]) for name in self.arrow.column_names}
 
     @cached_property
@@ -82,7 +81,7 @@ class Results:
 
     @cached_property
     def axes(self) -> tuple[Parameter, ...]:
-        """The parameters, as the study has them."""
+        """The parameters of the study."""
         return tuple(
             Parameter(**{**p, "given": tuple(p["given"]), "where": tuple(p["where"])})
             for p in self.definition["parameters"]
@@ -90,15 +89,13 @@ class Results:
 
     @cached_property
     def design(self) -> Design:
-        """The values of the parameters in all cases, those that are missing included."""
+        """The values of the parameters in all cases, also in those not computed yet."""
         d = self.definition
         return make_design(self.axes, d["samples"], d["sampling"], d["seed"])
 
     def grid(self, name: str) -> np.ndarray:
-        """A column in the shape of the grid, one axis per listed parameter, samples last; NaN where it is missing."""
+        """An output in the shape of the grid, one axis per listed parameter, samples last; missing values are NaN."""
         if name not in self.outputs:
-            from pliant.mechanism.edit import suggestion
-
             raise InputError(f"there is no output '{name}'{suggestion(name, self.outputs)}")
         out = np.full(self.total, np.nan)
         out[self.columns["index"]] = self.columns[name]
@@ -126,7 +123,7 @@ class Results:
         )
 
     def plot(self, folder: str | os.PathLike[str]) -> list[Path]:
-        """Pictures: response curves, heat maps, Pareto front, parallel coordinates, as far as they apply."""
+        """Write plots: response curves or heat maps, Pareto fronts, parallel coordinates, as far as they apply."""
         from pliant.study.plots import plot_results
 
         return plot_results(self, as_path(folder, "folder"))

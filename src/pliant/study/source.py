@@ -1,4 +1,4 @@
-"""The mechanism of a case: that of the study, with the parameters put in."""
+"""Mechanisms of the cases: the study's mechanism with the values of the parameters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import InputError
-from pliant.gallery.arguments import PREFIX, parse_arguments
+from pliant.gallery.catalogue import PREFIX, parse_arguments
 from pliant.mechanism import Mechanism
 from pliant.mechanism.edit import matching_dofs, suggestion
 from pliant.study.parameters import Parameter
@@ -21,13 +21,13 @@ __all__ = ["MechanismSource", "find_mechanism"]
 
 @dataclass(frozen=True)
 class MechanismSource:
-    """Where the mechanisms of all cases come from.
+    """Source of the mechanisms of all cases.
 
     Attributes:
         text: as the user wrote it.
-        mechanism: what all cases begin with; None if it depends on parameters.
+        mechanism: before stiffness and damping are set; None if arguments of its gallery function are parameters.
         maker: name of the gallery function, or None.
-        arguments: those that are the same for all cases.
+        arguments: of the gallery function, where the same in all cases.
     """
 
     text: str
@@ -52,7 +52,7 @@ class MechanismSource:
         return m.replace(**changes) if changes else m
 
     def identity(self) -> str:
-        """What tells it from others: a gallery name, or a digest of the whole mechanism."""
+        """The gallery name, or a digest of the whole mechanism."""
         if self.maker is not None:
             return self.text
         from pliant.formats.json_file import pieces

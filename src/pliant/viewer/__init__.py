@@ -1,4 +1,4 @@
-"""Looking at mechanisms: still pictures, live views in the browser, recordings."""
+"""Still pictures, live views in the browser, and recordings of mechanisms."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,16 +6,15 @@ from typing import TYPE_CHECKING, Any
 from pliant.viewer.picture import draw, picture
 
 if TYPE_CHECKING:
-    from pliant.viewer.gltf import export_gltf
     from pliant.viewer.live import View, view
-    from pliant.viewer.recording import record_html
+    from pliant.viewer.recording import export_gltf, record_html
 
 __all__ = ["View", "draw", "export_gltf", "picture", "record_html", "view"]
 
-# Pictures are drawn by the engines' own modules: what needs engines is imported when first used.
+# Engines import `picture`: modules that import engines are loaded on first use.
 _LAZY = {
     "View": "pliant.viewer.live",
-    "export_gltf": "pliant.viewer.gltf",
+    "export_gltf": "pliant.viewer.recording",
     "record_html": "pliant.viewer.recording",
     "view": "pliant.viewer.live",
 }

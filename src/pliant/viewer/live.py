@@ -1,26 +1,46 @@
-"""`view`: a mechanism or a world live in the browser."""
+"""`view`: a mechanism or a world live in the browser.
+
+A `View` has a page, a `Runner`, the thread that owns the session, and a `Pacing`, which measures how many frames a
+second all browsers keep up with.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import socket
+import threading
 import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
+from pliant.compilation.progress import listening
 from pliant.engines.reduced import BlendedModel, ReducedModel
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantError
 from pliant.extras import require
 from pliant.mechanism import Mechanism
-from pliant.viewer.session import Session
-from pliant.viewer.setup import Simulation
-from pliant.viewer.world_session import WorldSession
+from pliant.viewer.browser_scene import silence
+from pliant.viewer.page import MechanismPage, WorldPage
+from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSession
 from pliant.world import World
 
 if TYPE_CHECKING:
     from pliant.gallery.worlds import Play
 
-__all__ = ["View", "view"]
+__all__ = ["FRAME", "Pacing", "Runner", "View", "view"]
+
+FRAME = 1 / 60  # s from one frame to the next, at least
+_SLOWEST = 0.25  # s from one frame to the next, at most
+_STEPPING = 0.8  # of the time between two frames, for steps
+_LONGEST_GAP = 0.25  # s: a longer pause, such as for a model being made, is not caught up on
+_FAST_ENOUGH = 2 * FRAME  # s of a browser's frame at which it still gets every frame
+_MARGIN = 1.5  # times a slow browser's frame, so that it has time for clicks and drags
+_ASK_EVERY = 0.5  # s between questions to a browser
+_ANSWERS = 16  # round-trip times kept
+_TIMEOUT = 2.0  # s
+_QUESTION = "pliant"  # key in a browser's storage, where nothing is stored
 
 
 def view(
@@ -33,9 +53,9 @@ def view(
     """Show a mechanism or a world in the browser, in motion: pull it with the mouse, change engines and springs.
 
     Args:
-        what: a Mechanism; a model; a simulation; a World, or one with what is done to it, from `gallery.worlds`.
-            Simulations and worlds run in here: leave them alone until the view is stopped.
-        host: the address to listen at. By default only this machine can connect: whoever can may do anything here.
+        what: a Mechanism; a model; a simulation; a World; or a Play, a world with actions, from `gallery.worlds`.
+            Simulations and worlds run in the view: leave them alone until it is stopped.
+        host: the address to listen at. By default only this machine can connect: clients may do anything here.
         port: the port to listen at; 0 takes any that is free.
         block: wait until interrupted (Ctrl+C). False returns at once.
 
@@ -65,50 +85,45 @@ class View:
     """A live view; made by `pliant.view`. As a context manager it stops at the end.
 
     Attributes:
-        session: what runs, a `Session` or a `WorldSession`; ask the `runner` to touch it.
-        runner: the thread it runs in.
-        page: what browsers see.
+        session: a `Session` or a `WorldSession`; use it by way of the `runner` only.
+        runner: the thread that owns the session.
+        page: the browser page.
+        pacing: the time between frames.
     """
 
     def __init__(self, session: Session | WorldSession, host: str, port: int):
         viser: Any = require("viser")
 
-        from pliant.viewer.mechanism_page import MechanismPage
-        from pliant.viewer.runner import Runner
-        from pliant.viewer.scene import quiet
-        from pliant.viewer.world_page import WorldPage
-
-        _claim(host, port)
-        with quiet():
+        _check_port(host, port)
+        with silence():
             self._server = viser.ViserServer(host=host, port=port, label="pliant", verbose=False)
-        if port and self._server.get_port() != port:  # viser takes the next one; somebody was quicker
+        if port and self._server.get_port() != port:  # the port was taken meanwhile, viser uses the next one
             self._quit()
             raise _in_use(host, port)
-        # A page could ask viser for a tunnel through which the whole internet may connect.
+        # A client could ask viser for a tunnel that opens the view to the internet.
         self._server.request_share_url = lambda verbose=True: None
         self.session: Any = session
         self._host = host
-        if isinstance(session, WorldSession):
-            self.page = WorldPage(self._server, session)
-        else:
-            self.page = MechanismPage(self._server, session)
+        world = isinstance(session, WorldSession)
+        self.page = page = WorldPage(self._server, session) if world else MechanismPage(self._server, session)
+        self.pacing = pacing = Pacing(self._server)
         self.runner = Runner(
-            session, self.page.show, self.page.fail, lambda: self.page.pacing.interval, self.page.compiling
+            session, page.show, page.show_error, lambda: pacing.interval, page.show_compilation
         )
-        self.page.connect(self.runner)
+        page.connect(self.runner, pacing)
         self._stopped = False
         self.runner.start()
 
     @property
     def url(self) -> str:
-        """Where browsers find it."""
+        """Address of the page."""
         host = "localhost" if self._host in ("0.0.0.0", "::", "") else self._host
         host = f"[{host}]" if ":" in host else host
         return f"http://{host}:{self._server.get_port()}"
 
     @property
     def running(self) -> bool:
-        """Whether it is on."""
+        """Whether it has not been stopped."""
         return not self._stopped
 
     def wait(self, seconds: float | None = None) -> None:
@@ -123,14 +138,12 @@ class View:
     def stop(self) -> None:
         """Stop the simulation and the server; again does nothing."""
         if not self._stopped:
-            self._stopped = self.page.pacing.stopped = True
+            self._stopped = self.pacing.stopped = True
             self.runner.stop()
             self._quit()
 
     def _quit(self) -> None:
-        from pliant.viewer.scene import quiet
-
-        with quiet():
+        with silence():
             self._server.stop()
 
     def __enter__(self) -> View:
@@ -149,6 +162,193 @@ class View:
         return f"<View of '{self.session.mechanism.name}' {state}>"
 
 
+# --- the thread of a session
+
+
+class Runner:
+    """Thread that owns a session: plays it in real time, shows it, and between steps executes commands.
+
+    Nothing else may touch the session while it runs: hand commands over with `do` or `ask`.
+    """
+
+    def __init__(
+        self,
+        session: RealTimePlayer,
+        show: Callable[[], None],
+        fail: Callable[[str, Any], None],
+        interval: Callable[[], float] = lambda: FRAME,
+        wait: Callable[[str], None] = lambda notice: None,
+    ):
+        """Prepare; `start` begins.
+
+        Args:
+            session: the session to run.
+            show: draws the session; called between steps, in the runner's thread.
+            fail: called with an error message and the client that had asked, None if no one had.
+            interval: seconds from one frame to the next.
+            wait: called with a notice when kernels compile.
+        """
+        self.session, self._show, self._fail, self._interval = session, show, fail, interval
+        self._wait = wait
+        self._lock = threading.Lock()
+        self._waiting: dict[Any, tuple[Callable[[], None], Any]] = {}
+        self._count = 0
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="pliant view", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; waiting commands are dropped."""
+        self._stopped.set()
+        if self._thread.is_alive() and threading.current_thread() is not self._thread:
+            self._thread.join(timeout=10)
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread is alive."""
+        return self._thread.is_alive()
+
+    def do(self, command: Callable[[], None], who: Any = None, key: Hashable = None) -> None:
+        """Execute a command between two steps, soon.
+
+        Args:
+            command: the command.
+            who: the client that asks, and is told about errors.
+            key: of waiting commands with the same key, only the last is executed: sliders send many.
+        """
+        with self._lock:
+            self._count += 1
+            name = (None, self._count) if key is None else ("key", key)
+            self._waiting.pop(name, None)
+            self._waiting[name] = (command, who)
+
+    def ask(self, question: Callable[[], Any], timeout: float = 60.0) -> Any:
+        """Compute something between two steps and wait for the answer; its errors are raised here."""
+        done, answer = threading.Event(), {}
+
+        def command() -> None:
+            try:
+                answer["value"] = question()
+            except BaseException as error:
+                answer["error"] = error
+            done.set()
+
+        self.do(command)
+        if not done.wait(timeout):
+            raise TimeoutError("the simulation did not answer in time")
+        if "error" in answer:
+            raise answer["error"]
+        return answer["value"]
+
+    def _run(self) -> None:
+        with listening(self._wait):
+            self._loop()
+
+    def _loop(self) -> None:
+        last = due = time.perf_counter()
+        while not self._stopped.is_set():
+            with self._lock:
+                waiting, self._waiting = self._waiting, {}
+            for command, who in waiting.values():
+                self._try(command, who)
+            frame = self._interval()
+            begin = time.perf_counter()
+            real, last = min(begin - last, _LONGEST_GAP), begin
+            self._try(lambda real=real, frame=frame: self.session.advance(real, _STEPPING * frame), None)
+            shown = time.perf_counter()
+            self._try(self._show, None)
+            now = time.perf_counter()
+            # A late frame does not delay the next. Huge mechanisms take long to draw: at most half the time is spent
+            # on drawing, so that they are simulated as often as others.
+            due = max(due + frame, now + max(now - shown, 0.001))
+            self._stopped.wait(due - now)
+
+    def _try(self, command: Callable[[], Any], who: Any) -> None:
+        try:
+            command()
+        except PliantError as error:
+            self._tell(str(error), who)
+        except Exception as error:  # a bug must not end the view
+            traceback.print_exc()
+            self._tell(f"unexpected {type(error).__name__}: {error}", who)
+
+    def _tell(self, message: str, who: Any) -> None:
+        try:
+            self._fail(message, who)
+        except Exception:  # such as of a client that has just left
+            traceback.print_exc()
+
+
+# --- frames a second
+
+
+class Pacing:
+    """Time between frames: sixty a second if all browsers keep up, fewer if one does not.
+
+    Browser frame time, from the spread of round-trip times: it answers only between frames, at once or after a whole
+    frame, and the time on the network is the same for both. A thread per browser asks, until it disconnects.
+
+    Attributes:
+        drawn: set it whenever a frame was drawn; browsers are asked only then.
+        stopped: set it to end the threads.
+    """
+
+    def __init__(self, server: Any) -> None:
+        self._server, self._times = server, dict[int, float]()
+        self.drawn, self.stopped = False, False
+
+    @property
+    def interval(self) -> float:
+        """Seconds from one frame to the next that all browsers keep up with."""
+        slowest = max(tuple(self._times.values()), default=0.0)
+        return FRAME if slowest <= _FAST_ENOUGH else min(_MARGIN * slowest, _SLOWEST)
+
+    def watch(self, client: Any) -> None:
+        """Measure a browser until it disconnects."""
+        threading.Thread(target=self._watch, args=(client,), name="pliant pacing", daemon=True).start()
+
+    def _watch(self, client: Any) -> None:
+        times = deque[float](maxlen=_ANSWERS)
+        try:
+            while True:
+                time.sleep(_ASK_EVERY)
+                if self.drawn:
+                    self.drawn = False
+                    # The first is answered between frames: the second, sent then, waits for a whole frame.
+                    times.extend((self._round_trip(client), self._round_trip(client)))
+                    self._times[client.client_id] = _spread(sorted(times))
+        except ConnectionError:
+            pass
+        finally:
+            self._times.pop(client.client_id, None)
+
+    def _round_trip(self, client: Any) -> float:
+        """Round-trip time of a question, s.
+
+        Raises:
+            ConnectionError: the browser has disconnected.
+        """
+        start = time.perf_counter()
+        try:
+            if self.stopped or client.client_id not in self._server.get_clients():
+                raise ConnectionError
+            client.local_storage.get_item(_QUESTION, timeout=_TIMEOUT)
+        except TimeoutError:
+            return _TIMEOUT
+        except RuntimeError as error:  # disconnected; or storage is blocked, which is an answer
+            if "disconnect" in str(error):
+                raise ConnectionError from None
+        return time.perf_counter() - start
+
+
+def _spread(values: list[float]) -> float:
+    """Largest minus smallest of sorted values; from six on, without one outlier at either end."""
+    return values[-1] - values[0] if len(values) < 6 else values[-2] - values[1]
+
+
 # --- arguments
 
 
@@ -165,16 +365,14 @@ def _checked(host: Any, port: Any) -> str:
     return host
 
 
-def _claim(host: str, port: int) -> None:
-    """Raise unless the port can be listened at."""
+def _check_port(host: str, port: int) -> None:
+    """Raise unless the port is free."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         with socket.socket(family, kind, protocol) as probe:
-            if (
-                os.name == "posix"
-            ):  # where it lets go of ports that a moment ago were in use, and only of those
+            if os.name == "posix":  # allows ports in TIME_WAIT; elsewhere it would allow ports in use
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:

@@ -1,93 +1,163 @@
-"""`Page`: what browsers see of a session, and what they ask of it, as far as all views have it.
+"""`MechanismPage` and `WorldPage`: the browser page of a session.
 
-Callbacks run in viser's threads. None of them touches the session: each hands a command to the runner.
+A page is a 3-D scene with an overlay, and a panel of controls, readouts and plots, the same for all clients. Callbacks
+run in viser's threads: none touches the session, each hands a command to the runner.
 """
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pliant.viewer.overlay import Overlay
-from pliant.viewer.pacing import Pacing
-from pliant.viewer.panel import Panel
-from pliant.viewer.runner import Runner
-from pliant.viewer.scene import Scene
+from pliant.errors import InputError, PliantError
+from pliant.text import counted
+from pliant.viewer.browser_scene import Overlay, Scene, force_text
+from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
 
-__all__ = ["Page"]
+if TYPE_CHECKING:
+    from pliant.viewer.live import Pacing, Runner
 
-_WORDS, _PLOTS = 0.2, 0.5  # s between updates of numbers and of plots
+__all__ = ["MechanismPage", "Page", "WorldPage"]
+
+_READOUTS, _PLOTS = 0.2, 0.5  # s between updates of readouts and of plots
+_MOST_NAMES = 200  # in a list
+_LONGEST_MESSAGE = 500  # characters
+_TARGET = "target"  # key of the pull to the target handle
+_BLUE, _ORANGE, _GREEN, _RED = "#1f6fb4", "#d9822b", "#2e8b57", "#c62828"
 
 
-class Page:
-    """The scene, what is drawn over it, and the panel, for all clients alike."""
+class Page(ABC):
+    """Scene, overlay and panel of a session, as far as mechanisms and worlds share them.
 
-    room = 1.0  # around what is seen at first
+    Attributes:
+        scene: the session's bodies.
+        selected: name of the selected body, or None.
+    """
 
-    def __init__(self, server: Any, session: Any, panel: Panel):
-        self._server, self._session, self.panel = server, session, panel
-        self.scene = Scene(server, session.mechanism, session.poses, self.room)
-        self.overlay = Overlay(server, self.scene.size)
-        self.pacing = Pacing(server)
+    camera_distance = 1.0  # at first; 1: everything just fits
+
+    def __init__(self, server: Any, session: Any, size: str):
+        """Build the page.
+
+        Args:
+            server: a `viser.ViserServer`.
+            session: a `Session` or `WorldSession`.
+            size: number of bodies and so on, for the title.
+        """
+        self._server, self._session = server, session
         self.selected: str | None = None
-        self._frame: tuple[Any, ...] = ()
-        self._said, self._plotted = 0.0, 0.0
-        panel.state(session)
+        self._last_frame: tuple[Any, ...] = ()
+        self._read_out, self._plotted = 0.0, 0.0  # s: when readouts and plots were last updated
+        gui = server.gui
+        gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(31, 111, 180))
+        gui.main_panel.dock_right()
+        title = f"**{_escape(session.mechanism.name)}**, {size}"
+        gui.add_markdown(f"{title}  \nDrag a body to pull it, click it to select it.")
+        with gui.add_folder("Simulation"):
+            self._play = gui.add_button("Pause", icon="player-pause")
+            self._buttons = gui.add_button_group("", ("Step", "Reset"))
+            self._speed = _add_slider(gui, "Speed", SPEEDS, "simulated time per real time")
+            self._add_simulation_controls(gui)
+            self._strength = _add_slider(
+                gui, "Pull strength", STRENGTHS, "stiffness of the springs that pull"
+            )
+            self._status = gui.add_markdown(
+                "Starting. An engine that runs for the first time compiles for a while."
+            )
+        self._add_folders(gui)
+        self.scene = Scene(server, session.mechanism, session.poses, self.camera_distance)
+        self._overlay = Overlay(server, self.scene.size)
+        self.show_controls()
 
-    # --- what clients ask for
+    # --- hooks
 
-    def connect(self, runner: Runner) -> None:
-        """Let controls, clicks and drags do what they say."""
-        self._runner, panel, session = runner, self.panel, self._session
+    def _add_simulation_controls(self, gui: Any) -> None:  # noqa: B027 - there may be none
+        """Add controls of the simulation, below those of time."""
+
+    @abstractmethod
+    def _add_folders(self, gui: Any) -> None:
+        """Add further folders of controls, with `_selection`, a markdown, and plots."""
+
+    @abstractmethod
+    def _show_selection(self) -> None:
+        """Write about the selected body."""
+
+    @abstractmethod
+    def _show_readouts(self) -> None:
+        """Measure the session and write the numbers."""
+
+    @abstractmethod
+    def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
+        """Draw measurements over their times."""
+
+    @abstractmethod
+    def _draw_overlay(self) -> None:
+        """Draw the overlay, besides pulls."""
+
+    @abstractmethod
+    def _update_details(self) -> None:
+        """Update parts of the page that change slowly."""
+
+    def _frame_state(self) -> tuple[Any, ...]:
+        """Values that a frame depends on, besides pulls."""
+        return (self._session.time,)
+
+    def _reset(self) -> None:
+        self._session.reset()
+
+    # --- requests of clients
+
+    def connect(self, runner: Runner, pacing: Pacing) -> None:
+        """Connect controls, clicks and drags to the session, by way of its runner; report frames to `pacing`."""
+        self._runner, self._pacing, session = runner, pacing, self._session
         for handle in self.scene.handles:
             handle.on_drag("left")(self._drag)
             handle.on_click(self._click)
-        self._when(panel.play, lambda _: self._set_playing(not session.playing))
-        self._when(panel.buttons, self._press)
-        self._when(panel.speed, session.set_speed)
-        self._when(panel.strength, session.set_strength)
+        self._bind(self._play, lambda _: self._set_playing(not session.playing))
+        self._bind(self._buttons, self._press)
+        self._bind(self._speed, session.set_speed)
+        self._bind(self._strength, session.set_strength)
 
         @self._server.on_client_connect
         async def _(client: Any) -> None:
-            self.pacing.watch(client)
+            pacing.watch(client)
             runner.do(self._redraw)
 
         @self._server.on_client_disconnect
         async def _(client: Any) -> None:
             runner.do(lambda: session.release(client.client_id))
 
-    def _when(self, control: Any, change: Callable[[Any], None]) -> None:
-        """Have a change made whenever somebody uses a control."""
+    def _bind(self, control: Any, change: Callable[[Any], None]) -> None:
+        """Call `change` with the control's value, in the runner, whenever a client uses the control."""
+        button = hasattr(control, "on_click")
 
         async def callback(event: Any) -> None:
             if event.client is None:
-                return  # it was set from here
+                return  # set by the server
             value = event.target.value
 
             def command() -> None:
                 try:
                     change(value)
-                finally:  # also after a refusal: the control then goes back
-                    self.panel.state(self._session)
+                finally:  # after an error as well: the control then shows the session's value again
+                    self.show_controls()
                     self._redraw()
 
-            button = hasattr(control, "on_click")
             self._runner.do(command, event.client, None if button else id(control))
 
-        (control.on_click if hasattr(control, "on_click") else control.on_update)(callback)
+        (control.on_click if button else control.on_update)(callback)
 
-    def _press(self, which: str) -> None:
-        if which == "Step":
+    def _press(self, button: str) -> None:
+        if button == "Step":
             self._session.playing = False
             self._session.step()
         else:
             self._reset()
-
-    def _reset(self) -> None:
-        self._session.reset()
 
     def _set_playing(self, on: bool) -> None:
         self._session.playing = on
@@ -102,75 +172,389 @@ class Page:
             body = self.scene.body(event.target, event.instance_index)
             if body >= 0:
                 name, point = session.mechanism.body_names[body], event.start_position
-                self._runner.do(lambda: self._grab(key, name, point, target), event.client)
+                self._runner.do(lambda: session.pull(key, name, point, target), event.client)
             return
         self._runner.do(lambda: session.move(key, target), event.client, ("drag", key))
-
-    def _grab(self, key: Any, body: str, point: Any, target: Any) -> None:
-        self._session.pull(key, body, point, target)
 
     async def _click(self, event: Any) -> None:
         body = self.scene.body(event.target, event.instance_index)
         self._runner.do(lambda: self._select(body), event.client)
 
     def _select(self, body: int) -> None:
-        m = self._session.mechanism
-        name = m.body_names[body] if body >= 0 else None
+        """Select a body by index, or none if it is selected already."""
+        names = self._session.mechanism.body_names
+        name = names[body] if body >= 0 else None
         self.selected = None if name == self.selected else name
-        self.panel.selection(self.selected, self._session)
-        shade = np.array([0.6 if other == self.selected else 0.0 for other in m.body_names])
-        self.scene.colour(shade if self.selected is not None else None)
+        self._show_selection()
+        shade = np.array([0.6 if other == self.selected else 0.0 for other in names])
+        self.scene.tint(shade if self.selected is not None else None)
 
-    # --- what clients are told
-
-    def fail(self, message: str, who: Any) -> None:
-        """Tell a client, or all of them, what went wrong."""
-        short = message if len(message) < 500 else f"{message[:500]} ..."
-        for client in [who] if who is not None else self._server.get_clients().values():
-            client.add_notification("That did not work", short, color="red", auto_close_seconds=12.0)
-        self.panel.state(self._session)
-
-    def _say(self, title: str, text: str) -> None:
-        for client in self._server.get_clients().values():
-            client.add_notification(title, text, color="green", auto_close_seconds=8.0)
-
-    def _redraw(self) -> None:
-        self._frame, self._said, self._plotted = (), 0.0, 0.0
-
-    def compiling(self, notice: str) -> None:
-        """Tell clients what is compiled while the simulation waits for it."""
-        self.panel.compiling(notice)
-        self._said = 0.0
-        self._server.flush()
+    # --- output to clients
 
     def show(self) -> None:
-        """Draw the session as it stands, if anybody looks and anything has changed."""
+        """Draw the session, if a client is connected and anything has changed."""
         if not self._server.get_clients():
             return
         session, now = self._session, time.monotonic()
-        frame = (*self._state(), *(p.target.tobytes() for p in session.pulls.values()))
-        if frame != self._frame:
-            self._frame = frame
+        frame = (*self._frame_state(), *(p.target.tobytes() for p in session.pulls.values()))
+        if frame != self._last_frame:
+            self._last_frame = frame
             with self._server.atomic():
                 self.scene.update(session.poses)
-                self.overlay.pulls(session.pulls)
-                self._draw()
-            self.pacing.drawn = True
-        if now - self._said >= _WORDS:
-            self._said = now
-            self.panel.numbers(session)
-            self._say_more()
+                self._overlay.show_pulls(session.pulls)
+                self._draw_overlay()
+            self._pacing.drawn = True
+        if now - self._read_out >= _READOUTS:
+            self._read_out = now
+            self._show_readouts()
+            self._update_details()
         if now - self._plotted >= _PLOTS:
             self._plotted = now
-            self.panel.plots(session)
+            if len(session.history) > 1:
+                self._draw_plots(session.history, _series(session.history, "time"))
         self._server.flush()
 
-    def _state(self) -> tuple[Any, ...]:
-        """What a picture depends on, besides pulls."""
-        return (self._session.time,)
+    def _redraw(self) -> None:
+        """Have everything drawn by the next `show`."""
+        self._last_frame, self._read_out, self._plotted = (), 0.0, 0.0
 
-    def _draw(self) -> None:
-        """Draw what only some sessions have."""
+    def show_controls(self) -> None:
+        """Set the controls to the session's values."""
+        session = self._session
+        self._play.label = "Pause" if session.playing else "Play"
+        self._play.icon = "player-pause" if session.playing else "player-play"
+        self._speed.value, self._strength.value = session.speed, session.strength
 
-    def _say_more(self) -> None:
-        """Update slowly what only some sessions have."""
+    def show_error(self, message: str, client: Any) -> None:
+        """Show an error to a client, or to all if None."""
+        short = message if len(message) < _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]} ..."
+        for one in [client] if client is not None else self._server.get_clients().values():
+            one.add_notification("That did not work", short, color="red", auto_close_seconds=12.0)
+        self.show_controls()
+
+    def show_compilation(self, notice: str) -> None:
+        """Show which kernels compile, in place of the time, which stands still."""
+        self._status.content = f"*{_escape(notice)} …*"
+        self._read_out = 0.0
+        self._server.flush()
+
+    def _notify(self, title: str, text: str) -> None:
+        for client in self._server.get_clients().values():
+            client.add_notification(title, text, color="green", auto_close_seconds=8.0)
+
+    def _show_status(self, now: Any) -> None:
+        """Write time, length and duration of steps, and forces of pulls."""
+        session = self._session
+        slow = f", {now.rate:.2f} of real time" if session.playing and now.rate < 0.9 * session.speed else ""
+        lines = [
+            f"t = {now.time:.2f} s{slow}",
+            f"steps of 1/{1 / session.timestep:.0f} s, {1e6 * now.step_time:.0f} µs each",
+        ]
+        lines += [f"**{_escape(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()]
+        self._status.content = "  \n".join(lines)
+
+
+class MechanismPage(Page):
+    """Page of a `Session`: engines, joint stiffness, end effectors, models that are added to a blend."""
+
+    _session: Session
+
+    def __init__(self, server: Any, session: Session):
+        m = session.mechanism
+        self._shape: tuple[str, Ellipsoid] | None = None  # ellipsoid shown, and its body
+        loops = f", {counted(m.topology.loops, 'loop')}" if m.topology.loops else ""
+        size = f"{counted(m.body_count, 'body', 'bodies')}, {counted(m.joint_count, 'joint')}{loops}"
+        super().__init__(server, session, size)
+
+    def _add_simulation_controls(self, gui: Any) -> None:
+        session = self._session
+        self._engine = gui.add_dropdown("Engine", ENGINES, initial_value=session.engine)
+        self._gravity = gui.add_checkbox("Gravity", session.gravity, hint="off: weight is compensated")
+        self._stiffness = _add_slider(gui, "Stiffness", SCALES, "of all joints, times their own")
+
+    def _add_folders(self, gui: Any) -> None:
+        names = self._session.end_effectors
+        with gui.add_folder("End effectors"):
+            self._names = gui.add_text("Bodies", ", ".join(names), hint="names, with commas between them")
+            self._apply = gui.add_button("Apply", hint="reduce to these bodies and go on from here")
+            self._selection = gui.add_markdown("")
+            self._toggle = gui.add_button("Add selected", visible=False)
+            self._shown = gui.add_dropdown("At", names[:_MOST_NAMES])
+            self._ellipsoid = gui.add_checkbox(
+                "Ellipsoid", False, hint="how it gives way to forces: long is soft"
+            )
+            self._target = gui.add_checkbox("Target", False, hint="a handle to pull the end effector to")
+            self._principal = gui.add_markdown("", visible=False)
+        with gui.add_folder("Accuracy"):
+            self._violation = gui.add_markdown("")
+            self._add = gui.add_button(
+                "Add a model here",
+                icon="circle-plus",
+                hint="find the true equilibrium under the present pulls, make a model there, blend it in",
+            )
+        with gui.add_folder("Plots", expand_by_default=False):
+            self._energy_plot = _add_plot(
+                gui, "Energy (J)", ("kinetic", _BLUE), ("elastic", _ORANGE), ("gravity", _GREEN)
+            )
+            self._violation_plot = _add_plot(gui, "Violation (mm)", ("violation", _RED))
+            self._step_plot = _add_plot(gui, "Step (µs)", ("step", _BLUE))
+
+    # --- requests of clients
+
+    def connect(self, runner: Runner, pacing: Pacing) -> None:
+        super().connect(runner, pacing)
+        session = self._session
+        self._overlay.target.on_update(self._move_target)
+        self._bind(self._apply, lambda _: self._set_effectors(_split_names(self._names.value)))
+        self._bind(self._toggle, lambda _: self._toggle_effector())
+        self._bind(self._add, lambda _: self._add_model())
+        self._bind(self._engine, session.set_engine)
+        self._bind(self._gravity, lambda on: self._tell_lost(session.set_gravity(on)))
+        self._bind(self._stiffness, lambda x: self._tell_lost(session.set_stiffness(x)))
+        self._bind(self._shown, lambda _: self._set_target(self._target.value))
+        self._bind(self._ellipsoid, lambda _: None)
+        self._bind(self._target, self._set_target)
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._set_target(False)
+
+    def _toggle_effector(self) -> None:
+        """Make the selected body an end effector, or none if it is one."""
+        if self.selected is not None:
+            known = self._session.end_effectors
+            without = tuple(body for body in known if body != self.selected)
+            self._set_effectors(without if self.selected in known else (*known, self.selected))
+
+    def _set_effectors(self, bodies: tuple[str, ...]) -> None:
+        try:
+            self._session.set_end_effectors(bodies)
+        finally:
+            names = self._session.end_effectors
+            self._names.value = ", ".join(names)
+            before, listed = self._shown.value, names[:_MOST_NAMES]
+            self._shown.options = listed
+            self._shown.value = before if before in listed else listed[0]
+            self._show_selection()
+        self._set_target(self._target.value)
+
+    def _set_target(self, on: bool) -> None:
+        """Show the target handle at the chosen end effector and pull that to it, or end both."""
+        session, body = self._session, self._shown.value
+        self._target.value = on
+        self._overlay.target.visible = on
+        session.release(_TARGET)
+        if on:
+            position = session.simulation.pose(body)[:3, 3]
+            self._overlay.target.position = position
+            session.pull(_TARGET, body, position, position)
+
+    async def _move_target(self, event: Any) -> None:
+        target = np.array(event.target.position)
+        self._runner.do(lambda: self._session.move(_TARGET, target), event.client, _TARGET)
+
+    def _add_model(self) -> None:
+        waiting = [
+            client.add_notification("Adding a model", "Looking for the true equilibrium ...", loading=True)
+            for client in self._server.get_clients().values()
+        ]
+        try:
+            added = self._session.add_model()
+        finally:
+            for note in waiting:
+                note.remove()
+        self._notify(
+            "Model added",
+            f"{added.models} models are blended. The view was up to {1000 * added.error:.3g} mm from the truth.",
+        )
+
+    def _tell_lost(self, models: int) -> None:
+        if models:
+            self._notify("Models dropped", f"{models} of the blend had no equilibrium like this.")
+
+    # --- output to clients
+
+    def show_controls(self) -> None:
+        super().show_controls()
+        session = self._session
+        self._engine.value, self._gravity.value = session.engine, session.gravity
+        self._stiffness.value = session.stiffness
+
+    def _frame_state(self) -> tuple[Any, ...]:
+        return (self._session.time, self._session.simulation)
+
+    def _draw_overlay(self) -> None:
+        self._draw_ellipsoid()
+
+    def _draw_ellipsoid(self) -> float:
+        """Draw the ellipsoid at its body's pose, or none; returns its force, N."""
+        if self._shape is None:
+            return self._overlay.show_ellipsoid(None, None)
+        body, shape = self._shape
+        return self._overlay.show_ellipsoid(shape, self._session.simulation.pose(body))
+
+    def _show_selection(self) -> None:
+        body, session = self.selected, self._session
+        self._toggle.visible = body is not None
+        if body is None:
+            self._selection.content = ""
+            return
+        mass = session.mechanism.mass[session.mechanism.body_index(body)]
+        self._selection.content = f"Selected: **{_escape(body)}**, {mass:.3g} kg"
+        self._toggle.label = "Remove selected" if body in session.end_effectors else "Add selected"
+
+    def _show_readouts(self) -> None:
+        session = self._session
+        now = session.measure()
+        self._show_status(now)
+        share = now.violation / session.mechanism.radius
+        gap, share = (now.violation, share) if share > 1e-9 else (0.0, 0.0)  # rounding
+        text = f"Constraint violation **{1000 * gap:.3g} mm**, {100 * share:.2g} % of the radius"
+        if session.engine == "blended":
+            text += f"  \n{counted(session.model_count, 'model')} blended"
+        self._violation.content = text
+
+    def _update_details(self) -> None:
+        """Compute the ellipsoid, if it is asked for, and write its principal stiffnesses."""
+        body, self._shape = self._shown.value, None
+        if self._ellipsoid.value:
+            try:
+                self._shape = (body, self._session.ellipsoid(body))
+            except PliantError:
+                self._ellipsoid.value = False
+                raise
+        force = self._draw_ellipsoid()
+        self._principal.visible = self._shape is not None
+        if self._shape is not None:
+            stiffness = ", ".join(_stiffness_text(value) for value in self._shape[1].stiffness)
+            text = f"Stiffness of **{_escape(body)}**: {stiffness}"
+            self._principal.content = f"{text}  \nEllipsoid: moved by {force:g} N"
+
+    def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
+        energies = np.array([(n.energy.kinetic, n.energy.elastic, n.energy.gravity) for n in history])
+        self._energy_plot.data = (time, *np.ascontiguousarray(energies.T))
+        self._violation_plot.data = (time, _series(history, "violation", 1000))
+        self._step_plot.data = (time, _series(history, "step_time", 1e6))
+
+
+class WorldPage(Page):
+    """Page of a `WorldSession`: contact forces. The world starts when the first client connects."""
+
+    camera_distance = 1.8  # room for bodies to move
+    _session: WorldSession
+
+    def __init__(self, server: Any, session: WorldSession):
+        session.playing = False
+        bodies = counted(session.mechanism.body_count, "moving body", "moving bodies")
+        super().__init__(server, session, bodies)
+
+    def _add_folders(self, gui: Any) -> None:
+        with gui.add_folder("Contacts"):
+            self._forces = gui.add_checkbox("Forces", True, hint="arrows, where things touch")
+            self._see_through = gui.add_checkbox("See through", False, hint="arrows inside bodies, too")
+            self._contacts = gui.add_markdown("")
+            self._selection = gui.add_markdown("")
+        with gui.add_folder("Plots", expand_by_default=False):
+            self._force_plot = _add_plot(gui, "Sum of contact forces (N)", ("force", _GREEN))
+            self._depth_plot = _add_plot(gui, "Penetration (mm)", ("penetration", _RED))
+            self._step_plot = _add_plot(gui, "Step (µs)", ("step", _BLUE))
+
+    def connect(self, runner: Runner, pacing: Pacing) -> None:
+        super().connect(runner, pacing)
+        self._bind(self._forces, lambda _: None)
+        self._bind(self._see_through, self.scene.fade)
+        started = threading.Event()
+
+        @self._server.on_client_connect
+        async def _(_: Any) -> None:
+            if not started.is_set():
+                started.set()
+                runner.do(self._start)
+
+    def _start(self) -> None:
+        self._set_playing(True)
+        self.show_controls()
+
+    def _draw_overlay(self) -> None:
+        self._overlay.show_contacts(self._session.contacts if self._forces.value else None)
+
+    def _show_selection(self) -> None:
+        """Write the total contact force on the selected body."""
+        if self.selected is None:
+            self._selection.content = ""
+            return
+        force = self._session.force_on(self.selected)
+        direction = ""
+        if force.any():
+            x, y, z = force / np.linalg.norm(force)
+            direction = f", along ({x:.2f}, {y:.2f}, {z:.2f})"
+        text = f"contacts act with {force_text(force)}{direction}"
+        self._selection.content = f"On **{_escape(self.selected)}** {text}"
+
+    def _update_details(self) -> None:
+        self._show_selection()
+
+    def _show_readouts(self) -> None:
+        now = self._session.measure()
+        self._show_status(now)
+        text = counted(now.contacts, "contact")
+        if now.contacts:
+            largest = np.array([self._session.contacts.largest, 0.0, 0.0])
+            text += f", the longest arrow is {force_text(largest)}"
+        if now.depth > 1e-6:
+            text += f"  \nSurfaces are inside each other by {1000 * now.depth:.2g} mm"
+        self._contacts.content = text
+
+    def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
+        self._force_plot.data = (time, _series(history, "force"))
+        self._depth_plot.data = (time, _series(history, "depth", 1000))
+        self._step_plot.data = (time, _series(history, "step_time", 1e6))
+
+
+# --- controls, plots, text
+
+
+def _add_slider(gui: Any, label: str, limits: tuple[float, float], hint: str) -> Any:
+    """Slider that starts at 1."""
+    low, high = limits
+    marks = tuple((value, f"{value:g}") for value in (low, 1.0, high))
+    return gui.add_slider(label, low, high, low, 1.0, marks=marks, hint=hint)
+
+
+def _add_plot(gui: Any, title: str, *series: tuple[str, str]) -> Any:
+    """Plot over time of series, each a name and a colour."""
+    from viser import uplot
+
+    lines = tuple(uplot.Series(label=label, stroke=colour, width=1.5) for label, colour in series)
+    empty = np.zeros(2)
+    return gui.add_uplot(
+        (np.array([0.0, 1.0]), *(empty for _ in series)),
+        (uplot.Series(label="t (s)"), *lines),
+        title=title,
+        scales={"x": uplot.Scale(time=False)},
+        legend=uplot.Legend(show=len(series) > 1),
+        height=170,
+    )
+
+
+def _series(history: Sequence[Any], attribute: str, factor: float = 1.0) -> Any:
+    """One number of all measurements, times a factor."""
+    return np.array([factor * getattr(now, attribute) for now in history])
+
+
+def _stiffness_text(value: float) -> str:
+    if not np.isfinite(value):
+        return "rigid"
+    return f"{value / 1000:.3g} kN/m" if value >= 1e3 else f"{value:.3g} N/m"
+
+
+def _escape(text: str) -> str:
+    """Text with Markdown's special characters escaped."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]()#+-.!|<>&" else c for c in text)
+
+
+def _split_names(text: Any) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in str(text).split(","))
+    if not any(names):
+        raise InputError("end effectors: name at least one body, with commas between several")
+    return tuple(name for name in names if name)

@@ -1,14 +1,14 @@
-"""`Pull`: a spring from a point of a body to a point in the world, as a mouse or a target pulls.
+"""`Pull` and `Springs`: springs from points of bodies to points in the world, as a mouse or a target pulls.
 
-The force is explicit: it is computed before a step and stays during it. How stiff such a spring may be depends on what
-hangs on its end: with W, the change of the point's velocity per impulse in a step of length h, it is stable below
-about `1 / (h² W)`; a fraction of that is the most, so heavy bodies may be pulled harder than light ones. Where the
-mechanism's own springs are softer than that, three times their stiffness is enough: the point then follows most of the
-way, and a target that it cannot reach does not tear it apart.
+The force is explicit: it is computed before a step and stays constant during it. With W, the change of the point's
+velocity per impulse in a step of length h, such a spring is stable up to about `1 / (h² W)`; a fraction of that is the
+limit, so that heavy bodies are pulled harder than light ones. Where the mechanism's own springs are softer, three times
+their stiffness is enough: the point follows most of the way, and an unreachable target does not tear the body off.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,22 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.reduced import ReducedSimulation
 from pliant.errors import InputError, PliantError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration, equilibrium
 
-__all__ = ["Pull", "balance", "loads", "mobility", "settle", "softness", "vector"]
+__all__ = ["Pull", "Springs", "balance", "loads", "mobility", "settle", "softness", "vector"]
 
 Floats = NDArray[np.float64]
-_SHARE = 0.25  # of the stiffest stable spring
-_FOLLOW = 3.0  # times the softest stiffness at the point
-_PACE = 30.0  # rad/s: how fast a body that no spring holds follows
+_SHARE = 0.25  # of the stability limit
+_FOLLOW = 3.0  # times the mechanism's smallest stiffness at the point
+_PACE = 30.0  # rad/s: frequency of a body that no joint spring holds
 _DAMPING = 0.5  # of critical
-_FAR = 1e9  # m: no place to pull to
-_ROUNDS = 8  # of springs and equilibrium
-_LARGE = 100_000  # dofs: up to this, softness is computed: 40 ms for 13,000
-_DENSE = 300  # dofs: up to this, mobility is computed exactly
+_FAR = 1e9  # m: limit of coordinates
+_ROUNDS = 8  # Newton steps of forces and equilibrium
+_LARGE = 100_000  # dofs: up to this, softness is computed (40 ms for 13,000)
 
 
 @dataclass
@@ -39,13 +37,13 @@ class Pull:
     """A spring on a point of a body.
 
     Attributes:
-        body, index: what is pulled.
-        point: where, in the body's frame.
-        target: where to, world.
-        reach: the spring does not pull harder than when stretched by this much, m.
+        body, index: name and index of the body.
+        point: the pulled point in the body's frame, m.
+        target: where to, world, m.
+        reach: stretch at which the force saturates, m.
         stiffness, damping: N/m and N s/m.
-        place: where the point is, world.
-        force: on the point, N, world.
+        place: the pulled point, world, m.
+        force: on the point, world, N.
     """
 
     body: str
@@ -59,30 +57,73 @@ class Pull:
     force: Floats = field(default_factory=lambda: np.zeros(3))
 
     def fit(self, mobility: float, softness: float, h: float, strength: float, moving: bool) -> None:
-        """Choose stiffness and damping for what hangs on the point; no damping where nothing has a velocity.
+        """Choose stiffness and damping.
 
         Args:
-            mobility: see there, 1/kg.
-            softness: see there, m/N.
+            mobility: of the point, 1/kg; see `mobility`.
+            softness: of the point, m/N; see `softness`.
             h: length of a step, s.
-            strength: by what to multiply, at most 2.
-            moving: whether there are velocities.
+            strength: factor on the stiffness, at most 2.
+            moving: whether the engine has velocities; else there is no damping.
         """
         wanted = _FOLLOW / softness if softness > 0 else _PACE**2 / mobility
         self.stiffness = strength * min(wanted, _SHARE / (h * h * mobility))
         self.damping = 2 * _DAMPING * np.sqrt(self.stiffness / mobility) if moving else 0.0
 
     def at(self, poses: Floats) -> Floats:
-        """Where the point is when bodies are at these poses."""
+        """The pulled point in the world, m, with bodies at `poses`."""
         return poses[self.index, :3, :3] @ self.point + poses[self.index, :3, 3]
 
     def update(self, poses: Floats, h: float | None) -> None:
-        """The force at these poses, `h` after the last; None: at rest there."""
+        """Compute the force at poses a time `h` (s) after the last ones; None: at rest."""
         before, self.place = self.place, self.at(poses)
         velocity = np.zeros(3) if h is None else (self.place - before) / h
         stretch = self.target - self.place
         stretch *= min(1.0, self.reach / max(float(np.linalg.norm(stretch)), 1e-300))
         self.force = self.stiffness * stretch - self.damping * velocity
+
+
+class Springs(dict[Hashable, Pull]):
+    """Pulls by key, fitted to a simulation and applied to it as wrenches before every step.
+
+    Attributes:
+        at_rest: velocities of the pulled points are unknown and taken as zero in the next step.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_rest = True
+
+    @property
+    def bodies(self) -> tuple[str, ...]:
+        """Names of the pulled bodies."""
+        return tuple(dict.fromkeys(pull.body for pull in self.values()))
+
+    def fit(self, simulation: Any, m: Mechanism, strength: float, anew: bool = False) -> None:
+        """Choose stiffness and damping for a simulation; a stiffness nearly as good is kept unless `anew`."""
+        h, moving = simulation.timestep, simulation.has_velocities
+        for pull in self.values():
+            point = simulation, m, pull.body, pull.point
+            before = pull.stiffness
+            pull.fit(mobility(*point), softness(*point), h, strength, moving)
+            if not anew and 0.5 < before / pull.stiffness < 1.5:
+                pull.stiffness = before
+            pull.update(simulation.poses, None)
+
+    def apply(self, simulation: Any) -> None:
+        """Compute the forces of all pulls at the present poses and apply them."""
+        poses, h = simulation.poses, None if self.at_rest else simulation.timestep
+        for pull in self.values():
+            pull.update(poses, h)
+        self.at_rest = False
+        for body, wrench in loads(list(self.values()), poses).items():
+            simulation.apply_wrench(body, **wrench)
+
+    def release(self, key: Hashable, simulation: Any) -> None:
+        """End a pull, if it exists."""
+        pull = self.pop(key, None)
+        if pull is not None and pull.body not in self.bodies:
+            simulation.apply_wrench(pull.body, (0, 0, 0))
 
 
 def vector(value: Any, what: str) -> Floats:
@@ -97,13 +138,13 @@ def vector(value: Any, what: str) -> Floats:
 
 
 def loads(pulls: list[Pull], poses: Floats) -> dict[str, dict[str, Any]]:
-    """Forces of pulls as wrenches, one per body."""
+    """Wrenches of pulls by body, as arguments of `apply_wrench`."""
     out: dict[str, dict[str, Any]] = {}
     for pull in pulls:
         if pull.body not in out:
             out[pull.body] = {"force": pull.force, "point": pull.point}
             continue
-        # Several on one body: their sum, at the origin, and their torque.
+        # Several pulls on one body: total force and torque at its origin.
         first = out[pull.body]
         turn = poses[pull.index, :3, :3]
         torque = first.get("torque", np.zeros(3)) + np.cross(turn @ first["point"], first["force"])
@@ -113,25 +154,16 @@ def loads(pulls: list[Pull], poses: Floats) -> dict[str, dict[str, Any]]:
 
 
 def mobility(simulation: Any, m: Mechanism, body: str, point: Floats) -> float:
-    """Largest change of a point's velocity at the end of the next step per impulse during it, 1/kg."""
-    if isinstance(simulation, ReducedSimulation):
-        found = simulation.impulse_response(body, point)
-    elif m.nv <= _DENSE:
-        found = _response(simulation.configuration, body, point, simulation.timestep)
-    else:
-        found = np.zeros((3, 3))
+    """Largest change of a point's velocity over a step per impulse during it, 1/kg."""
+    found = simulation.mobility(body, point)
     value = float(np.linalg.eigvalsh((found + found.T) / 2).max()) if np.isfinite(found).all() else 0.0
     if value > 0:
         return value
-    # Too large to ask. A rod hit at its end is a third as heavy as it is; and what springs hold gives way in a step no
-    # more than it does at rest: J (M + h D + h² K)^-1 J^T <= J K^-1 J^T / h².
-    light = 3.0 / max(float(m.mass[m.body_index(body)]), 1e-9 * m.total_mass, 1e-12)
-    soft = softness(simulation, m, body, point)
-    return min(light, soft / simulation.timestep**2) if soft > 0 else light
+    return 3.0 / max(float(m.mass[m.body_index(body)]), 1e-9 * m.total_mass, 1e-12)
 
 
 def softness(simulation: Any, m: Mechanism, body: str, point: Floats) -> float:
-    """Largest displacement of a point at rest per force on it, m/N; 0 if not known, or if no springs hold it."""
+    """Largest static displacement of a point per force on it, m/N; 0 if unknown, or if no springs hold it."""
     if m.nv > _LARGE:
         return 0.0
     try:
@@ -143,27 +175,10 @@ def softness(simulation: Any, m: Mechanism, body: str, point: Floats) -> float:
     return float(np.linalg.eigvalsh((found + found.T) / 2).max()) if np.isfinite(found).all() else 0.0
 
 
-def _response(at: Configuration, body: str, point: Floats, h: float) -> Floats:
-    """`J (M + h D + h² K)^-1 J^T` with loops kept closed, world axes, (3, 3)."""
-    m = at.mechanism
-    jacobian = at.jacobian(body, "world")
-    arm = at.pose(body)[:3, :3] @ point
-    rows = jacobian[:3] - spatial.hat(arm) @ jacobian[3:]
-    matrix = at.mass_matrix() + h * m.damping_matrix + h * h * m.stiffness_matrix
-    matrix += 1e-9 * np.diag(matrix).max() * np.eye(m.nv)  # pins of loops move no mass of their own
-    constraints = at.loop_jacobian
-    both = np.linalg.solve(matrix, np.concatenate([rows, constraints]).T)
-    out = rows @ both[:, :3]
-    if len(constraints):
-        across = constraints @ both[:, :3]
-        out -= across.T @ np.linalg.lstsq(constraints @ both[:, 3:], across, rcond=1e-9)[0]
-    return out
-
-
 def balance(pulls: list[Pull], found: Configuration) -> float:
-    """One Newton step towards forces that agree with where an equilibrium under them puts the points.
+    """Newton step of the pulls' forces towards consistency with the equilibrium under them.
 
-    Springs give way as the mechanism does; its compliance tells how much. Returns the relative change of the forces.
+    The mechanism's compliance gives the displacement of the points with the forces. Returns the relative change.
     """
     bodies = list(dict.fromkeys(pull.body for pull in pulls))
     compliance = found.compliance(*bodies)
@@ -186,9 +201,9 @@ def balance(pulls: list[Pull], found: Configuration) -> float:
 def settle(
     pulls: list[Pull], m: Mechanism, q: Floats, poses: Floats, gravity: tuple[float, ...] | None, limits: bool
 ) -> Configuration:
-    """The true equilibrium of a mechanism with springs pulling at it, from where it is. The pulls stay as they are.
+    """Equilibrium of a mechanism with springs pulling at it, started from q. The pulls are not changed.
 
-    Springs let go as the mechanism follows, so forces and equilibrium are found together.
+    Forces drop as the mechanism follows, so forces and equilibrium are found together.
     """
     trial = [replace(pull) for pull in pulls]
     for pull in trial:

@@ -1,8 +1,15 @@
-"""`record_html`: a trajectory as one web page that plays by itself, from a file, without a network."""
+"""Recordings of trajectories: `record_html` as a web page, `export_gltf` as an animated binary glTF file.
+
+A web page plays from a file, without a network. glTF is for Blender, game engines and web viewers; it is written
+directly: a JSON header and one block of little-endian arrays. A node per body carries its motion, nodes below it carry
+its shapes, which share meshes. glTF has y up: a root node turns z up into that.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import struct
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,14 +17,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant import spatial
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError
 from pliant.extras import require
-from pliant.formats.paths import as_path, replacing
+from pliant.files import as_path, replacing
+from pliant.viewer.browser_scene import Scene, silence
+from pliant.viewer.meshes import Part, make_parts
 
-__all__ = ["check_trajectory", "frames", "record_html"]
+__all__ = ["export_gltf", "frames", "record_html"]
 
-_LAST = 0.5  # s: how long the last pose stays before the recording starts again
+Floats = NDArray[np.float64]
+_PAUSE = 0.5  # s at the last pose before a web page starts again
+_FLOAT, _UNSIGNED = 5126, 5125  # glTF's component types: float32, uint32
+_VERTICES, _FACES = 34962, 34963  # glTF's buffer targets: vertex attributes, indices
+_TYPES = {1: "SCALAR", 3: "VEC3", 4: "VEC4"}
+_UPRIGHT = [-np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)]  # x, y, z, w: z up to y up
 
 
 def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: float = 30) -> Path:
@@ -44,12 +59,10 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
     """
     viser: Any = require("viser")
 
-    from pliant.viewer.scene import Scene, quiet
-
     target = as_path(path)
-    chosen = frames(check_trajectory(trajectory), fps)
-    with quiet():
-        # Nobody connects to this server; it only knows how scenes are written down.
+    chosen = frames(_checked_trajectory(trajectory), fps)
+    with silence():
+        # No client connects to this server: its serializer writes the page.
         server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
         try:
             scene = Scene(server, trajectory.mechanism, trajectory.poses[chosen[0]])
@@ -57,7 +70,7 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
             for before, now in pairwise(chosen.tolist()):
                 recording.insert_sleep(float(trajectory.time[now] - trajectory.time[before]))
                 scene.update(trajectory.poses[now])
-            recording.insert_sleep(_LAST)
+            recording.insert_sleep(_PAUSE)
             text = recording.as_html()
         finally:
             server.stop()
@@ -68,8 +81,189 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
     return target
 
 
-def check_trajectory(trajectory: Any) -> Trajectory:
-    """The trajectory, if it can be shown."""
+def frames(trajectory: Trajectory, fps: Any) -> NDArray[np.int64]:
+    """Indices of the poses to show: the first, the last, and in between those nearest to every 1/fps s."""
+    if isinstance(fps, bool) or not isinstance(fps, int | float | np.number) or not 0 < fps <= 1000:
+        raise InputError(f"fps: a number of frames a second above 0, at most 1000, expected, not {fps!r}")
+    time = trajectory.time - trajectory.time[0]
+    wanted = np.arange(int(time[-1] * float(fps) + 1e-9) + 1) / float(fps)
+    after = np.clip(np.searchsorted(time, wanted), 0, len(time) - 1)
+    before = np.maximum(after - 1, 0)
+    nearest = np.where(wanted - time[before] < time[after] - wanted, before, after)
+    return np.unique(np.concatenate([[0], nearest, [len(time) - 1]]))
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;")
+
+
+# --- glTF
+
+
+def export_gltf(trajectory: Trajectory, path: str | os.PathLike[str]) -> Path:
+    """Write a trajectory as an animated binary glTF file (.glb): every body with its shapes and its motion.
+
+    Args:
+        trajectory: poses over time, from `simulation.record`.
+        path: where to write it, usually `*.glb`. A file that is there is replaced, once the new one is complete.
+
+    Returns:
+        The path.
+
+    Raises:
+        InputError: an argument is unusable.
+        FormatError: the file cannot be written.
+    """
+    target = as_path(path)
+    m = _checked_trajectory(trajectory).mechanism
+    file = _GltfFile()
+    children: list[list[int]] = [
+        [] for _ in range(m.body_count + 1)
+    ]  # of every body's node, the last: of the world
+    for part in make_parts(m):
+        _add_copies(file, part, children)
+    time = file.array((trajectory.time - trajectory.time[0]).astype(np.float32))
+    samplers: list[dict[str, Any]] = []
+    channels: list[dict[str, Any]] = []
+    top = list(children[-1])
+    for i, name in enumerate(m.body_names):
+        position = trajectory.poses[:, i, :3, 3]
+        rotation = _continuous(spatial.quat_from_matrix(trajectory.poses[:, i, :3, :3]))[:, [1, 2, 3, 0]]
+        start = {"translation": position[0].tolist(), "rotation": rotation[0].tolist()}
+        node = file.node(name=name, **start, **({"children": children[i]} if children[i] else {}))
+        top.append(node)
+        for channel, values in (("translation", position), ("rotation", rotation)):
+            samplers.append(
+                {"input": time, "output": file.array(values.astype(np.float32)), "interpolation": "LINEAR"}
+            )
+            channels.append({"sampler": len(samplers) - 1, "target": {"node": node, "path": channel}})
+    root = file.node(name=m.name, rotation=_UPRIGHT, children=top)
+    animation = {"name": "motion", "samplers": samplers, "channels": channels}
+    with replacing(target) as out:
+        out.write(file.content(animation, root))
+    return target
+
+
+class _GltfFile:
+    """A glTF document under construction, and its block of arrays."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.views: list[dict[str, Any]] = []
+        self.accessors: list[dict[str, Any]] = []
+        self.nodes: list[dict[str, Any]] = []
+        self.meshes: list[dict[str, Any]] = []
+        self.materials: list[dict[str, Any]] = []
+        self._material: dict[tuple[Any, ...], int] = {}
+
+    def array(self, values: NDArray, target: int | None = None) -> int:
+        """Add an array of float32 or uint32, one row per element; returns its index."""
+        flat = values.dtype == np.uint32
+        values = np.ascontiguousarray(values, dtype="<u4" if flat else "<f4")
+        view: dict[str, Any] = {"buffer": 0, "byteOffset": len(self.data), "byteLength": values.nbytes}
+        self.views.append(view | ({} if target is None else {"target": target}))
+        self.data += values.tobytes()
+        width = 1 if values.ndim == 1 else values.shape[1]
+        accessor = {
+            "bufferView": len(self.views) - 1,
+            "componentType": _UNSIGNED if flat else _FLOAT,
+            "count": len(values),
+            "type": _TYPES[width],
+        }
+        if not flat:  # required for positions and times
+            low, high = (np.atleast_1d(v).tolist() for v in (values.min(axis=0), values.max(axis=0)))
+            accessor |= {"min": low, "max": high}
+        self.accessors.append(accessor)
+        return len(self.accessors) - 1
+
+    def material(self, rgba: Floats, two_sided: bool) -> int:
+        """Index of the material of this colour, added if new."""
+        key = (*np.round(rgba, 4).tolist(), two_sided)
+        if key not in self._material:
+            # Shapes have sRGB colours, glTF linear ones.
+            linear = np.where(rgba[:3] <= 0.04045, rgba[:3] / 12.92, ((rgba[:3] + 0.055) / 1.055) ** 2.4)
+            surface = {"baseColorFactor": [*linear.tolist(), float(rgba[3])], "metallicFactor": 0.0}
+            made: dict[str, Any] = {"pbrMetallicRoughness": surface | {"roughnessFactor": 0.6}}
+            made |= {"doubleSided": two_sided} | ({"alphaMode": "BLEND"} if rgba[3] < 1 else {})
+            self._material[key] = len(self.materials)
+            self.materials.append(made)
+        return self._material[key]
+
+    def node(self, **fields: Any) -> int:
+        """Add a node; returns its index."""
+        self.nodes.append(fields)
+        return len(self.nodes) - 1
+
+    def content(self, animation: dict[str, Any], root: int) -> bytes:
+        """Bytes of the whole file."""
+        self.data += bytes(-len(self.data) % 4)
+        document: dict[str, Any] = {
+            "asset": {"version": "2.0", "generator": "pliant"},
+            "scene": 0,
+            "scenes": [{"nodes": [root]}],
+            "nodes": self.nodes,
+            "animations": [animation],
+            "accessors": self.accessors,
+            "bufferViews": self.views,
+            "buffers": [{"byteLength": len(self.data)}],
+        }
+        if self.meshes:  # glTF allows no empty lists
+            document |= {"meshes": self.meshes, "materials": self.materials}
+        text = json.dumps(document, separators=(",", ":"), allow_nan=False).encode()
+        text += b" " * (-len(text) % 4)
+        total = 12 + 8 + len(text) + 8 + len(self.data)
+        head = struct.pack("<III", 0x46546C67, 2, total) + struct.pack("<II", len(text), 0x4E4F534A)
+        return head + text + struct.pack("<II", len(self.data), 0x004E4942) + bytes(self.data)
+
+
+def _add_copies(file: _GltfFile, part: Part, children: list[list[int]]) -> None:
+    """Add the mesh of a part, once per colour, and a node per copy to the `children` of its body."""
+    points, faces = part.vertices, part.faces
+    if not len(faces):
+        return
+    attributes = {"POSITION": file.array(points, _VERTICES)}
+    if not part.flat:  # without normals, viewers shade flat
+        attributes["NORMAL"] = file.array(_normals(points, faces), _VERTICES)
+    indices = file.array(faces.reshape(-1), _FACES)
+    meshes: dict[int, int] = {}
+    for k, body in enumerate(part.body.tolist()):
+        material = file.material(part.rgba[k], part.two_sided)
+        if material not in meshes:
+            meshes[material] = len(file.meshes)
+            file.meshes.append(
+                {"primitives": [{"attributes": attributes, "indices": indices, "material": material}]}
+            )
+        w, x, y, z = part.wxyz[k].tolist()
+        node = file.node(
+            mesh=meshes[material],
+            translation=part.position[k].tolist(),
+            rotation=[x, y, z, w],
+            scale=part.scale[k].tolist(),
+        )
+        children[body].append(node)
+
+
+def _normals(points: NDArray[np.float32], faces: NDArray[np.uint32]) -> NDArray[np.float32]:
+    corners = points[faces].astype(np.float64)
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    out = np.zeros(points.shape)
+    np.add.at(out, faces.reshape(-1), np.repeat(normal, 3, axis=0))
+    length = np.linalg.norm(out, axis=1, keepdims=True)
+    return np.where(length > 0, out / np.maximum(length, 1e-300), (0.0, 0.0, 1.0)).astype(np.float32)
+
+
+def _continuous(quaternions: Floats) -> Floats:
+    """Unit quaternions over time (n, 4), signs flipped so that neighbours have a positive dot product."""
+    side = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0, -1.0, 1.0)
+    quaternions[1:] *= np.cumprod(side)[:, None]
+    return quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
+
+
+# --- arguments
+
+
+def _checked_trajectory(trajectory: Any) -> Trajectory:
+    """The trajectory, checked: finite poses of all bodies at increasing times."""
     if not isinstance(trajectory, Trajectory):
         raise InputError(
             f"a Trajectory expected, not {type(trajectory).__name__}: `simulation.record` gives one"
@@ -86,19 +280,3 @@ def check_trajectory(trajectory: Any) -> Trajectory:
     if (np.diff(time) <= 0).any():
         raise InputError("the trajectory's times do not increase")
     return trajectory
-
-
-def frames(trajectory: Trajectory, fps: Any) -> NDArray[np.int64]:
-    """Which poses to show: the first, the last, and in between those nearest to every 1/fps s."""
-    if isinstance(fps, bool) or not isinstance(fps, int | float | np.number) or not 0 < fps <= 1000:
-        raise InputError(f"fps: a number of frames a second above 0, at most 1000, expected, not {fps!r}")
-    time = trajectory.time - trajectory.time[0]
-    wanted = np.arange(int(time[-1] * float(fps) + 1e-9) + 1) / float(fps)
-    after = np.clip(np.searchsorted(time, wanted), 0, len(time) - 1)
-    before = np.maximum(after - 1, 0)
-    nearest = np.where(wanted - time[before] < time[after] - wanted, before, after)
-    return np.unique(np.concatenate([[0], nearest, [len(time) - 1]]))
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")

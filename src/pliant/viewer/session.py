@@ -1,119 +1,281 @@
-"""`Session`: what happens in a live view, without the view: engines, pulls, time, numbers.
+"""`Session` and `WorldSession`: a mechanism or a world in a live view, without the view.
 
-Nothing here knows of a browser or of threads. Whoever calls it does so from one thread at a time.
+A session holds a simulation that is played against the wall clock, springs that pull its bodies, and a history of
+measurements. It knows no browser and no threads: callers use it from one thread at a time. How its simulations are made
+and how one engine takes over from another is at the end of this file.
 """
 
 from __future__ import annotations
 
+import time
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.engines.arguments import EARTH
-from pliant.engines.reduced import ReducedSimulation
-from pliant.engines.violation import Violation
+from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, blend, reduce
+from pliant.engines.simulate import ENGINES, simulate
+from pliant.engines.simulation import Energy, Simulation, matching_motion
 from pliant.errors import InputError, PliantError
 from pliant.mechanism import Mechanism
-from pliant.statics import Configuration
-from pliant.viewer.clock import STRENGTHS, Clock, within
-from pliant.viewer.measures import Ellipsoid, Measures, compliance_ellipsoid, energy_of
-from pliant.viewer.opening import begin
-from pliant.viewer.pulls import Pull, settle, vector
-from pliant.viewer.setup import ENGINES, Models, Setup, Simulation, coordinates, place, resolve
-from pliant.viewer.springs import Springs
+from pliant.mechanism.loop_closure import close_loops
+from pliant.statics import Configuration, equilibrium
+from pliant.statics.energy import elastic_energy, gravity_energy
+from pliant.viewer.pulls import Pull, Springs, settle, vector
+from pliant.world import World
 
-__all__ = ["SCALES", "Added", "Session"]
+__all__ = [
+    "ENGINES",
+    "SCALES",
+    "SPEEDS",
+    "STRENGTHS",
+    "Added",
+    "Contacts",
+    "Ellipsoid",
+    "Measures",
+    "RealTimePlayer",
+    "Session",
+    "WorldMeasures",
+    "WorldSession",
+]
 
 Floats = NDArray[np.float64]
-SCALES = (0.1, 10.0)
+Sample = (
+    Configuration | None
+)  # equilibrium at which a reduced model is made; None: the reference pose, unloaded
+
+SPEEDS, STRENGTHS, SCALES = (
+    (0.05, 5.0),
+    (0.1, 2.0),
+    (0.1, 10.0),
+)  # limits of speed, pull strength, joint stiffness
+_HISTORY = 400  # measurements kept
+_FREQUENCY = 4.0  # Hz, of a body on its spring in a world
+_NAMED = 4  # contents of a world that its title names
+_SMALL = 500  # bodies: up to this, steps are short, so that stiff pulls are stable
+_LARGE = 2000  # bodies: beyond this, reduction takes seconds and is done on request only
+_MANY = 20  # end effectors: likewise
+_MODELS_KEPT = 200
+
+
+class RealTimePlayer(ABC):
+    """A simulation that is played in real time, paused and stepped, with springs that pull its bodies.
+
+    Attributes:
+        playing: whether `advance` does anything.
+        speed: simulated time per real time.
+        strength: factor on the stiffness of pulls.
+        pulls: active springs, by key.
+        history: measurements, the latest last.
+    """
+
+    pulls: dict[Hashable, Pull]
+
+    def __init__(self) -> None:
+        self.playing, self.speed, self.strength = True, 1.0, 1.0
+        self.history: deque[Any] = deque(maxlen=_HISTORY)
+        self._owed, self._step_time, self._rate = 0.0, 0.0, 1.0
+
+    @property
+    @abstractmethod
+    def mechanism(self) -> Mechanism:
+        """All bodies that are drawn."""
+
+    @property
+    @abstractmethod
+    def timestep(self) -> float:
+        """Length of a step, s."""
+
+    @property
+    @abstractmethod
+    def time(self) -> float:
+        """Simulated time since the start or the last reset, s."""
+
+    @property
+    @abstractmethod
+    def poses(self) -> Floats:
+        """World poses of all bodies of the mechanism, (bodies, 4, 4)."""
+
+    @abstractmethod
+    def step(self, n: int = 1) -> None:
+        """Advance by n steps, whether playing or not. An error pauses the session."""
+
+    @abstractmethod
+    def measure(self) -> Any:
+        """Measure the present state and append it to the history."""
+
+    def advance(self, real: float, budget: float = 0.03) -> int:
+        """Advance by real time times speed, if playing; steps that do not fit into the budget (s) are dropped.
+
+        Returns the number of steps.
+        """
+        if not self.playing or real <= 0:
+            return 0
+        h = self.timestep
+        self._owed += real * self.speed
+        due = int(self._owed / h)
+        self._owed -= due * h
+        done, start, spent = 0, time.perf_counter(), 0.0
+        while done < due and spent < budget:
+            # Chunks of half the remaining budget, so that a step slower than expected does not freeze the view.
+            likely = int((budget - spent) / 2 / self._step_time) if self._step_time > 0 else 1
+            chunk = min(due - done, max(1, likely))
+            self.step(chunk)
+            done += chunk
+            before, spent = spent, time.perf_counter() - start
+            self._step_time = (spent - before) / chunk
+        if due:
+            wanted = due * h / max(self.speed, 1e-9)
+            self._rate += min(1.0, real) * (done * h / wanted - self._rate)
+        return done
+
+    def set_speed(self, speed: float) -> None:
+        """Set the simulated time per real time."""
+        self.speed = _within(speed, "speed", SPEEDS)
+
+    def _restart(self) -> None:
+        """Forget time owed and measurements."""
+        self._owed = 0.0
+        self.history.clear()
+
+    def _remember(self, now: Any) -> None:
+        """Append a measurement to the history, unless time has stood still."""
+        if not self.history or now.time > self.history[-1].time:
+            self.history.append(now)
+
+    def _new_pull(self, body: str, point: ArrayLike, target: ArrayLike, reach: float = np.inf) -> Pull:
+        """Pull of the point of a body that is at `point` now, to `target`, both in the world."""
+        index = self.mechanism.body_index(body)
+        if index < 0:
+            raise InputError("the world cannot be pulled: take a body")
+        pose = self.poses[index]
+        local = pose[:3, :3].T @ (vector(point, "point") - pose[:3, 3])
+        return Pull(body, index, local, vector(target, "target"), reach=reach)
+
+
+def _within(value: Any, what: str, limits: tuple[float, float]) -> float:
+    """A number within limits."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
+        raise InputError(f"{what}: a number expected, not {value!r:.80}")
+    if not limits[0] <= value <= limits[1]:
+        raise InputError(f"{what}: a number from {limits[0]:g} to {limits[1]:g} expected, not {value:g}")
+    return float(value)
+
+
+# --- mechanisms
+
+
+@dataclass(frozen=True)
+class Measures:
+    """Measurements of a mechanism at one time.
+
+    Attributes:
+        time: simulated, s.
+        energy: J.
+        violation: largest gap of a joint or loop, m.
+        step_time: real time of a step, s.
+        rate: simulated time per real time.
+    """
+
+    time: float
+    energy: Energy
+    violation: float
+    step_time: float
+    rate: float
 
 
 @dataclass(frozen=True)
 class Added:
-    """A model that joined: how many there are now, and how far the old ones were from the truth, m."""
+    """Result of adding a model to a blend.
+
+    Attributes:
+        models: number of models now blended.
+        error: largest distance of a body from the true equilibrium before, m.
+        equilibrium: that equilibrium.
+    """
 
     models: int
     error: float
     equilibrium: Configuration
 
 
-class Session(Clock):
-    """A mechanism that is simulated, pulled and looked at.
+class Session(RealTimePlayer):
+    """A mechanism that is simulated, pulled and measured.
 
     Attributes:
-        setup: which engine runs on what.
-        simulation: that engine.
-        end_effectors: the ones chosen; a reduced model also knows bodies that are being pulled.
-        pulls: springs that act, by key.
+        setup: engine, mechanism, gravity and models of the simulation.
+        simulation: the simulation.
+        end_effectors: the chosen ones; a reduced model also has the bodies that are pulled.
         history: `Measures`, the latest last.
     """
+
+    pulls: Springs
 
     def __init__(self, what: Any):
         """Take a Mechanism, a ReducedModel, a BlendedModel or a simulation."""
         super().__init__()
-        self._models, self._violation = Models(), Violation()
-        self.strength, self._scale, self._offset = 1.0, 1.0, 0.0
+        self._models = Models()
+        self._scale, self._offset = 1.0, 0.0
         self.pulls = Springs()
-        self.setup, self.simulation = begin(what, self._models)
+        self.setup, self.simulation = initial_setup(what, self._models)
         self._base = self.setup.mechanism
         self.end_effectors = self.setup.end_effectors
         self._given = self.simulation if isinstance(what, Simulation) else None
 
-    # --- where things stand
-
     @property
     def mechanism(self) -> Mechanism:
-        """What moves, with its stiffness as it is set."""
+        """The mechanism, with its joint stiffness as it is set."""
         return self.setup.mechanism
 
     @property
     def engine(self) -> str:
-        """The engine that runs."""
+        """Name of the engine, one of `ENGINES`."""
         return self.setup.engine
 
     @property
+    def timestep(self) -> float:
+        return self.simulation.timestep
+
+    @property
     def time(self) -> float:
-        """Simulated seconds since the start or the last reset, whatever engines they were spent in."""
+        """Simulated time since the start or the last reset, over all engines, s."""
         return self._offset + self.simulation.time
 
     @property
     def poses(self) -> Floats:
-        """World poses of all bodies, (bodies, 4, 4)."""
         return self.simulation.poses
 
     @property
     def q(self) -> Floats:
         """Joint coordinates of `mechanism`."""
-        return coordinates(self.simulation, self.mechanism)
+        return matching_motion(self.simulation, self.mechanism)[0]
 
     @property
     def violation(self) -> float:
-        """How far a joint or loop comes apart, m; see `Violation`."""
-        return self._violation(self.simulation)
+        """Largest gap of a joint or loop, m; see `Simulation.violation`."""
+        return self.simulation.violation
 
     @property
     def stiffness(self) -> float:
-        """By what the stiffness of all joints is multiplied."""
+        """Factor on the stiffness of all joints."""
         return self._scale
 
     @property
     def gravity(self) -> bool:
-        """Whether there is weight; else it is compensated."""
+        """Whether gravity acts; else weight is compensated."""
         return bool(self.setup.gravity.any())
 
     @property
     def model_count(self) -> int:
-        """How many reduced models a blend mixes."""
+        """Number of reduced models in a blend."""
         return len(self.setup.samples)
 
     # --- time
-
-    @property
-    def timestep(self) -> float:
-        return self.simulation.timestep
 
     def step(self, n: int = 1) -> None:
         try:
@@ -128,28 +290,28 @@ class Session(Clock):
             raise
 
     def reset(self) -> None:
-        """Back to the start of the engine that runs: time zero, at rest, no pulls."""
+        """Return to the start of the present engine: time zero, at rest, no pulls."""
         self.pulls.clear()
         setup = replace(self.setup, end_effectors=self.end_effectors)
         if self.simulation is self._given:
             self.simulation.reset()
         else:
-            self.simulation = place(setup, self._models, None)
+            self.simulation = start_simulation(setup, self._models, None)
         self.setup = setup
-        self._offset, self.pulls.fresh = 0.0, True
+        self._offset, self.pulls.at_rest = 0.0, True
         self._restart()
 
-    # --- what runs
+    # --- engine, end effectors, stiffness, gravity
 
     def set_engine(self, engine: str) -> None:
-        """Go on with another engine from the same pose, as near as it can be there."""
+        """Continue with another engine, from the same pose or the nearest it has."""
         if engine not in ENGINES:
             raise InputError(f"the engine is one of {', '.join(ENGINES)}, not {engine!r:.80}")
         if engine != self.engine:
-            self._go(replace(self.setup, engine=engine))
+            self._change_setup(replace(self.setup, engine=engine))
 
     def set_end_effectors(self, bodies: Sequence[str]) -> None:
-        """Choose the bodies that reduced models know; they go on from the same pose."""
+        """Choose the end effectors of reduced models and continue from the same pose."""
         chosen = tuple(bodies)
         if not chosen:
             raise InputError("end effectors: name at least one body")
@@ -158,55 +320,46 @@ class Session(Clock):
                 raise InputError("the world cannot be an end effector: name a body")
             if body in chosen[:i]:
                 raise InputError(f"end effector '{body}' is named twice")
-        self._go(replace(self.setup, end_effectors=chosen))
+        self._change_setup(replace(self.setup, end_effectors=chosen))
         self.end_effectors = chosen
 
     def set_stiffness(self, scale: float) -> int:
-        """Multiply the stiffness of all joints; returns how many models of a blend were lost by it."""
-        scale = within(scale, "stiffness", SCALES)
+        """Multiply the stiffness of all joints; returns how many models of a blend were lost."""
+        scale = _within(scale, "stiffness", SCALES)
         base = self._base
         m = base.replace(stiffness=scale * base.stiffness, tendon_stiffness=scale * base.tendon_stiffness)
-        lost = self._change(replace(self.setup, mechanism=m))
+        lost = self._change_statics(replace(self.setup, mechanism=m))
         self._scale = scale
         return lost
 
     def set_gravity(self, on: bool) -> int:
-        """With weight, or with weight compensated; returns how many models of a blend were lost by it."""
+        """Switch gravity on, or compensate it; returns how many models of a blend were lost."""
         gravity = np.array(EARTH) if on else np.zeros(3)
-        return self._change(replace(self.setup, gravity=gravity))
+        return self._change_statics(replace(self.setup, gravity=gravity))
 
-    def _change(self, setup: Setup) -> int:
+    def _change_statics(self, setup: Setup) -> int:
+        """Continue with another stiffness or gravity, which moves the equilibria of all samples."""
         if setup.reduced:
-            setup, lost = resolve(setup)
-        else:  # found when they are asked for
+            setup, lost = recompute_samples(setup)
+        else:  # a later reduced engine has the sample at rest recomputed
             setup, lost = replace(setup, samples=(None,)), len(setup.samples) - 1
-        self._go(setup)
+        self._change_setup(setup)
         return lost
 
-    def set_strength(self, strength: float) -> None:
-        """How hard pulls pull, 1 the usual."""
-        self.strength = within(strength, "pull strength", STRENGTHS)
-        self.pulls.fit(self.simulation, self.mechanism, self.strength, anew=True)
-
-    def _go(self, setup: Setup) -> None:
-        """Go on with another setup from where things stand, or raise and leave everything as it is."""
+    def _change_setup(self, setup: Setup) -> None:
+        """Continue with another setup from the present pose, or raise and leave everything as it is."""
         q, time, before = self.q, self.time, self.simulation
         if setup.reduced:
-            known = dict.fromkeys(
-                [*setup.end_effectors, *self.pulls.bodies]
-            )  # what is chosen, and what is pulled
-            setup = replace(setup, end_effectors=tuple(known))
-            rest = setup.samples[0]
-            if setup.gravity.any() and rest is None:
-                setup, _ = resolve(setup)
+            known = dict.fromkeys([*setup.end_effectors, *self.pulls.bodies])
+            setup = with_rest_sample(replace(setup, end_effectors=tuple(known)))
         same = setup.mechanism is self.mechanism
         if setup.reduced and same and isinstance(before, ReducedSimulation) and before is not self._given:
             before.switch(self._models.model(setup))
         else:
-            self.simulation = place(setup, self._models, q)
+            self.simulation = start_simulation(setup, self._models, q)
             self._offset = time - self.simulation.time
         self.setup = setup
-        self.pulls.fresh = True
+        self.pulls.at_rest = True
         self.pulls.fit(self.simulation, self.mechanism, self.strength)
 
     # --- pulls
@@ -215,24 +368,19 @@ class Session(Clock):
         """Pull a body by a spring.
 
         Args:
-            key: what the pull is called; one that is there under the same name is replaced.
-            body: what to pull. A reduced model that does not know it is made anew with it as an end effector.
-            point: where, world.
+            key: name of the pull; replaces one of the same name.
+            body: the body. A reduced model that lacks it is made anew with it as an end effector.
+            point: the point of the body to pull, world.
             target: where to, world.
         """
         m = self.mechanism
-        index = m.body_index(body)
-        if index < 0:
-            raise InputError("the world cannot be pulled: take a body")
-        pose = self.poses[index]
-        local = pose[:3, :3].T @ (vector(point, "point") - pose[:3, 3])
-        made = Pull(body, index, local, vector(target, "target"), reach=5 * m.radius)
+        made = self._new_pull(body, point, target, reach=5 * m.radius)
         old = self.pulls.pop(key, None)
         self.pulls[key] = made
         try:
             if self.setup.reduced and body not in self.setup.end_effectors:
-                self._go(replace(self.setup, end_effectors=self.end_effectors))
-            self.pulls.fresh = True
+                self._change_setup(replace(self.setup, end_effectors=self.end_effectors))
+            self.pulls.at_rest = True
             self.pulls.fit(self.simulation, m, self.strength)
         except PliantError:
             del self.pulls[key]
@@ -242,49 +390,439 @@ class Session(Clock):
         return made
 
     def move(self, key: Hashable, target: ArrayLike) -> None:
-        """Pull elsewhere; nothing if there is no such pull (any more)."""
+        """Move the target of a pull, if it exists."""
         if key in self.pulls:
             self.pulls[key].target = vector(target, "target")
 
     def release(self, key: Hashable) -> None:
-        """Let go; nothing if there is no such pull (any more)."""
+        """End a pull, if it exists."""
         self.pulls.release(key, self.simulation)
 
-    # --- the interactive loop of TVCG
+    def set_strength(self, strength: float) -> None:
+        """Set the factor on the stiffness of pulls."""
+        self.strength = _within(strength, "pull strength", STRENGTHS)
+        self.pulls.fit(self.simulation, self.mechanism, self.strength, anew=True)
+
+    # --- models and measurements
 
     def add_model(self) -> Added:
-        """Find the true equilibrium under the present pulls, add a model there, go on blended (TVCG section 7)."""
+        """Add a reduced model at the true equilibrium under the present pulls and continue blended (TVCG section 7)."""
         pulls = list(self.pulls.values())
         if not pulls:
             raise InputError(
                 "nothing is pulled, and there is a model at rest already: pull a body, then add a model"
             )
-        setup, m = replace(self.setup, engine="blended", end_effectors=self.end_effectors), self.mechanism
-        if setup.gravity.any() and setup.samples[0] is None:
-            setup, _ = resolve(setup)
+        setup = replace(self.setup, engine="blended", end_effectors=self.end_effectors)
+        setup = with_rest_sample(setup)
         gravity = tuple(setup.gravity.tolist()) if setup.gravity.any() else None
         here = self.poses[:, :3, 3].copy()
         rest = setup.samples[0]
         limits = rest is not None and rest.limits
-        found = settle(pulls, m, self.q, self.poses, gravity, limits)
+        found = settle(pulls, self.mechanism, self.q, self.poses, gravity, limits)
         error = float(np.linalg.norm(found.poses[:, :3, 3] - here, axis=1).max())
-        self._go(replace(setup, samples=(*setup.samples, found)))
+        self._change_setup(replace(setup, samples=(*setup.samples, found)))
         return Added(len(self.setup.samples), error, found)
 
-    # --- numbers
-
     def measure(self) -> Measures:
-        """Numbers now; they join the history."""
-        energy = energy_of(self.simulation, self.mechanism, self.q, self.setup.gravity)
+        m, weight = self.mechanism, gravity_energy(self.mechanism, self.poses, self.setup.gravity)
+        energy = Energy(self.simulation.kinetic, elastic_energy(m, self.q), weight)
         now = Measures(self.time, energy, self.violation, self._step_time, self._rate)
         self._remember(now)
         return now
 
     def ellipsoid(self, body: str) -> Ellipsoid:
-        """How an end effector gives way to forces, as the reduced model has it."""
+        """Compliance ellipsoid of an end effector, from the reduced model."""
         if isinstance(self.simulation, ReducedSimulation) and body in self.simulation.model.end_effectors:
-            return compliance_ellipsoid(self.simulation.model, body, self.simulation)
-        setup = replace(self.setup, engine="reduced", end_effectors=(body,))
-        if setup.gravity.any() and setup.samples[0] is None:
-            setup, _ = resolve(setup)
-        return compliance_ellipsoid(self._models.model(setup), body, None)
+            return _compliance_ellipsoid(self.simulation.model, body, self.simulation)
+        setup = with_rest_sample(replace(self.setup, engine="reduced", end_effectors=(body,)))
+        return _compliance_ellipsoid(self._models.model(setup), body, None)
+
+
+class Ellipsoid(NamedTuple):
+    """Displacements of a point under unit forces in all directions.
+
+    Attributes:
+        compliance: of the principal axes, m/N, softest first, (3,).
+        axes: principal axes in the body's frame, in columns, right-handed.
+    """
+
+    compliance: Floats
+    axes: Floats
+
+    @property
+    def stiffness(self) -> Floats:
+        """N/m; infinite where the mechanism is rigid."""
+        with np.errstate(divide="ignore"):
+            return np.where(self.compliance > 0, 1 / self.compliance, np.inf)
+
+
+def _compliance_ellipsoid(
+    model: ReducedModel | BlendedModel, body: str, simulation: Simulation | None
+) -> Ellipsoid:
+    """Compliance ellipsoid of an end effector's origin; of a blend, at the simulation's state."""
+    if isinstance(model, ReducedModel):
+        compliance = model.compliance
+    elif isinstance(simulation, ReducedSimulation) and simulation.model is model:
+        compliance = model.compliance_at(model.unit * simulation.coordinates)
+    else:
+        compliance = model.models[0].compliance
+    start = 6 * model.index(body)
+    block = compliance[start : start + 3, start : start + 3]
+    values, axes = np.linalg.eigh((block + block.T) / 2)
+    values = np.where(values > 1e-9 * max(values[-1], 0.0), values, 0.0)
+    values, axes = values[::-1].copy(), axes[:, ::-1].copy()
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    return Ellipsoid(values, axes)
+
+
+# --- worlds
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """Contact forces.
+
+    Attributes:
+        points: contact points, world, m, (n, 3).
+        forces: on the body that moves; of two moving bodies, on the second; world, N, (n, 3).
+        depth: largest penetration, m.
+    """
+
+    points: Floats
+    forces: Floats
+    depth: float
+
+    @property
+    def largest(self) -> float:
+        """Magnitude of the largest force, N."""
+        return float(np.linalg.norm(self.forces, axis=1).max(initial=0.0))
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+
+@dataclass(frozen=True)
+class WorldMeasures:
+    """Measurements of a world at one time.
+
+    Attributes:
+        time: simulated, s.
+        contacts: number of contacts.
+        force: sum of the magnitudes of all contact forces, N.
+        depth: largest penetration, m.
+        step_time: real time of a step, s.
+        rate: simulated time per real time.
+    """
+
+    time: float
+    contacts: int
+    force: float
+    depth: float
+    step_time: float
+    rate: float
+
+
+class WorldSession(RealTimePlayer):
+    """A world that is simulated, pulled and measured.
+
+    Attributes:
+        world: the world.
+        history: `WorldMeasures`, the latest last.
+    """
+
+    def __init__(self, what: Any):
+        """Take a World, or a Play: a world with actions over time."""
+        super().__init__()
+        self.world: World = what if isinstance(what, World) else what.world
+        self._runs = what
+        if not len(tuple(self.world)):
+            raise InputError("view: there is nothing in this world; add something first")
+        self._mechanism = self.world.scene.replace(name=_title(tuple(self.world)))
+        self.pulls = {}
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """All moving bodies of the world, each a free body."""
+        return self._mechanism
+
+    @property
+    def timestep(self) -> float:
+        return self.world.timestep
+
+    @property
+    def time(self) -> float:
+        return self.world.time
+
+    @property
+    def poses(self) -> Floats:
+        return self.world.poses[: self.mechanism.body_count]
+
+    def step(self, n: int = 1) -> None:
+        try:
+            self._runs.step(n)
+        except PliantError:
+            self.playing = False
+            raise
+        finally:
+            self._update_pulls()
+
+    def reset(self) -> None:
+        """Return to the start: time zero, everything where it was added, no pulls."""
+        self.pulls.clear()
+        self.world.reset()
+        self._restart()
+
+    # --- pulls
+
+    def pull(self, key: Hashable, body: str, point: ArrayLike, target: ArrayLike) -> Pull:
+        """Pull a body by a spring.
+
+        Args:
+            key: name of the pull; replaces one of the same name and one on the same body: in a world, a body has at
+                most one spring.
+            body: the body.
+            point: the point of the body to pull, world.
+            target: where to, world.
+        """
+        made = self._new_pull(body, point, target)
+        self._attach(made)
+        for other in [k for k, pull in self.pulls.items() if k != key and pull.body == body]:
+            del self.pulls[other]
+        if key in self.pulls and self.pulls[key].body != body:
+            self.world.release(self.pulls[key].body)
+        self.pulls[key] = made
+        self._update_pulls()
+        return made
+
+    def move(self, key: Hashable, target: ArrayLike) -> None:
+        """Move the target of a pull, if it exists."""
+        if key in self.pulls:
+            self.pulls[key].target = vector(target, "target")
+            self._attach(self.pulls[key])
+
+    def release(self, key: Hashable) -> None:
+        """End a pull, if it exists."""
+        pull = self.pulls.pop(key, None)
+        if pull is not None:
+            self.world.release(pull.body)
+
+    def set_strength(self, strength: float) -> None:
+        """Set the factor on the stiffness of pulls."""
+        self.strength = _within(strength, "pull strength", STRENGTHS)
+        for pull in self.pulls.values():
+            self._attach(pull)
+
+    def _attach(self, pull: Pull) -> None:
+        """Hand a pull to the world, which replaces the one on the same body."""
+        frequency = _FREQUENCY * float(np.sqrt(self.strength))
+        self.world.pull(pull.body, pull.target, pull.point, frequency=frequency)
+
+    def _update_pulls(self) -> None:
+        """Copy points and forces of the last step from the world into the pulls."""
+        forces, poses = self.world.pulls, self.poses
+        for pull in self.pulls.values():
+            pull.place, pull.force = pull.at(poses), forces.get(pull.body, np.zeros(3))
+
+    # --- contacts and measurements
+
+    @property
+    def contacts(self) -> Contacts:
+        """Contacts with a force in the last step."""
+        found = self.world.contacts
+        moving = set(self.mechanism.body_names)
+        sign = np.array([1.0 if b in moving else -1.0 for _, b in found.bodies]).reshape(-1, 1)
+        acting = np.linalg.norm(found.forces, axis=1) > 0
+        depth = float(max(0.0, -found.distances.min(initial=0.0)))
+        return Contacts(found.points[acting], (sign * found.forces)[acting], depth)
+
+    def force_on(self, body: str) -> Floats:
+        """Total contact force on a body, world, N."""
+        return self.world.contacts.force(body)
+
+    def measure(self) -> WorldMeasures:
+        found = self.contacts
+        force = float(np.linalg.norm(found.forces, axis=1).sum())
+        now = WorldMeasures(self.time, len(found), force, found.depth, self._step_time, self._rate)
+        self._remember(now)
+        return now
+
+
+def _title(names: tuple[str, ...]) -> str:
+    """Names of the first few contents, and the number of the others."""
+    few = ", ".join(names[:_NAMED])
+    return few if len(names) <= _NAMED else f"{few} and {len(names) - _NAMED} more"
+
+
+# --- making simulations, and changing engines
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a simulation is made from.
+
+    Attributes:
+        engine: one of `ENGINES`.
+        mechanism: the mechanism.
+        gravity: m/s²; zero: weight is compensated, the reference pose is at rest.
+        end_effectors: of reduced models.
+        samples: equilibria of reduced models, the one at rest first.
+        timestep: s; None: chosen by `step`.
+    """
+
+    engine: str
+    mechanism: Mechanism
+    gravity: Floats
+    end_effectors: tuple[str, ...]
+    samples: tuple[Sample, ...]
+    timestep: float | None = None
+
+    @property
+    def reduced(self) -> bool:
+        """Whether the engine simulates reduced models."""
+        return self.engine in ("reduced", "blended")
+
+    @property
+    def step(self) -> float:
+        """Length of a step, s."""
+        if self.timestep is not None:
+            return self.timestep
+        if self.mechanism.body_count <= _SMALL:
+            return 1 / 240
+        # Quasi-static steps relax towards rest: long ones get there sooner.
+        return 1 / 10 if self.engine == "quasistatic" else 1 / 60
+
+
+class Models:
+    """Cache of reduced models, by mechanism, sample and end effectors."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[Any, ...], ReducedModel] = {}
+        self._blend_options: dict[str, Any] = {}
+
+    def keep(self, mechanism: Mechanism, sample: Sample, model: ReducedModel) -> None:
+        """Add a given model."""
+        self._kept[mechanism, sample, model.end_effectors] = model
+
+    def copy_blend_options(self, given: BlendedModel) -> None:
+        """Make further blends with the options of this one."""
+        joints = "mean" if given.polynomial is None else "polynomial"
+        options = {"exponent": given.exponent, "distance": given.distance, "matrices": given.matrices}
+        self._blend_options = {**options, "joints": joints}
+
+    def model(self, setup: Setup) -> ReducedModel | BlendedModel:
+        """The model, or blend of models, of a setup."""
+        if setup.engine == "reduced":
+            return self._reduced(setup, setup.samples[0], True)
+        return blend([self._reduced(setup, sample, False) for sample in setup.samples], **self._blend_options)
+
+    def _reduced(self, setup: Setup, sample: Sample, modes: bool) -> ReducedModel:
+        key = (setup.mechanism, sample, setup.end_effectors)
+        found = self._kept.get(key)
+        if found is None or (found.modes and not modes):  # models with modes cannot be blended
+            if len(self._kept) > _MODELS_KEPT:
+                self._kept.clear()
+            found = reduce(setup.mechanism, setup.end_effectors, at=sample)
+            self._kept[key] = found
+        return found
+
+
+def initial_setup(what: Any, models: Models) -> tuple[Setup, Simulation]:
+    """First setup and simulation of a mechanism, model or simulation; given models join the cache."""
+    if isinstance(what, Mechanism):
+        return _mechanism_setup(what, models)
+    if isinstance(what, ReducedModel | BlendedModel):
+        setup = _model_setup(what, models)
+        gravity = None if what.base is None else np.zeros(3)
+        return setup, simulate(what, None, setup.step, gravity=gravity)
+    if isinstance(what, Simulation):
+        model = getattr(what, "model", None)
+        if model is not None:
+            return replace(_model_setup(model, models), timestep=what.timestep), what
+        m = what.mechanism
+        return Setup(what.engine, m, what.gravity, _initial_effectors(m), (None,), what.timestep), what
+    raise InputError(
+        f"view: a Mechanism, a model or a simulation expected, or a World, not {type(what).__name__}"
+    )
+
+
+def _mechanism_setup(m: Mechanism, models: Models) -> tuple[Setup, Simulation]:
+    """Reduced engine if possible; quasi-statics of large mechanisms; else the constrained engine, under gravity."""
+    engine = "reduced" if m.body_count <= _LARGE else "quasistatic"
+    setup = Setup(engine, m, np.zeros(3), _initial_effectors(m), (None,))
+    try:
+        return setup, start_simulation(setup, models, None)
+    except PliantError:  # no springs hold it: it needs its weight to hang
+        setup = replace(setup, engine="constrained", gravity=np.array(EARTH))
+        return setup, start_simulation(setup, models, None)
+
+
+def _initial_effectors(m: Mechanism) -> tuple[str, ...]:
+    return m.end_effectors if len(m.end_effectors) <= _MANY else m.end_effectors[:1]
+
+
+def _model_setup(model: ReducedModel | BlendedModel, models: Models) -> Setup:
+    m, samples = model.mechanism if model.base is None else model.base.mechanism, []
+    blended = isinstance(model, BlendedModel)
+    for one in model.models if blended else (model,):
+        samples.append(_model_sample(one, m))
+        models.keep(m, samples[-1], one)
+    if blended:
+        models.copy_blend_options(model)
+    engine = "blended" if blended else "reduced"
+    return Setup(engine, m, np.zeros(3), model.end_effectors, tuple(samples))
+
+
+def _model_sample(model: ReducedModel, m: Mechanism) -> Sample:
+    """Equilibrium at which a model was made, with its loads, so that models with other end effectors can be made."""
+    if not model.wrench.any():
+        return None if np.array_equal(model.q, model.mechanism.reference) else model.at
+    parts = zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
+    wrenches = {body: {"force": w[:3], "torque": w[3:], "frame": "body"} for body, w in parts}
+    try:
+        return equilibrium(m, wrenches, start=model.q, limits=model.limits)
+    except PliantError:
+        return model.at
+
+
+def with_rest_sample(setup: Setup) -> Setup:
+    """The setup with its sample at rest under gravity computed, if it was not."""
+    missing = setup.gravity.any() and setup.samples[0] is None
+    return recompute_samples(setup)[0] if missing else setup
+
+
+def recompute_samples(setup: Setup) -> tuple[Setup, int]:
+    """The setup with equilibria for its mechanism and gravity, and the number of samples lost.
+
+    A sample is lost if its load has no equilibrium any more, such as with softer springs.
+    """
+    m, g = setup.mechanism, setup.gravity
+    gravity = tuple(g.tolist()) if g.any() and not _has_free_base(m) else None
+    found: list[Sample] = [None if gravity is None else equilibrium(m, gravity=gravity)]
+    for sample in setup.samples[1:]:
+        assert sample is not None
+        try:
+            found.append(
+                equilibrium(m, sample.wrenches, gravity=gravity, start=sample.q, limits=sample.limits)
+            )
+        except PliantError:
+            continue
+    return replace(setup, samples=tuple(found)), len(setup.samples) - len(found)
+
+
+def _has_free_base(m: Mechanism) -> bool:
+    """Whether a free joint without springs carries part of the mechanism: it falls, without equilibrium."""
+    return any(
+        m.joint_types[j] == "free" and m.joint_parents[j] < 0 and not m.stiffness[m.joint_dofs(j)].any()
+        for j in range(m.joint_count)
+    )
+
+
+def start_simulation(setup: Setup, models: Models, q: Floats | None) -> Simulation:
+    """Simulation of a setup at rest, at joint coordinates of its mechanism or as near to them as the engine gets."""
+    what = models.model(setup) if setup.reduced else setup.mechanism
+    gravity = None if isinstance(what, ReducedModel | BlendedModel) and what.base is None else setup.gravity
+    simulation = simulate(what, setup.engine, setup.step, gravity=gravity)
+    if q is not None:
+        # Reduced models open loops a little.
+        simulation.q = close_loops(setup.mechanism, q) if setup.engine == "constrained" else q
+    return simulation

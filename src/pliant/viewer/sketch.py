@@ -1,4 +1,4 @@
-"""`sketch`: a mechanism in the characters of a terminal, eight dots each (Braille)."""
+"""`sketch`: a mechanism drawn in Braille characters, eight dots each, for terminals."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism
-from pliant.viewer.drawing import HUGE, Camera
-from pliant.viewer.triangles import triangulate
+from pliant.viewer.meshes import triangulate
+from pliant.viewer.picture import HUGE, Camera
 
 __all__ = ["sketch"]
 
 Floats = NDArray[np.float64]
-# Bits of the dots of a character, which is four dots high and two wide.
+# Bits of a Braille character's dots, four rows and two columns.
 _DOTS = np.array([[0x01, 0x08], [0x02, 0x10], [0x04, 0x20], [0x40, 0x80]])
-_FINEST = 64  # parts that the edge of a triangle is divided into
+_FINEST = 64  # subdivisions of a triangle's edge, at most
 
 
 def sketch(mechanism: Mechanism, columns: int = 48, rows: int = 14, poses: Floats | None = None) -> str:
-    """Draw a mechanism in so many characters at most, seen from the front, right and above.
+    """Draw a mechanism within `columns` x `rows` characters, seen from the front, right and above.
 
-    Every body is a patch of dots, with a gap where another begins. Of more than 1,500 bodies, only origins are drawn.
+    Bodies are patches of dots with gaps between them. Of more than 1,500 bodies, only origins are drawn.
 
     Args:
-        mechanism: what to draw.
-        columns, rows: how large, in characters.
-        poses: of its bodies, (bodies, 4, 4); the reference poses by default.
+        mechanism: the mechanism.
+        columns, rows: largest size, characters.
+        poses: world poses of its bodies, (bodies, 4, 4); the reference poses by default.
     """
     at = mechanism.reference_poses if poses is None else poses
     camera = Camera.at(20, -60)
@@ -40,7 +40,7 @@ def sketch(mechanism: Mechanism, columns: int = 48, rows: int = 14, poses: Float
     scale = min((width - 1) / max(high[0] - low[0], 1e-12), (height - 1) / max(high[1] - low[1], 1e-12))
     dots = (points - low) * (scale, -scale, 1.0)
     if points.ndim == 3:
-        dots, owner = _filled(dots, owner)
+        dots, owner = _fill_triangles(dots, owner)
     column, row = np.rint(dots[:, 0]).astype(int), np.rint(dots[:, 1]).astype(int)
     row -= row.min()
     image = np.full((height + 1, width + 1), -2)  # a margin, so that the last dots have neighbours
@@ -53,8 +53,8 @@ def sketch(mechanism: Mechanism, columns: int = 48, rows: int = 14, poses: Float
     return _characters(drawn)
 
 
-def _filled(corners: Floats, owner: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-    """Points all over triangles (n, 3, 3), no farther apart than a dot, and whose they are."""
+def _fill_triangles(corners: Floats, owner: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
+    """Points that fill triangles (n, 3, 3), at most a dot apart, and the owner of each."""
     edges = np.linalg.norm((corners - np.roll(corners, 1, axis=1))[..., :2], axis=2).max(axis=1)
     parts = np.clip(np.exp2(np.ceil(np.log2(np.maximum(edges, 1.0)))), 1, _FINEST).astype(int)
     points, bodies = [], []

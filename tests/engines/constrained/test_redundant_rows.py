@@ -8,8 +8,8 @@ import pliant
 from formats import corpus
 from oracles import dense, linkages, motion, newton
 from oracles.random_mechanisms import unit
-from pliant.engines.constrained import _border_kernels as border
-from pliant.engines.constrained import _kernels as kernels
+from pliant.engines.constrained import _border as border
+from pliant.engines.constrained import arrays as col
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pliant.errors.UnsupportedWarning"),
@@ -92,8 +92,8 @@ SMALL = {
 
 def choose(rows, couplings=0, tendons=0, gap=0.0):
     m, nv = rows.shape
-    dofs = np.zeros((nv, kernels.DOF_COLUMNS))
-    dofs[:, kernels.UNIT] = 1.0
+    dofs = np.zeros((nv, col.DOF_COLUMNS))
+    dofs[:, col.UNIT] = 1.0
     kept = np.zeros(m, dtype=np.int64)
     hard = m - tendons
     count = border.independent_rows(
@@ -157,10 +157,8 @@ def perturbed(m, h, trials, steps=1):
     unit_ = max(9.81 * h / m.radius, np.abs(velocity).max())
     for _ in range(trials):
         s = pliant.ConstrainedSimulation(m, h, gravity=G * (1 + 1e-13 * rng.normal()))
-        state = s.state
         if h > 0.01:  # what is open is closed within a step, at a velocity of 1e-13 / h
-            state[1 : 1 + nq] += 1e-13 * rng.normal(size=nq) * np.abs(state[1 : 1 + nq])
-        s.state = state
+            s._stepper.q[:] += 1e-13 * rng.normal(size=nq) * np.abs(s._stepper.q)
         s.step(steps)
         worst = np.maximum(worst, np.abs(s.poses - poses).max() / m.radius)
         worst[1] = max(worst[1], np.abs(s.velocity - velocity).max() / unit_)

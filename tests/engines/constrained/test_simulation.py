@@ -5,7 +5,7 @@ import pytest
 
 import pliant
 from oracles import dense, motion
-from pliant.engines.constrained.methods import STABILIZATIONS
+from pliant.engines.constrained.gs17.stepper import METHODS as STABILIZATIONS
 from pliant.errors import ConvergenceError, InputError, MechanismError, UnknownNameError
 from pliant.mechanism import kinematics
 
@@ -100,8 +100,7 @@ def test_the_state_goes_round_bit_for_bit(method):
     s.step(25)
     assert np.array_equal(s.state, later)
     assert np.array_equal(s.poses, poses)
-    kept[:] = np.nan  # ours is a copy
-    assert np.isfinite(s.state).all()
+    assert not np.asarray(kept).flags.writeable
 
 
 def test_the_state_moves_to_another_simulation():
@@ -264,9 +263,9 @@ def test_energy_by_hand():
     s.velocity = [3.0]
     inertia = 0.02 + 2.0 * 0.81 + 0.3
     assert s.energy.kinetic == pytest.approx(0.5 * inertia * 9.0, rel=1e-12)
-    assert s.energy.potential == pytest.approx(-2.0 * G * 0.9 * np.cos(0.6), rel=1e-12)
+    assert s.energy.gravity == pytest.approx(-2.0 * G * 0.9 * np.cos(0.6), rel=1e-12)
     assert s.energy.elastic == pytest.approx(0.5 * 7.0 * 0.16, rel=1e-12)
-    assert s.energy.total == pytest.approx(s.energy.kinetic + s.energy.potential + s.energy.elastic)
+    assert s.energy.total == pytest.approx(s.energy.kinetic + s.energy.gravity + s.energy.elastic)
 
 
 def test_elastic_energy_of_everything():
@@ -290,7 +289,7 @@ def test_energy_does_not_grow_in_everything():
 
 def test_effort_counts():
     s = pliant.ConstrainedSimulation(pendulum(), 0.01, start={"pivot": 1.0})
-    assert s.effort == (0, 0, 0)
+    assert s.effort.solves == s.effort.substeps == s.effort.unsettled == 0
     s.step(50)
     assert s.effort.substeps == 50
     assert 50 <= s.effort.solves <= 200
@@ -503,18 +502,11 @@ def test_unknown_names_change_nothing():
         s.q = {"h9": 1.0}
 
 
-@pytest.mark.parametrize("size", [0, 3])
-def test_states_of_the_wrong_length_change_nothing(size):
+def test_states_of_others_change_nothing():
     s = busy()
-    value = s.state[:size]
-    unchanged(s, InputError, "numbers expected", lambda: setattr(s, "state", value))
-
-
-def test_other_bad_values_change_nothing():
-    s = busy()
-    bad = s.state
-    bad[3] = np.nan
-    unchanged(s, InputError, "not all numbers are finite", lambda: setattr(s, "state", bad))
+    unchanged(s, InputError, "a value of `simulation.state`", lambda: setattr(s, "state", np.zeros(3)))
+    s, other = busy(), busy("none").state
+    unchanged(s, InputError, "belongs to another simulation", lambda: setattr(s, "state", other))
 
 
 @pytest.mark.parametrize("value", [[], [1.0, 2.0, 3.0], [np.nan] * 14, 1.0])
@@ -580,35 +572,41 @@ def test_motors_need_newmark():
 
 @pytest.mark.parametrize("force", [1e160, 1e300])
 @pytest.mark.parametrize("method", ["newmark", "none", "low-rank"])
-def test_a_motion_beyond_all_numbers_changes_nothing(method, force):
+def test_a_motion_beyond_all_numbers_stops_after_its_last_whole_step(method, force):
     s = busy(method)
-    before, poses, wrenches = s.state, s.poses.copy(), dict(s._given)
+    before, wrenches = s.state, s.wrenches
     last = s.mechanism.body_names[-1]
     s.apply_wrench(last, force=(0, force, 0))
+    other = s.copy()
     with pytest.raises(ConvergenceError, match=r"left the finite numbers.*wrenches"):
         s.step(50)
-    assert np.array_equal(s.state, before)
-    assert np.array_equal(s.poses, poses)
-    with pytest.raises(ConvergenceError):
+    other.step(round((s.time - other.time) / s.timestep))
+    assert s.state == other.state
+    assert np.array_equal(s.poses, other.poses)
+    with pytest.raises(ConvergenceError) as caught:
         s.record(50)
-    assert np.array_equal(s.state, before)
+    assert len(caught.value.trajectory) == round((s.time - other.time) / s.timestep)
     # and goes on as if nothing had been
+    s.state = before
     s.clear_wrenches()
-    for body, given in wrenches.items():
-        s.apply_wrench(body, **given)
+    for body, load in wrenches.items():
+        s.apply_wrench(body, load.force, load.torque, point=load.point, frame=load.frame)
     s.step(5)
     fresh = busy(method)
     fresh.step(5)
     assert np.array_equal(s.state, fresh.state)
 
 
-def test_a_motor_beyond_all_numbers_changes_nothing():
+def test_a_motor_beyond_all_numbers_stops_after_the_last_whole_step():
     s = busy()
     before = s.state
     s.set_motor("h0", torque=1e250)
+    other = s.copy()
     with pytest.raises(ConvergenceError):
         s.step(50)
-    assert np.array_equal(s.state, before)
+    other.step(round((s.time - other.time) / s.timestep))
+    assert s.state == other.state
+    s.state = before
     s.clear_motors()
     s.step(5)
     fresh = busy()

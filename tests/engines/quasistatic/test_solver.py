@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import pliant
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
-from pliant.engines.quasistatic.solver import MEASURES, Solver
+from pliant.engines.quasistatic.arrays import DOF, DOFS, LOAD_COLUMNS
+from pliant.engines.quasistatic.measures import MEASURES
+from pliant.engines.quasistatic.solver import Solver
 from pliant.mechanism import kinematics
 
 GRAVITY = np.array([0.3, -0.4, -9.81])
@@ -33,7 +35,7 @@ def rows(s, forces):
         if model.group[body] >= 0:
             leaf = model.tree.first_leaf[model.group[body]]
             out.append([leaf, *wrench, *model.local[body][:3, 3], *np.zeros(6)])
-    return np.array(out, dtype=float).reshape(-1, 16)
+    return np.array(out, dtype=float).reshape(-1, LOAD_COLUMNS)
 
 
 def movable(seed, bodies, kinds=KINDS, **options):
@@ -57,16 +59,16 @@ def test_articulated_bodies_agree_with_the_tree(seed, bodies, resist):
         resist=m.armature + resist * rng.uniform(0, 1, m.nv),
     )
     s.moved()
-    s._begin()
+    s.begin()
     expected = s.tree.down().copy()
-    s.articulated()
-    np.testing.assert_allclose(s.tree.state.qdd, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
+    s.step_aba()
+    np.testing.assert_allclose(s.accelerations, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
 def joint_norms(s, qdd):
-    groups = s.tree.arrays.groups
-    weighted = (s.tree.arrays.weights * qdd) ** 2
-    return np.sqrt([weighted[d : d + n].sum() for d, n in groups[:, 3:5]])
+    groups = s.tree.model.groups
+    weighted = (s.tree.arrays.joints.weights * qdd) ** 2
+    return np.sqrt([weighted[d : d + n].sum() for d, n in groups[:, [DOF, DOFS]]])
 
 
 def actual_error(s, measure, exact, found):
@@ -116,7 +118,7 @@ def check_bound(seed, bodies, power, measure, kinds):
         gravity=GRAVITY * (seed % 2),
     )
     bound = s.refine()
-    found = s.tree.state.qdd.copy()
+    found = s.accelerations.copy()
     exact = s.tree.down()
     error, scale = actual_error(s, measure, exact, found)
     slack = 1e-9 * joint_norms(s, exact).max()
@@ -124,8 +126,8 @@ def check_bound(seed, bodies, power, measure, kinds):
     assert error <= bound * scale + slack
     assert bound <= tolerance or error == 0
     computed = np.zeros(m.nv, bool)
-    for g in s.active:
-        d, n = s.tree.arrays.groups[g, 3:5]
+    for g in s.active_groups:
+        d, n = s.tree.model.groups[g, [DOF, DOFS]]
         computed[d : d + n] = True
     assert not found[~computed].any()
     np.testing.assert_array_equal(found[computed], exact[computed])
@@ -140,12 +142,12 @@ def test_the_bound_holds_near_equilibrium(measure, power):
     q = kinematics.move(m, q, 1e-7 * np.random.default_rng(0).normal(size=m.nv))
     s = solver(m, measure, 2.0**-power, q=q)
     s.refine()
-    found = s.tree.state.qdd.copy()
+    found = s.accelerations.copy()
     exact = s.tree.down()
     free = solver(m, gravity=np.zeros(3), q=q)
     free.refine()
     error, scale = actual_error(s, measure, exact, found)
-    assert error <= 2.0**-power * scale + 1e-12 * np.abs(free.tree.state.qdd).max()
+    assert error <= 2.0**-power * scale + 1e-12 * np.abs(free.accelerations).max()
 
 
 @settings(max_examples=60)
@@ -160,15 +162,15 @@ def test_world_displacements_are_bounded(seed, bodies, power, kinds):
     rng = np.random.default_rng(seed)
     scale = 1e-8  # small steps: displacements are linear in accelerations
     exact = solver(m, "world", 1.0, q=random_q(m, seed, 0.5), forces=random_forces(rng, bodies))
-    exact._begin()
+    exact.begin()
     full = exact.tree.down().copy()
     tolerance = m.radius * np.abs(full).max() * 2.0**-power
     s = solver(
         m, "world", tolerance, q=exact.q.copy(), forces=random_forces(np.random.default_rng(seed), bodies)
     )
     bound = s.refine()
-    assert bound <= tolerance or len(s.active) == len(s.tree.arrays.groups)
-    here = kinematics.move(m, s.q, scale * s.tree.state.qdd)
+    assert bound <= tolerance or len(s.active_groups) == len(s.tree.model.groups)
+    here = kinematics.move(m, s.q, scale * s.accelerations)
     there = kinematics.move(m, s.q, scale * full)
     origin = [kinematics.link_poses(m, q)[m.links.body_link][:, :3, 3] for q in (here, there)]
     apart = np.sqrt(((origin[0] - origin[1]) ** 2).sum(axis=1)).max() / scale
@@ -186,11 +188,11 @@ def test_lazy_updates_leave_nothing_behind(seed, bodies, measure, power):
         s.set_loads(rows(s, random_forces(rng, bodies)))
         assert s.step(3, 1e-6) == 3
     s.set_loads(rows(s, random_forces(rng, bodies)))
-    s._begin()
+    s.begin()
     lazy = s.tree.down().copy()
     poses = [s.tree.body_pose(b) for b in range(bodies)]
     s.moved()
-    s._begin()
+    s.begin()
     fresh = s.tree.down()
     np.testing.assert_array_equal(lazy, fresh)
     np.testing.assert_allclose(poses, kinematics.link_poses(m, s.q)[m.links.body_link], atol=1e-10)
@@ -203,14 +205,14 @@ def test_falls_back_and_comes_back():
     s.set_loads(rows(s, one))
     assert s.step(5, 1e-6) == 5
     assert s.fallbacks == 0
-    assert len(s.active) < 100
+    assert len(s.active_groups) < 100
     rng = np.random.default_rng(0)
     s.set_loads(rows(s, [(b, rng.normal(size=6)) for b in range(0, m.body_count, 3)]))
     assert s.step(10, 1e-12) == 10
     assert s.fallbacks == 10
-    assert len(s.active) == 3000
+    assert len(s.active_groups) == 3000
     s.set_loads(rows(s, one))
     assert s.step(1000, 1e-9) == 1000
     assert s.current
     assert s.fallbacks < 900
-    assert len(s.active) < 100
+    assert len(s.active_groups) < 100

@@ -29,7 +29,7 @@ def test_every_copy_equals_a_simulation(name, reconstruction):
         one.step(10)
         assert np.array_equal(batches[0].poses[copy], one.poses)
         assert np.array_equal(batches[0].pose(tip)[copy], one.pose(tip))
-        assert np.array_equal(batches[0].state[copy], one.state)
+        assert np.array_equal(batches[0].state[copy, 1:], np.asarray(one.state)[3:])
     assert batches[0].time == pytest.approx(0.05)
 
 
@@ -75,14 +75,19 @@ def test_bad_arguments():
             call()
 
 
-def test_if_one_leaves_the_finite_numbers_all_come_back():
+def test_if_one_leaves_the_finite_numbers_all_stand_after_the_last_common_step():
     model = pliant.reduce(pliant.gallery.y())
     unstable = replace(model, reduced_stiffness=-model.reduced_stiffness)
     batch = pliant.ReducedBatch(unstable, 1e-4, 3, threads=2)
     batch.apply_wrench(model.end_effectors[0], [[0, 0, 0], [0, 0, 0], [0, 0, 1.0]])
     batch.step(2)
-    state, poses = batch.state, batch.poses.copy()
+    state = batch.state
     with pytest.raises(ConvergenceError, match="copy 2 left the finite numbers"):
         batch.step(100_000)
-    assert np.array_equal(batch.state, state)
+    done, poses = batch.state, batch.poses.copy()
+    assert np.isfinite(done).all()
+    steps = round((batch.time - state[0, 0]) / 1e-4)
+    batch.state = state
+    batch.step(steps)
+    assert np.array_equal(batch.state, done)
     assert np.array_equal(batch.poses, poses)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import pliant
@@ -73,7 +73,7 @@ def test_operational_is_the_constrained_inverse(seed, loops):
     try:
         model = pliant.reduce(m, ["b2", "b4"], inertia="operational")
     except pliant.errors.InputError:
-        return  # loops lock everything
+        reject()  # loops lock everything
     mobility = reduction.mobility(pliant.Configuration(m), model.end_effectors)
     along = model.scale[:, None] * model.directions
     expected = np.linalg.inv(along.T @ mobility @ along)
@@ -103,8 +103,7 @@ def test_inertia_of_a_tree(seed, loops):
     assert np.abs(inertia.times(x) - x @ M).max() < 1e-12 * np.abs(M).max()
     assert np.abs(inertia.diagonal() - np.diag(M)).max() < 1e-12 * np.abs(M).max()
     Z = reduction.free_motions(c)
-    if Z.shape[1] == 0:
-        return
+    assume(Z.shape[1] > 0)
     expected = Z @ np.linalg.solve(Z.T @ M @ Z, Z.T @ x.T)
     found, _ = inertia.factor().solve(x, exact=True)
     assert np.abs(found.T - expected).max() < 1e-6 * np.abs(expected).max()

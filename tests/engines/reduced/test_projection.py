@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, reject
 from hypothesis import strategies as st
 
 import pliant
@@ -26,8 +26,7 @@ def test_random_mechanisms(seed, loops):
     # A body that loops lock is refused; what counts as locked is rounding of what it could do without them.
     loose = [(c.jacobian(body) ** 2 / m.stiffness).sum(axis=1).max() for body in bodies]
     own = [np.abs(expected[6 * e : 6 * e + 6, 6 * e : 6 * e + 6]).max() for e in range(3)]
-    if min(a / b for a, b in zip(own, loose, strict=True)) < 1e-9:
-        return
+    assume(min(a / b for a, b in zip(own, loose, strict=True)) >= 1e-9)
     model = pliant.reduce(m, bodies)
     assert close(model.compliance, expected)
     assert np.abs(model.compliance - model.compliance.T).max() < 1e-10 * scale  # reciprocity
@@ -174,7 +173,7 @@ def test_neither_root_frame_nor_order_nor_spanning_tree_matters(seed, loops):
     try:
         here = pliant.reduce(m, bodies)
     except pliant.errors.InputError:
-        return  # hinges everywhere may leave nothing to move
+        reject()  # hinges everywhere may leave nothing to move
     for other in (turned(m, seed), shuffled(m, seed)):
         there = pliant.reduce(other, bodies)
         assert close(there.compliance, here.compliance, 1e-9)

@@ -9,7 +9,7 @@ import pliant
 from oracles.random_mechanisms import KINDS, random_mechanism, unit
 from pliant.engines.reduced.recursive import recursive_projection
 from pliant.errors import InputError
-from pliant.mechanism.tables import Rows
+from pliant.mechanism.mechanism import Rows
 
 SPRUNG = {"stiffness": 40.0}
 

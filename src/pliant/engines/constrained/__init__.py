@@ -1,5 +1,5 @@
 """Full dynamics of every body: `ConstrainedSimulation`."""
 
-from pliant.engines.constrained.simulation import ConstrainedSimulation, Effort
+from pliant.engines.constrained.simulation import ConstrainedSimulation
 
-__all__ = ["ConstrainedSimulation", "Effort"]
+__all__ = ["ConstrainedSimulation"]

@@ -5,15 +5,15 @@ the map from joint to body velocities there and p the momenta before the step, N
 
     N^T (M N u - p - h/2 f) + springs = 0
 
-decide u, and the momenta after the step are `2 M N u - p`. That reflection keeps kinetic energy exactly whatever the
+decide u, and the momenta after the step are `2 M N u - p`. This update keeps kinetic energy exactly whatever the
 length of the step, so no mass ratio is too large: only work of forces changes it. Momenta belong to bodies rather than
 to joints (linear in world axes, angular in the body's own), which spares all centrifugal terms. Joints cannot come
 apart, since only joint coordinates move.
 
-u is found by iterations with the matrix of `_solver_kernels`: inertia, springs, and the *transverse Newmark inertia*
+u is found by iterations with the matrix of `_aba`: inertia, springs, and the *transverse Newmark inertia*
 of tension, `h²/4` times an upper bound of geometric stiffness. Two to four are enough as a rule. Where they do not
-contract, or a joint runs into a stop, backward Euler takes the step instead, which damps; where that is not found
-either, the step is halved. Such steps get no more energy than there was.
+contract, or a joint runs into a stop, a step of backward Euler replaces it, which damps and gains no energy; where that
+does not converge either, the step is halved.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.constrained import _energy_kernels as energies
-from pliant.engines.constrained import _kernels as kernels
-from pliant.engines.constrained import _reaction_kernels as reactions
-from pliant.engines.constrained import _step_kernels as stepping
-from pliant.engines.constrained._arrays import State
+from pliant.engines.constrained import _contact, _links, _step
+from pliant.engines.constrained import arrays as col
+from pliant.engines.constrained.arrays import State
 from pliant.engines.constrained.packing import pack
+from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL
 
-__all__ = ["Midpoint"]
+__all__ = ["ContactStep", "Midpoint"]
 
 Floats = NDArray[np.float64]
-_CLOSE = 1e-7  # of the radius, and radians: how far loops may be open at the end of an iteration
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+_CLOSE = 1e-7  # rad or radii: gap of loops that counts as closed
 
 
 class Midpoint:
@@ -56,23 +57,24 @@ class Midpoint:
         self._dofs, self._links = packed.model.dofs, packed.model.links
         self._plain = self._dofs.copy(), self._links.copy()  # without motors
         self._info = packed.scratch.info
-        self._info[stepping.TOLERANCE], self._info[stepping.CLOSE] = tolerance, _CLOSE
+        self._info[col.INFO_TOLERANCE], self._info[col.INFO_CLOSE] = tolerance, _CLOSE
         self._moved = False
+        self._limited = np.isfinite(self._dofs[:, [col.LOWER, col.UPPER]])
         self._model = packed.model
         self._set_stops(anew=True)
-        self._asked = np.zeros((len(self._links), 30)), np.zeros((len(self._links), 6))
+        self._asked = np.zeros((len(self._links), col.KINEMATIC_COLUMNS)), np.zeros((len(self._links), 6))
 
     def advance(self, n: int) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         self._moved = True
         if self._beyond:
             self._set_stops()
-        return stepping.advance(n, self.timestep, self._model, self._state, self._packed.scratch)
+        return _step.advance(n, self.timestep, self._model, self._state, self._packed.scratch)
 
     def _set_stops(self, anew: bool = False) -> None:
-        """Stops where limits are; or, of joints beyond theirs, where these are, to follow them on their way back.
+        """Set stops to the limits; those of joints beyond their limits to the joints, to follow them on their way back.
 
-        Files have such joints at their reference pose. To push them back at once would be a blow.
+        Files have such joints at their reference pose. To push them back at once would be an impact.
         """
         m, table, plain = self.m, self._dofs, self._plain[0]
         q = self._state.q[m.dof_coordinate]
@@ -80,14 +82,12 @@ class Midpoint:
             c, d = m.primitive_coordinate[p], m.primitive_dof[p]
             q[d : d + 3] = np.linalg.norm(spatial.quat_log(self._state.q[c : c + 4]))
         ball = m.dof_kind == BALL
-        for column, sign in ((kernels.UPPER, 1.0), (kernels.LOWER, -1.0)):
+        for column, sign in ((col.UPPER, 1.0), (col.LOWER, -1.0)):
             limit = sign * plain[:, column]
             now = np.inf if anew else sign * table[:, column]
             wide = np.minimum(now, np.maximum(limit, sign * q))
             table[:, column] = sign * np.where(ball & (sign < 0), limit, wide)
-        self._beyond = bool(
-            (table[:, [kernels.LOWER, kernels.UPPER]] != plain[:, [kernels.LOWER, kernels.UPPER]]).any()
-        )
+        self._beyond = bool((table[:, [col.LOWER, col.UPPER]] != plain[:, [col.LOWER, col.UPPER]]).any())
 
     @property
     def state(self) -> Floats:
@@ -99,6 +99,24 @@ class Midpoint:
         self._flat[:] = value
         self._moved = False
         self._set_stops(anew=True)
+
+    @property
+    def taken(self) -> int:
+        """Whole steps since the start; counted where they are taken, so that Ctrl-C loses none."""
+        return int(self._info[col.INFO_TAKEN])
+
+    @property
+    def stops(self) -> Floats:
+        """Where the stops of joints are now, lower and upper ones: part of the state, as they follow joints back."""
+        return self._dofs[:, [col.LOWER, col.UPPER]][self._limited]
+
+    @stops.setter
+    def stops(self, value: Floats) -> None:
+        limits = [col.LOWER, col.UPPER]
+        table = self._dofs[:, limits]
+        table[self._limited] = value
+        self._dofs[:, limits] = table
+        self._beyond = bool((self._dofs[:, limits] != self._plain[0][:, limits]).any())
 
     @property
     def q(self) -> Floats:
@@ -120,10 +138,10 @@ class Midpoint:
     # --- velocities
 
     def _kinematics(self, u: Floats) -> Floats:
-        # not in the step's own arrays: `joint_wrenches` needs what is in them
+        # not in the step's own arrays, which `joint_wrenches` reads
         model, (work, moving) = self._model, self._asked
-        kernels.forward(model.links, model.constants, self.q, u, 0.0, work)
-        kernels.momenta(0, len(model.links), model.constants, work, moving)
+        _links.forward(model.links, model.constants, self.q, u, 0.0, work)
+        _links.momenta(0, len(model.links), model.constants, work, moving)
         return work
 
     @property
@@ -135,7 +153,7 @@ class Midpoint:
     def velocity(self, value: Floats) -> None:
         self._state.v[:] = self._state.u[:] = value
         work = self._kinematics(self._state.v)
-        kernels.settle(work, self._asked[1], self._state.momentum)
+        _links.set_momentum(work, self._asked[1], self._state.momentum)
         self._moved = False
 
     @property
@@ -143,63 +161,50 @@ class Midpoint:
         """Velocity of the origin and angular velocity of every body, world axes, (bodies, 6)."""
         work = self._kinematics(self._state.v)[self.m.links.body_link]
         frames = spatial.se3_inverse(self._packed.frames[self.m.links.body_link])
-        turn = work[:, :9].reshape(-1, 3, 3)
-        spin = work[:, kernels.W : kernels.W + 3]
+        turn = work[:, col.W_ROTATION : col.W_ROTATION + 9].reshape(-1, 3, 3)
+        spin = work[:, col.W_SPIN : col.W_SPIN + 3]
         arm = np.einsum("nij,nj->ni", turn, frames[:, :3, 3])
         out = np.empty((len(work), 6))
-        out[:, :3], out[:, 3:] = work[:, kernels.V : kernels.V + 3] + np.cross(spin, arm), spin
+        out[:, :3], out[:, 3:] = work[:, col.W_VELOCITY : col.W_VELOCITY + 3] + np.cross(spin, arm), spin
         return out
 
     # --- loads
 
     def set_loads(self, entries: dict[int, Floats]) -> None:
-        """Wrenches by body, as `pliant.engines.wrenches.entry` makes them."""
-        rows = np.zeros((len(entries), 16))
+        """Wrenches by body, as rows of `Load.row`."""
+        rows = np.zeros((len(entries), col.LOAD_COLUMNS))
         for row, (body, given) in zip(rows, entries.items(), strict=True):
             link = self.m.links.body_link[body]
             turn = self._packed.frames[link, :3, :3].T  # into the joint frame's axes
-            row[0] = link
-            row[1:7] = given[:6]
-            row[7:10] = turn @ (given[6:9] - self.m.com[body])
             force, torque = given[9:12], given[12:15]
-            row[10:13] = turn @ force
-            row[13:16] = turn @ (torque - np.cross(self.m.com[body], force))
+            row[col.LOAD_LINK] = link
+            row[col.LOAD_FORCE : col.LOAD_FORCE + 6] = given[:6]
+            row[col.LOAD_POINT : col.LOAD_POINT + 3] = turn @ (given[6:9] - self.m.com[body])
+            row[col.LOAD_BODY_FORCE : col.LOAD_BODY_FORCE + 3] = turn @ force
+            row[col.LOAD_BODY_TORQUE :] = turn @ (torque - np.cross(self.m.com[body], force))
         self._model = self._model._replace(loads=rows)
 
-    def set_motor(self, dofs: NDArray[np.int64], numbers: Floats, torque: Floats) -> None:
-        """Motors of dofs: target, stiffness, velocity, damping; and torque per dof."""
-        target, stiffness, velocity, damping = numbers
+    def set_motors(self, drive: Floats, torque: Floats) -> None:
+        """Motors of all dofs: target, stiffness, velocity and damping, (4, nv), and torque, (nv,)."""
+        target, stiffness, velocity, damping = drive
         table, plain = self._dofs, self._plain[0]
-        table[dofs, kernels.STIFFNESS] = plain[dofs, kernels.STIFFNESS] + stiffness
-        table[dofs, kernels.DAMPING] = plain[dofs, kernels.DAMPING] + damping
-        table[dofs, kernels.PULL] = (
-            plain[dofs, kernels.PULL] + stiffness * target + damping * velocity + torque
-        )
-        for p in np.flatnonzero(self._links[:, kernels.KIND] == LINK_BALL):
-            d = self._links[p, kernels.DOF]
-            if np.isin(np.arange(d, d + 3), dofs).any():
-                self._links[p, kernels.SPRUNG] = 1
-        self._info[stepping.LENGTH] = 0.0
+        table[:, col.STIFFNESS] = plain[:, col.STIFFNESS] + stiffness
+        table[:, col.DAMPING] = plain[:, col.DAMPING] + damping
+        table[:, col.PULL] = plain[:, col.PULL] + stiffness * target + damping * velocity + torque
+        self._links[:] = self._plain[1]
+        driven = (drive != 0.0).any(axis=0) | (torque != 0.0)
+        for p in np.flatnonzero(self._links[:, col.KIND] == LINK_BALL):
+            d = self._links[p, col.DOF]
+            if driven[d : d + 3].any():
+                self._links[p, col.SPRUNG] = 1
+        self._info[col.INFO_LENGTH] = 0.0
 
-    @property
-    def torques(self) -> Floats | None:
-        """Of motors, per dof; None if any of them holds a target or a velocity."""
-        columns = [kernels.STIFFNESS, kernels.DAMPING, kernels.PULL]
-        stiffness, damping, pull = (self._dofs[:, columns] - self._plain[0][:, columns]).T
-        return None if stiffness.any() or damping.any() else pull
-
-    def clear_motors(self) -> None:
-        """Take all motors away."""
-        self._dofs[:], self._links[:] = self._plain
-        self._set_stops(anew=True)
-        self._info[stepping.LENGTH] = 0.0
-
-    # --- what can be asked
+    # --- measures
 
     @property
     def kinetic(self) -> float:
         """Kinetic energy, rotors included, J."""
-        return energies.kinetic(self._model.constants, self._state.momentum) + 0.5 * float(
+        return _links.kinetic(self._model.constants, self._state.momentum) + 0.5 * float(
             self.m.armature @ self._state.v**2
         )
 
@@ -212,13 +217,13 @@ class Midpoint:
 
     @property
     def damping(self) -> Floats:
-        """No body gets any."""
+        """Damping that the method adds to bodies: none, (bodies, 6)."""
         return np.zeros((self.m.body_count, 6))
 
     @property
     def effort(self) -> tuple[int, int, int]:
         """Linear solves, parts of steps, and parts that did not settle, so far."""
-        solves, substeps, unsettled = self._info[[stepping.SOLVES, stepping.SUBSTEPS, stepping.UNSETTLED]]
+        solves, substeps, unsettled = self._info[[col.INFO_SOLVES, col.INFO_SUBSTEPS, col.INFO_UNSETTLED]]
         return int(solves), int(substeps), int(unsettled)
 
     @property
@@ -228,10 +233,10 @@ class Midpoint:
         out = np.zeros((m.joint_count, 6))
         if not self._moved:
             return out
-        h = float(self._info[stepping.LAST])
+        h = float(self._info[col.INFO_LAST])
         scratch = self._packed.scratch
         work = scratch.work
-        through = reactions.through(
+        through = _links.joint_reactions(
             self._model.links,
             self._model.loops,
             work,
@@ -244,9 +249,145 @@ class Midpoint:
         last = np.zeros(m.joint_count, dtype=np.int64)
         last[m.links.joint] = np.arange(len(m.links))
         frames = self._packed.frames[last]
-        turn = np.einsum("nij,nkj->nki", work[last, :9].reshape(-1, 3, 3), frames[:, :3, :3])
+        turn = np.einsum(
+            "nij,nkj->nki",
+            work[last, col.W_ROTATION : col.W_ROTATION + 9].reshape(-1, 3, 3),
+            frames[:, :3, :3],
+        )
         through = through[last] * (2 / h)
         force = np.einsum("nij,nj->ni", turn, through[:, :3])
         torque = np.einsum("nij,nj->ni", turn, through[:, 3:])
         out[:, :3], out[:, 3:] = force, torque + np.cross(frames[:, :3, 3], force)
         return out
+
+
+class ContactStep:
+    """A step of a `Midpoint` in two halves, with rows for a contact solver in between, on its own arrays.
+
+    A block is three rows between two bodies: `body` (blocks, 2), `point` and `axes` in the world where the step starts,
+    `turning` if its rows are about angular velocities, `impulse` along the axes on the second body.
+
+    Args:
+        stepper: of the simulation.
+        first: number of the mechanism's first body among all bodies.
+    """
+
+    def __init__(self, stepper: Midpoint | object, first: int):
+        if not isinstance(stepper, Midpoint):
+            raise InputError('contacts need stabilization="newmark"')
+        self._stepper, self._first = stepper, first
+        self._body_link = np.ascontiguousarray(stepper.m.links.body_link, dtype=np.int64)
+        self._start: Floats = np.zeros((len(stepper.m.links), col.KINEMATIC_COLUMNS))
+        self._force = np.zeros(stepper.m.nv)
+        self._loads = np.zeros((0, col.LOAD_COLUMNS))
+
+    @property
+    def velocity(self) -> Floats:
+        """Joint velocities at the start of the step."""
+        return self._stepper._state.v
+
+    def begin(
+        self,
+        count: int,
+        turning: Bools,
+        body: Ints,
+        point: Floats,
+        axes: Floats,
+        side: Ints,
+        impulse: Floats,
+        J: Floats,
+        Y: Floats,
+        u: Floats,
+    ) -> bool:
+        """First half: `u`, joint velocities at the end of a step without these blocks, and their rows J and response Y.
+
+        `impulse` is a guess: forces that depend on the final poses are evaluated with it.
+        """
+        s = self._stepper
+        if s._beyond:
+            s._set_stops()
+        s._moved = True
+        self._own = s._model
+        self._start[:] = s._kinematics(s._state.v)
+        self._set_loads(count, turning, body, point, axes, impulse)
+        scratch = s._packed.scratch
+        if not _contact.begin(s.timestep, s._model, s._state, scratch):
+            s._model = self._own
+            return False
+        u[:] = s._state.u
+        _contact.contact_rows(
+            count,
+            turning,
+            body,
+            point,
+            axes,
+            side,
+            J,
+            Y,
+            self._first,
+            self._body_link,
+            s._model,
+            scratch,
+            self._start,
+            self._force,
+            impulse,
+            u,
+        )
+        return True
+
+    def finish(
+        self,
+        count: int,
+        turning: Bools,
+        body: Ints,
+        point: Floats,
+        axes: Floats,
+        side: Ints,
+        J: Floats,
+        impulse: Floats,
+        amount: Floats,
+        u: Floats,
+        w: Floats,
+        spring: Bools,
+    ) -> bool:
+        """Second half: go on with the velocities `u` that impulses lead to; positions move by `w` besides.
+
+        `amount` holds the impulses that correct positions. `spring` says which blocks are springs or compliant: they
+        may bring energy, contacts with fixed bodies may not.
+        """
+        s, own = self._stepper, len(self._own.loads)
+        s._model = self._own
+        self._set_loads(count, turning, body, point, axes, impulse)
+        last = self._first + len(self._body_link)
+        brought = _contact.energy_brought(count, spring, body, side, J, impulse, self._first, last, u)
+        s._state.u[:] = u
+        done = _contact.finish(s.timestep, s._model, s._state, s._packed.scratch, own, brought)
+        s._model = self._own
+        if done and w.any():
+            lift = _contact.correction_work(count, body, side, J, impulse, amount, self._first, last, w)
+            _contact.shift(s.timestep, w, lift, s._model, s._state, s._packed.scratch, *s._asked)
+        return done
+
+    def _set_loads(
+        self, count: int, turning: Bools, body: Ints, point: Floats, axes: Floats, impulse: Floats
+    ) -> None:
+        s, own = self._stepper, self._own.loads
+        if len(self._loads) < len(own) + 2 * count:
+            self._loads = np.zeros((2 * (len(own) + 2 * count), col.LOAD_COLUMNS))
+        self._loads[: len(own)] = own
+        rows = _contact.contact_loads(
+            count,
+            turning,
+            body,
+            point,
+            axes,
+            impulse,
+            self._first,
+            self._body_link,
+            s._model.constants,
+            self._start,
+            s.timestep,
+            len(own),
+            self._loads,
+        )
+        s._model = self._own._replace(loads=self._loads[:rows])

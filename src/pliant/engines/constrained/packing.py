@@ -1,8 +1,7 @@
-"""A mechanism as the flat arrays that the kernels of the midpoint step walk over.
+"""`pack`: a mechanism as the flat arrays of the midpoint step.
 
 Each link gets a *joint frame*: its origin on the joint, its z axis along a hinge or slide, its axes those of a ball's
-coordinates. Then a joint moves selected coordinates only, and the pose of a link is that of its parent, a constant and
-`Rz(q)`, a shift along z, or a quaternion.
+coordinates. The pose of a link in that of its parent is then a constant times `Rz(q)`, a shift along z or a quaternion.
 
 A loop is cut at a body: the loop-closing joint carries a copy of its child, which must coincide with it. The body's
 mass is shared out equally between it and its copies: the motion is the same, and no joint is left without inertia.
@@ -16,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.constrained import _joint_kernels as joints
-from pliant.engines.constrained import _kernels as kernels
-from pliant.engines.constrained import _solver_kernels as solver
-from pliant.engines.constrained import _step_kernels as stepping
-from pliant.engines.constrained._arrays import Model, Scratch, State
+from pliant.engines.constrained import _aba, _joints, _links
+from pliant.engines.constrained import arrays as col
+from pliant.engines.constrained.arrays import Model, Scratch, State
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL, SLIDE
@@ -37,86 +34,91 @@ class Packed:
     """Arrays of a mechanism for the midpoint step.
 
     Attributes:
-        model, state, scratch: what a step takes; see `_arrays`.
-        frames: joint frame in the frame of its link, (links, 4, 4).
-        share: of its body's mass, per link.
-        bodies: the body of a link, or of the copy it is, -1 for none.
+        model, state, scratch: arguments of a step; see `arrays`.
+        frames: joint frame in the frame of its link, (n, 4, 4).
     """
 
     model: Model
     state: State
     scratch: Scratch
     frames: Floats
-    share: Floats
-    bodies: Ints
 
 
 def pack(m: Mechanism, gravity: Floats) -> Packed:
-    """Flatten a mechanism; refuse what cannot move by Newton's laws."""
+    """Arrays of a mechanism; refuses joints without inertia, and couplings or tendons of balls."""
     frames = _frames(m)
     bodies = m.links.body.copy()
     bodies[m.links.loop_copy] = m.links.body[m.links.loop_body]
     share = np.where(bodies >= 0, 1.0 / np.maximum(np.bincount(bodies + 1)[bodies + 1], 1), 0.0)
     constants = _constants(m, frames, bodies, share)
     dofs = _dofs(m)
-    links = np.zeros((len(m.links), kernels.LINK_COLUMNS), dtype=np.int64)
-    links[:, :4] = np.stack([m.links.parent, m.links.kind, m.links.dof, m.links.coordinate], axis=1)
+    links = np.zeros((len(m.links), col.LINK_COLUMNS), dtype=np.int64)
+    links[:, [col.PARENT, col.KIND, col.DOF, col.COORDINATE]] = np.stack(
+        [m.links.parent, m.links.kind, m.links.dof, m.links.coordinate], axis=1
+    )
     acting = (m.stiffness > 0) | (m.damping > 0) | (m.armature > 0) | np.isfinite(m.upper)
     for k in np.flatnonzero(m.links.kind == LINK_BALL):
         d = m.links.dof[k]
-        links[k, kernels.SPRUNG] = acting[d : d + 3].any()
+        links[k, col.SPRUNG] = acting[d : d + 3].any()
     for k, (parent, kind) in enumerate(zip(m.links.parent.tolist(), m.links.kind.tolist(), strict=True)):
         turns = kind in (LINK_BALL, LINK_HINGE)
-        links[k, kernels.TURNING] = k if turns else links[parent, kernels.TURNING] if parent >= 0 else -1
+        links[k, col.TURNING] = k if turns else links[parent, col.TURNING] if parent >= 0 else -1
     tendons, rows, offsets = _rows(m)
     n, nv, count = len(links), m.nv, len(rows)
-    info = np.zeros(stepping.INFO)
-    info[stepping.UNIT] = m.radius
-    work = np.zeros((n, kernels.WORK_COLUMNS))
-    q = m.reference.copy()
+    info = np.zeros(col.INFO)
+    info[col.INFO_UNIT] = m.radius
     bare = np.zeros_like(dofs)
-    bare[:, kernels.ARMATURE] = bare[:, kernels.GIVEN] = m.armature
-    bare[:, kernels.UNIT] = 1.0
-    bare[:, kernels.LOWER], bare[:, kernels.UPPER] = -np.inf, np.inf
+    bare[:, col.ARMATURE] = bare[:, col.GIVEN] = m.armature
+    bare[:, col.UNIT] = 1.0
+    bare[:, col.LOWER], bare[:, col.UPPER] = -np.inf, np.inf
     model = Model(
-        links,
-        constants,
-        dofs,
-        m.rest.copy(),
-        gravity.copy(),
-        np.zeros((0, 16)),
-        _loops(m, frames),
-        offsets,
-        tendons,
-        m.dof_coordinate.copy(),
-        bare,
+        links=links,
+        constants=constants,
+        dofs=dofs,
+        rest=m.rest.copy(),
+        gravity=gravity.copy(),
+        loads=np.zeros((0, col.LOAD_COLUMNS)),
+        loops=_loops(m, frames),
+        offsets=offsets,
+        tendons=tendons,
+        where=m.dof_coordinate.copy(),
+        bare=bare,
     )
-    state = State(q, np.zeros(nv), np.zeros(nv), np.zeros((n, 6)), np.zeros(count), np.zeros(nv), np.zeros(3))
+    state = State(
+        q=m.reference.copy(),
+        u=np.zeros(nv),
+        v=np.zeros(nv),
+        momentum=np.zeros((n, 6)),
+        multipliers=np.zeros(count),
+        earlier=np.zeros(nv),
+        past=np.zeros(col.PAST),
+    )
     scratch = Scratch(
-        work,
-        np.zeros((n, 30)),
-        np.zeros((n, 6)),
-        np.zeros((n, 6)),
-        np.zeros(nv),
-        np.zeros(nv),
-        rows,
-        np.zeros((count, nv)),
-        np.zeros((count, count)),
-        np.zeros(count),
-        np.zeros(count),
-        np.zeros((2, count)),
-        np.zeros(count, dtype=np.int64),
-        np.zeros((4, 3)),
-        np.zeros((2 * stepping.DEPTH + 2, nv)),
-        np.zeros((stepping.DEPTH + 1, stepping.DEPTH)),
-        info,
+        work=np.zeros((n, col.WORK_COLUMNS)),
+        ahead=np.zeros((n, col.KINEMATIC_COLUMNS)),
+        at_middle=np.zeros((n, 6)),
+        impulse=np.zeros((n, 6)),
+        du=np.zeros(nv),
+        backup=np.zeros(nv),
+        rows=rows,
+        columns=np.zeros((count, nv)),
+        schur=np.zeros((count, count)),
+        wanted=np.zeros(count),
+        give=np.zeros(count),
+        change=np.zeros((2, count)),
+        kept=np.zeros(count, dtype=np.int64),
+        small=np.zeros((4, 3)),
+        history=np.zeros((2 * col.DEPTH + 2, nv)),
+        gram=np.zeros((col.DEPTH + 1, col.DEPTH)),
+        info=info,
     )
-    packed = Packed(model, state, scratch, frames, share, bodies)
-    _feel(m, packed)
+    packed = Packed(model, state, scratch, frames)
+    _effective_inertia(m, packed)
     return packed
 
 
 def _frames(m: Mechanism) -> Floats:
+    """Joint frames in the frames of their links, (n, 4, 4)."""
     links = m.links
     frames = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
     frames[:, :3, 3] = links.anchor
@@ -133,38 +135,40 @@ def _frames(m: Mechanism) -> Floats:
 
 
 def _constants(m: Mechanism, frames: Floats, bodies: Ints, share: Floats) -> Floats:
+    """Table of link constants, C_ROTATION ... C_MOMENTS; a body cut at a loop has its share in every copy."""
     inverse = spatial.se3_inverse(frames)
-    out = np.zeros((len(frames), kernels.CONSTANTS))
+    out = np.zeros((len(frames), col.CONSTANTS))
     local = m.links.offset @ frames
     inner = m.links.parent >= 0
     local[inner] = inverse[m.links.parent[inner]] @ local[inner]
-    out[:, kernels.TURN : kernels.TURN + 9] = local[:, :3, :3].reshape(-1, 9)
-    out[:, kernels.SHIFT : kernels.SHIFT + 3] = local[:, :3, 3]
-    out[:, kernels.AXES : kernels.AXES + 9] = np.eye(3).ravel()
+    out[:, col.C_ROTATION : col.C_ROTATION + 9] = local[:, :3, :3].reshape(-1, 9)
+    out[:, col.C_SHIFT : col.C_SHIFT + 3] = local[:, :3, 3]
+    out[:, col.C_AXES : col.C_AXES + 9] = np.eye(3).ravel()
     has = np.flatnonzero(bodies >= 0)
     body, turn = bodies[has], inverse[has, :3, :3]
-    out[has, kernels.MASS] = share[has] * m.mass[body]
-    out[has, kernels.COM : kernels.COM + 3] = np.einsum("nij,nj->ni", turn, m.com[body]) + inverse[has, :3, 3]
+    out[has, col.C_MASS] = share[has] * m.mass[body]
+    out[has, col.C_COM : col.C_COM + 3] = np.einsum("nij,nj->ni", turn, m.com[body]) + inverse[has, :3, 3]
     moments, axes = np.linalg.eigh(turn @ m.inertia[body] @ turn.transpose(0, 2, 1))
-    out[has, kernels.AXES : kernels.AXES + 9] = axes.reshape(-1, 9)
-    out[has, kernels.MOMENT : kernels.MOMENT + 3] = share[has, None] * np.maximum(moments, 0.0)
+    out[has, col.C_AXES : col.C_AXES + 9] = axes.reshape(-1, 9)
+    out[has, col.C_MOMENTS : col.C_MOMENTS + 3] = share[has, None] * np.maximum(moments, 0.0)
     return out
 
 
 def _dofs(m: Mechanism) -> Floats:
-    out = np.zeros((m.nv, kernels.DOF_COLUMNS))
-    out[:, kernels.STIFFNESS] = m.stiffness
-    out[:, kernels.DAMPING] = m.damping
+    """Table of dofs as given, STIFFNESS ... UNIT; INERTIA follows."""
+    out = np.zeros((m.nv, col.DOF_COLUMNS))
+    out[:, col.STIFFNESS] = m.stiffness
+    out[:, col.DAMPING] = m.damping
     ball = m.dof_kind == BALL
-    out[~ball, kernels.PULL] = (m.stiffness * m.rest[m.dof_coordinate])[~ball]
-    out[:, kernels.ARMATURE] = m.armature
-    out[:, kernels.LOWER], out[:, kernels.UPPER] = m.lower, m.upper
-    out[:, kernels.UNIT] = np.where(m.dof_kind == SLIDE, 1 / m.radius, 1.0)
+    out[~ball, col.PULL] = (m.stiffness * m.rest[m.dof_coordinate])[~ball]
+    out[:, col.ARMATURE] = m.armature
+    out[:, col.LOWER], out[:, col.UPPER] = m.lower, m.upper
+    out[:, col.UNIT] = np.where(m.dof_kind == SLIDE, 1 / m.radius, 1.0)
     return out
 
 
 def _rows(m: Mechanism) -> tuple[Floats, Floats, Floats]:
-    """Tendons that do something, all bordering rows, and the offsets of those that are no loops."""
+    """Tendons with a spring or damper, all bordering rows, and offsets of couplings and tendons."""
     for rows, names, what in (
         (m.couplings, m.coupling_names, "coupling"),
         (m.tendons, m.tendon_names, "tendon"),
@@ -175,9 +179,9 @@ def _rows(m: Mechanism) -> tuple[Floats, Floats, Floats]:
                     f"{what} '{name}' acts on a ball joint: ConstrainedSimulation knows those of hinges and slides only"
                 )
     acting = (m.tendon_stiffness > 0) | (m.tendon_damping > 0)
-    tendons = np.zeros((int(acting.sum()), kernels.DOF_COLUMNS))
-    tendons[:, kernels.STIFFNESS] = m.tendon_stiffness[acting]
-    tendons[:, kernels.DAMPING] = m.tendon_damping[acting]
+    tendons = np.zeros((int(acting.sum()), col.DOF_COLUMNS))
+    tendons[:, col.STIFFNESS] = m.tendon_stiffness[acting]
+    tendons[:, col.DAMPING] = m.tendon_damping[acting]
     rows = np.concatenate(
         [np.zeros((6 * m.topology.loops, m.nv)), m.couplings.dense(m.nv), m.tendons.dense(m.nv)[acting]]
     )
@@ -185,49 +189,44 @@ def _rows(m: Mechanism) -> tuple[Floats, Floats, Floats]:
 
 
 def _loops(m: Mechanism, frames: Floats) -> Floats:
-    """Per loop: link of the copy and of the body, meeting point in the body's joint frame, rotation between frames."""
-    out = np.zeros((m.topology.loops, 14))
+    """Table of loops, LOOP_COPY ... LOOP_ROTATION."""
+    out = np.zeros((m.topology.loops, col.LOOP_COLUMNS))
     for n, (copy, body) in enumerate(zip(m.links.loop_copy, m.links.loop_body, strict=True)):
         between = spatial.se3_inverse(frames[body]) @ frames[copy]
-        out[n, :2] = copy, body
-        out[n, 2:5] = between[:3, 3]
-        out[n, 5:] = between[:3, :3].T.ravel()
+        out[n, col.LOOP_COPY], out[n, col.LOOP_BODY] = copy, body
+        out[n, col.LOOP_POINT : col.LOOP_POINT + 3] = between[:3, 3]
+        out[n, col.LOOP_ROTATION :] = between[:3, :3].T.ravel()
     return out
 
 
-def _feel(m: Mechanism, packed: Packed) -> None:
-    """Fill in the inertia every dof and tendon feels at the reference pose, all other joints free."""
+def _effective_inertia(m: Mechanism, packed: Packed) -> None:
+    """Fill in the effective inertia of dofs and tendons at the reference pose, all other joints free."""
     model, state, scratch = packed.model, packed.state, packed.scratch
-    links, constants, dofs, tendons, work = (
-        model.links,
-        model.constants,
-        model.dofs,
-        model.tendons,
-        scratch.work,
-    )
-    kernels.forward(links, constants, state.q, state.u, 0.0, work)
-    kernels.momenta(0, len(links), constants, work, scratch.at_middle)
-    joints.springs(0, len(links), links, model.bare, model.rest, state.q, state.u, state.v, 1.0, work)
-    solver.residual(
+    links, constants, dofs, tendons = model.links, model.constants, model.dofs, model.tendons
+    work = scratch.work
+    _links.forward(links, constants, state.q, state.u, 0.0, work)
+    _links.momenta(0, len(links), constants, work, scratch.at_middle)
+    _joints.springs(0, len(links), links, model.bare, model.rest, state.q, state.u, state.v, 1.0, work)
+    _aba.residual(
         0, len(links), links, constants, state.momentum, scratch.impulse, scratch.at_middle, 0.0, work
     )
-    k = solver.factor(links, 0.0, work)
+    k = _aba.factor(links, 0.0, work)
     if k >= 0:
         joint = m.links.joint[k]
         raise MechanismError(
             f"nothing with mass follows joint '{m.joint_names[joint]}': give body "
             f"'{m.body_names[m.joint_children[joint]]}' or one it carries mass and inertia, or the joint armature"
         )
-    for k in np.flatnonzero(links[:, kernels.KIND] != LINK_FIXED).tolist():
-        d = links[k, kernels.DOF]
-        if links[k, kernels.KIND] == LINK_BALL:
-            turn = work[k, :9].reshape(3, 3)
-            block = np.array([solver.ball(work, k, *unit) for unit in np.eye(3)])
-            dofs[d : d + 3, kernels.FELT] = 1 / np.diag(turn.T @ block @ turn)
+    for k in np.flatnonzero(links[:, col.KIND] != LINK_FIXED).tolist():
+        d = links[k, col.DOF]
+        if links[k, col.KIND] == LINK_BALL:
+            turn = work[k, col.W_ROTATION : col.W_ROTATION + 9].reshape(3, 3)
+            block = np.array([_aba.solve_ball(work, k, *unit) for unit in np.eye(3)])
+            dofs[d : d + 3, col.INERTIA] = 1 / np.diag(turn.T @ block @ turn)
         else:
-            dofs[d, kernels.FELT] = 1 / work[k, kernels.FACTOR]
+            dofs[d, col.INERTIA] = 1 / work[k, col.W_RECIPROCAL]
     for n in range(len(tendons)):
         row = scratch.rows[len(scratch.rows) - len(tendons) + n]
-        solver.load(links, row, work)
-        solver.solve(links, work, scratch.du)
-        tendons[n, kernels.FELT] = 1.0 / max(-float(row @ scratch.du), 1e-300)
+        _aba.load(links, row, work)
+        _aba.solve(links, work, scratch.du)
+        tendons[n, col.INERTIA] = 1.0 / max(-float(row @ scratch.du), 1e-300)

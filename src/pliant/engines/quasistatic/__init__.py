@@ -1,5 +1,5 @@
 """Error-bounded, adaptive quasi-statics of huge linkages: `QuasistaticSimulation`."""
 
-from pliant.engines.quasistatic.simulation import Effort, QuasistaticSimulation
+from pliant.engines.quasistatic.simulation import QuasistaticSimulation
 
-__all__ = ["Effort", "QuasistaticSimulation"]
+__all__ = ["QuasistaticSimulation"]

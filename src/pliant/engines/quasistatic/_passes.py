@@ -1,272 +1,193 @@
-"""Passes over the assembly tree: everything from the leaves up, everything down, and parts of both.
+"""Passes over joints and the assembly tree: poses and torques, all clusters from the leaves up, all accelerations down.
 
-`Arrays` bundles what belongs to one mechanism; `State` what changes with it.
+Kernels that take `wide` are compiled apart for None, in mechanisms without loops. Tests of it stand alone in an `if`:
+only then are they decided before compilation.
 """
 
-from typing import NamedTuple
-
-from numpy.typing import NDArray
-
 from pliant.compilation import njit
-from pliant.engines.quasistatic import _joint_kernels as joint_kernels
-from pliant.engines.quasistatic._handles import across, climb, wrench
-from pliant.engines.quasistatic._kernels import back, leaf, merge
-from pliant.engines.quasistatic._metric import total
-from pliant.engines.quasistatic._port_kernels import back_wide, merge_wide, total_wide
+from pliant.engines.quasistatic._joints import compose, copy_pose, joint_pose, joint_torques
+from pliant.engines.quasistatic._merge import (
+    back_substitute,
+    merge,
+    pose_in,
+    rows_start,
+    squared_rows,
+    update_leaf,
+    update_span,
+)
+from pliant.engines.quasistatic._merge_wide import back_substitute_wide, merge_wide, total_acceleration_wide
+from pliant.engines.quasistatic.arrays import (
+    HANDLES,
+    IS_WIDE,
+    LOAD_BODY,
+    LOAD_LEAF,
+    LOAD_POINT,
+    LOAD_WORLD,
+    PARENT,
+    ROWS,
+    WIDE,
+)
 
-_jit = njit(error_model="numpy", nogil=True)
+_jit = njit(error_model="numpy", nogil=True, fastmath=False)
 # Put into its callers before they are compiled: else LLVM would work on the same code once more for each of them.
 inlined = njit(inline="always", error_model="numpy")
 
 
-class Arrays(NamedTuple):
-    """What stays: see `packing.Model`. Per dof: stiffness, pull, resistance to acceleration, weight in the measure."""
-
-    nodes: NDArray
-    groups: NDArray
-    primitives: NDArray
-    offsets: NDArray
-    leaves: NDArray
-    stiffness: NDArray
-    pull: NDArray
-    rest: NDArray
-    resist: NDArray
-    weights: NDArray
-    world: NDArray
-
-
-class State(NamedTuple):
-    """What changes: coordinates, motors, joints, clusters, wrenches, forces on handles, accelerations; and scratch."""
-
-    q: NDArray
-    motor: NDArray
-    poses: NDArray
-    screws: NDArray
-    torque: NDArray
-    data: NDArray
-    joints: NDArray
-    extent: NDArray
-    wrenches: NDArray
-    forces: NDArray
-    qdd: NDArray
-    matrices: NDArray
-    rows: NDArray
-    reflector: NDArray
-    spare: NDArray
-
-
-class Wide(NamedTuple):
-    """Clusters with further handles: see `ports.py`; their records and forces; of loops the leaves of both ends and
-    where these meet in their frames, one over what accelerations are multiplied with in a step, one over the length
-    that counts as much as a radian, ranks (see `redundancy.py`), the `limits` of `_loop_kernels.invert` and whether any
-    was exceeded; and scratch.
-
-    For mechanisms without loops None takes its place, and nothing of it is compiled.
-    """
-
-    table: NDArray
-    source: NDArray
-    data: NDArray
-    forces: NDArray
-    leaves: NDArray
-    ends: NDArray
-    rate: NDArray
-    unit: NDArray
-    rank: NDArray
-    limits: NDArray
-    stale: NDArray
-    phi: NDArray
-    bias: NDArray
-    seen: NDArray
-    force: NDArray
-    result: NDArray
-    rows: NDArray
-    place: NDArray
-    sight: NDArray
-    frames: NDArray
-    turn: NDArray
-    vector: NDArray
-    given: NDArray
-    order: NDArray
+# --- joints
 
 
 @_jit
-def place(g, a, s):
-    """Pose, screws and torques of a group's joint from its coordinates."""
-    joint_kernels.place(g, a.groups, a.primitives, a.offsets, s.q, s.poses, s.screws, s.spare)
-    joint_kernels.springs(g, a.groups, a.primitives, a.stiffness, a.pull, a.rest, s.motor, s.q, s.torque)
+def update_joints(begin, end, joints, springs, spare):
+    """Poses, screws and torques of the joints of groups `begin` to `end` from the coordinates."""
+    groups, primitives, offsets, q = joints.groups, joints.primitives, joints.offsets, joints.q
+    poses, screws, torque = joints.poses, joints.screws, joints.torque
+    stiffness, pull, rest, motor = springs.stiffness, springs.pull, springs.rest, springs.motor
+    for g in range(begin, end):
+        joint_pose(g, groups, primitives, offsets, q, poses, screws, spare)
+        joint_torques(g, groups, primitives, stiffness, pull, rest, motor, q, torque)
+
+
+@_jit
+def world_poses(joints, out):
+    """World poses of all groups, (groups, 12)."""
+    groups, poses = joints.groups, joints.poses
+    for g in range(groups.shape[0]):
+        p = groups[g, PARENT]
+        if p < 0:
+            copy_pose(poses[g], out[g])
+        else:
+            compose(out[p], poses[g], out[g])
+
+
+# --- wrenches
+
+
+@_jit
+def wrench_on(loads, first, pose, out):
+    """Wrench on a group at a world pose, in its frame: the rows of `loads` from `first` on that name its leaf.
+
+    Returns the row after them.
+    """
+    k = loads[first, LOAD_LEAF]
+    for i in range(6):
+        out[i] = 0.0
+    row = first
+    while row < loads.shape[0] and loads[row, LOAD_LEAF] == k:
+        world, point, body = loads[row, LOAD_WORLD:], loads[row, LOAD_POINT:], loads[row, LOAD_BODY:]
+        x, y, z = point[0], point[1], point[2]
+        f0, f1, f2 = world[0], world[1], world[2]
+        t0, t1, t2 = world[3], world[4], world[5]
+        fx = pose[0] * f0 + pose[3] * f1 + pose[6] * f2
+        fy = pose[1] * f0 + pose[4] * f1 + pose[7] * f2
+        fz = pose[2] * f0 + pose[5] * f1 + pose[8] * f2
+        out[0] += fx + body[0]
+        out[1] += fy + body[1]
+        out[2] += fz + body[2]
+        out[3] += pose[0] * t0 + pose[3] * t1 + pose[6] * t2 + y * fz - z * fy + body[3]
+        out[4] += pose[1] * t0 + pose[4] * t1 + pose[7] * t2 + z * fx - x * fz + body[4]
+        out[5] += pose[2] * t0 + pose[5] * t1 + pose[8] * t2 + x * fy - y * fx + body[5]
+        row += 1
+    return row
+
+
+@_jit
+def leaf_pose(k, a, out):
+    """World pose of a leaf's group, in time proportional to its depth in the assembly tree."""
+    nodes = a.clusters.nodes
+    pose_in(k, nodes.shape[0] - 1, nodes, a.clusters.data, a.joints.poses, out, a.scratch.poses[0])
+
+
+@_jit
+def leaf_wrench(loads, first, a, out):
+    """Wrench on a leaf from its rows of `loads`, from `first` on; returns the row after them."""
+    pose = a.scratch.poses[1]
+    leaf_pose(int(loads[first, LOAD_LEAF]), a, pose)
+    return wrench_on(loads, first, pose, out)
+
+
+# --- clusters
 
 
 @inlined
-def assemble(order, size, a, s, wide):
-    """Clusters of the nodes in `order`, from its end to its start, from those of their children.
-
-    Returns the last node that fails, or -1. All arrays are taken out of their tuples first: to hand a tuple on takes
-    as long as half a node.
-    """
-    count = a.leaves.shape[0]
-    nodes, groups, primitives, resist, weights, world = (
-        a.nodes,
-        a.groups,
-        a.primitives,
-        a.resist,
-        a.weights,
-        a.world,
-    )
-    data, joints, poses, screws, torque = s.data, s.joints, s.poses, s.screws, s.torque
-    matrices, rows, reflector = s.matrices, s.rows, s.reflector
+def assemble(order, size, a, wide):
+    """Merge the nodes in `order`, from its end to its start; returns the last node that fails, or -1."""
+    joints, clusters, scratch = a.joints, a.clusters, a.scratch
+    nodes = clusters.nodes
     failed = -1
     for i in range(size - 1, -1, -1):
         k = order[i]
-        if wide is not None:  # noqa: SIM102 - only by itself it is pruned before compilation
-            if nodes[k, 9] >= 0:
-                if not merge_wide(
-                    k,
-                    count,
-                    nodes,
-                    groups,
-                    primitives,
-                    data,
-                    joints,
-                    poses,
-                    screws,
-                    resist,
-                    torque,
-                    weights,
-                    world,
-                    matrices,
-                    wide,
-                ):
+        if wide is not None:  # noqa: SIM102 - see above
+            if nodes[k, WIDE] >= 0:
+                if not merge_wide(k, joints, clusters, scratch, wide):
                     failed = k
                 continue
-        if not merge(
-            k,
-            count,
-            nodes,
-            groups,
-            primitives,
-            data,
-            joints,
-            poses,
-            screws,
-            resist,
-            torque,
-            weights,
-            world,
-            matrices,
-            rows,
-            reflector,
-        ):
+        if not merge(k, joints, clusters, scratch):
             failed = k
     return failed
 
 
 @_jit
-def spans(a, s):
-    """How the handles of all clusters lie to each other, and how large they are."""
-    nodes, data, poses, extent, spare = a.nodes, s.data, s.poses, s.extent, s.spare[0]
-    for k in range(a.leaves.shape[0], nodes.shape[0]):
-        across(k, nodes, data, poses, extent, spare)
+def update_positions(a):
+    """Joints, and the geometry of all clusters, from the coordinates."""
+    joints, clusters, spare = a.joints, a.clusters, a.scratch.poses
+    nodes, poses, data, extent = clusters.nodes, joints.poses, clusters.data, clusters.extent
+    update_joints(0, poses.shape[0], joints, a.springs, spare)
+    for k in range(clusters.leaves.shape[0], nodes.shape[0]):
+        update_span(k, nodes, poses, data, extent, spare[0])
 
 
 @_jit
-def up(a, s, wide, order):
-    """All clusters, children first (the main pass of RL05 section 3.1.1); the node that fails, or -1."""
-    count = a.leaves.shape[0]
-    places(a, s)
-    spans(a, s)
-    leaves(a, s)
-    n = a.nodes.shape[0] - count
+def update_leaves(clusters):
+    """Records of all rigid bodies under their wrenches."""
+    nodes, leaves, wrenches, data = clusters.nodes, clusters.leaves, clusters.wrenches, clusters.data
+    for k in range(leaves.shape[0]):
+        update_leaf(k, nodes, leaves, wrenches, data)
+
+
+@_jit
+def update_all(loads, a, marks):
+    """Joints, wrenches and leaves from coordinates and loads; all clusters are marked."""
+    clusters = a.clusters
+    update_positions(a)
+    row = 0
+    while row < loads.shape[0]:
+        row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LOAD_LEAF])])
+    update_leaves(clusters)
+    for k in range(clusters.leaves.shape[0], clusters.nodes.shape[0]):
+        marks[k] = 1
+
+
+@_jit
+def up(a, wide, order):
+    """All clusters, children first (main pass of RL05 section 3.1.1); returns the node that fails, or -1."""
+    update_positions(a)
+    update_leaves(a.clusters)
+    count = a.clusters.nodes.shape[0]
+    n = count - a.clusters.leaves.shape[0]
     for i in range(n):
-        order[i] = a.nodes.shape[0] - 1 - i
-    return assemble(order, n, a, s, wide)
+        order[i] = count - 1 - i
+    return assemble(order, n, a, wide)
 
 
 @_jit
-def places(a, s):
-    """Poses, screws and torques of all joints from the coordinates."""
-    groups, primitives, offsets, q, poses, screws = (
-        a.groups,
-        a.primitives,
-        a.offsets,
-        s.q,
-        s.poses,
-        s.screws,
-    )
-    stiffness, pull, rest, motor, torque, spare = (
-        a.stiffness,
-        a.pull,
-        a.rest,
-        s.motor,
-        s.torque,
-        s.spare,
-    )
-    for g in range(groups.shape[0]):
-        joint_kernels.place(g, groups, primitives, offsets, q, poses, screws, spare)
-        joint_kernels.springs(g, groups, primitives, stiffness, pull, rest, motor, q, torque)
-
-
-@_jit
-def leaves(a, s):
-    """Rigid bodies under their wrenches."""
-    nodes, table, wrenches, data = a.nodes, a.leaves, s.wrenches, s.data
-    for k in range(table.shape[0]):
-        leaf(k, nodes, table, wrenches[k], data)
-
-
-@_jit
-def down(a, s, wide):
-    """All accelerations (the back-substitution pass of RL05 section 3.1.2)."""
-    count = a.leaves.shape[0]
-    nodes, groups, data, joints, poses = a.nodes, a.groups, s.data, s.joints, s.poses
-    forces, qdd, spare = s.forces, s.qdd, s.spare
-    for k in range(nodes.shape[0] - 1, count - 1, -1):
-        if wide is not None:  # noqa: SIM102 - only by itself it is pruned before compilation
-            if nodes[k, 9] >= 0:
-                back_wide(k, count, nodes, groups, joints, forces, qdd, wide)
+def down(a, wide):
+    """All accelerations (back-substitution pass of RL05 section 3.1.2)."""
+    groups, poses, qdd, spare = a.joints.groups, a.joints.poses, a.joints.qdd, a.scratch.poses
+    nodes, data, closures, forces = a.clusters.nodes, a.clusters.data, a.clusters.closures, a.clusters.forces
+    for k in range(nodes.shape[0] - 1, nodes.shape[0] - closures.shape[0] - 1, -1):
+        if wide is not None:  # noqa: SIM102 - see above
+            if nodes[k, WIDE] >= 0:
+                back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide)
                 continue
-        back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare)
+        back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
 
 
 @_jit
-def totals(a, s, wide, out):
-    """Total acceleration of every cluster above the leaves, after `down`."""
-    count = a.leaves.shape[0]
-    for k in range(count, a.nodes.shape[0]):
-        out[k - count] = within(k, a.nodes, s.data, s.forces, wide)
-
-
-@_jit
-def within(k, nodes, data, forces, wide):
-    """Total acceleration of a cluster, after the forces on its handles are known."""
+def total_acceleration(k, nodes, data, forces, wide):
+    """Total acceleration of a cluster under the forces on its handles, never negative."""
     if wide is not None:
-        w = nodes[k, 9]
-        if w >= 0 and wide.table[w, 1] == 1:
-            return total_wide(k, nodes, wide)
-    return total(k, nodes, data, forces[k])
-
-
-@_jit
-def pose(k, a, s, out):
-    """World pose of the top handle of a cluster, in time proportional to its depth in the assembly tree."""
-    climb(k, a.nodes.shape[0] - 1, a.nodes, s.data, s.poses, out, s.spare[0])
-
-
-@_jit
-def all_poses(a, s, out):
-    """World poses of all groups, (groups, 12)."""
-    groups, poses = a.groups, s.poses
-    for g in range(groups.shape[0]):
-        p = groups[g, 0]
-        if p < 0:
-            for i in range(12):
-                out[g, i] = poses[g, i]
-        else:
-            joint_kernels.compose(out[p], poses[g], out[g])
-
-
-@_jit
-def load(loads, first, a, s, out):
-    """The wrench on a leaf from its rows of `loads`, from `first` on; returns the row after them."""
-    pose(int(loads[first, 0]), a, s, s.spare[1])
-    return wrench(loads, first, s.spare[1], out)
+        w = nodes[k, WIDE]
+        if w >= 0 and wide.table[w, IS_WIDE] == 1:
+            return total_acceleration_wide(k, nodes, wide)
+    columns = 6 * nodes[k, HANDLES] + 1
+    return squared_rows(nodes[k, ROWS], columns, data, rows_start(k, nodes), forces[k])

@@ -1,220 +1,297 @@
-"""Partial back-substitution (RL05 section 4.2) and the lazy update after it (section 5.2).
+"""Partial back-substitution (RL05 section 4.2), the lazy update after it (section 5.2), and whole steps with both.
 
 The front of the refinement is a heap of clusters whose joints are not computed, the largest total acceleration first.
-`numbers` holds what the stopping rules need. The clusters computed form the top of the assembly tree: they are what
-changes when their joints move.
+`numbers` holds the terms of the stopping rules. The clusters computed form the top of the assembly tree; they are
+the ones that change when their joints move.
 
-The paper's measures bound accelerations of joints. WORLD bounds the displacement of bodies: every joint outside turns
-what it carries by at most its own angle times the distance to the farthest point it carries, and what clusters along
-a path add to the error adds up; side branches do not (`through` is the error from the top handle to the bottom one,
-`inside` that from the top handle to the worst body).
+The paper's measures bound accelerations of joints. WORLD bounds displacements of bodies: a joint that is not computed
+turns the bodies it carries by at most its own angle times the distance to the farthest of them. Errors of clusters
+along a
+path add up, errors of side branches do not: `through` is the error from the top handle to the bottom one, `inside` that
+from the top handle to the worst body.
 """
 
 import math
-from typing import NamedTuple
-
-from numpy.typing import NDArray
 
 from pliant.compilation import njit
-from pliant.engines.quasistatic import _joint_kernels as joint_kernels
-from pliant.engines.quasistatic._handles import across
-from pliant.engines.quasistatic._kernels import back, leaf
-from pliant.engines.quasistatic._passes import assemble, inlined, load, within
-from pliant.engines.quasistatic._port_kernels import back_wide
-from pliant.engines.quasistatic.assembly import LOOP, MERGE, ROOT
+from pliant.engines.quasistatic._joints import distance, integrate_joint
+from pliant.engines.quasistatic._merge import back_substitute, handle_distance, update_leaf, update_span
+from pliant.engines.quasistatic._merge_wide import back_substitute_wide
+from pliant.engines.quasistatic._passes import (
+    assemble,
+    inlined,
+    leaf_wrench,
+    total_acceleration,
+    update_joints,
+)
+from pliant.engines.quasistatic.arrays import (
+    ABOVE,
+    ABSOLUTE_JOINT,
+    ABSOLUTE_LINKAGE,
+    COMPUTED,
+    COMPUTED_SUM,
+    DOF,
+    DOFS,
+    DONE,
+    ERROR,
+    FINE,
+    GROUP,
+    HANDLES,
+    HEAP_SIZE,
+    INFINITE,
+    KIND,
+    LARGEST,
+    LEFT,
+    LEVELS,
+    LOAD_LEAF,
+    LOOP,
+    MERGE,
+    NUMBERS,
+    RELATIVE_JOINT,
+    RELATIVE_LINKAGE,
+    RIGHT,
+    ROOT,
+    ROWS,
+    STALE,
+    TERMS,
+    UNCOMPUTED_SUM,
+    WIDE,
+    WORLD,
+)
 
-_jit = njit(error_model="numpy", nogil=True)
-
-RELATIVE_JOINT, RELATIVE_LINKAGE, ABSOLUTE_JOINT, ABSOLUTE_LINKAGE, WORLD = 0, 1, 2, 3, 4
-# what numbers holds: clusters in the heap, computed nodes; sum over the heap; sum and largest of computed joints;
-# the largest terms met, whether all that was asked is reached, the error when last stepped
-SIZE, COMPUTED, LEFT, SUM_, LARGEST, TERMS, DONE, ERROR = 0, 1, 2, 3, 4, 5, 6, 7
-NUMBERS = 8
-# Accelerations smaller than this fraction of the terms they are sums of are round-off, and count as none.
-ROUND_OFF = 1e-14
-
-
-class Front(NamedTuple):
-    """Heap, computed nodes in order, marks and a stack for updates, per node what WORLD needs, `numbers`."""
-
-    keys: NDArray
-    items: NDArray
-    totals: NDArray
-    computed: NDArray
-    marks: NDArray
-    stack: NDArray
-    beyond: NDArray
-    through: NDArray
-    inside: NDArray
-    numbers: NDArray
-
-
-@inlined
-def start(a, s, wide, front, measure, unit):
-    """Forget what was computed; the whole mechanism is in the front."""
-    n = front.numbers
-    for i in range(int(n[COMPUTED])):
-        g = a.nodes[front.computed[i], 4]
-        if g >= 0:
-            for d in range(a.groups[g, 3], a.groups[g, 3] + a.groups[g, 4]):
-                s.qdd[d] = 0.0
-    for i in range(NUMBERS):
-        n[i] = 0.0
-    root = a.nodes.shape[0] - 1
-    front.beyond[root] = 0.0
-    _push(
-        root,
-        within(root, a.nodes, s.data, s.forces, wide),
-        a.nodes,
-        s.data,
-        s.extent,
-        front.keys,
-        front.items,
-        front.totals,
-        front.beyond,
-        front.through,
-        front.inside,
-        n,
-        measure,
-        unit,
-    )
-
-
-@inlined
-def refine(a, s, wide, front, measure, tolerance, unit, most):
-    """Compute joints until the error is at most `tolerance`, or `most` nodes are computed.
-
-    Args:
-        unit: metres that a weight of one stands for where WORLD is measured: shifts weigh 1/unit, turns 1.
-    """
-    # out of their tuples: see `_passes.assemble`
-    n, computed, totals, keys, items = front.numbers, front.computed, front.totals, front.keys, front.items
-    beyond, through, inside = front.beyond, front.through, front.inside
-    nodes, groups, weights = a.nodes, a.groups, a.weights
-    data, joints, poses, forces, qdd, spare, extent = (
-        s.data,
-        s.joints,
-        s.poses,
-        s.forces,
-        s.qdd,
-        s.spare,
-        s.extent,
-    )
-    count, root = a.leaves.shape[0], nodes.shape[0] - 1
-    n[DONE] = 0.0
-    while True:
-        if _reached(inside[root], keys, n, measure, tolerance):
-            n[DONE] = 1.0
-            return
-        if n[COMPUTED] >= most:
-            return
-        k = _pop(keys, items, n)
-        n[LEFT] -= totals[k]
-        terms = 0.0
-        general = False
-        if wide is not None:  # noqa: SIM102 - only by itself it is pruned before compilation
-            if nodes[k, 9] >= 0:
-                general = True
-                terms = back_wide(k, count, nodes, groups, joints, forces, qdd, wide)
-        if not general:
-            terms = back(k, count, nodes, groups, data, joints, poses, forces, qdd, spare)
-        n[TERMS] = max(n[TERMS], terms)
-        computed[int(n[COMPUTED])] = k
-        n[COMPUTED] += 1.0
-        g = nodes[k, 4]
-        if g >= 0:
-            square = 0.0
-            for d in range(groups[g, 3], groups[g, 3] + groups[g, 4]):
-                square += (weights[d] * qdd[d]) ** 2
-            n[SUM_] += square
-            n[LARGEST] = max(n[LARGEST], square)
-        if measure == WORLD:
-            _beyond(k, nodes, data, poses, extent, beyond)
-        for side in range(1, 3):
-            child = nodes[k, side]
-            if child >= count:
-                _push(
-                    child,
-                    within(child, nodes, data, forces, wide),
-                    nodes,
-                    data,
-                    extent,
-                    keys,
-                    items,
-                    totals,
-                    beyond,
-                    through,
-                    inside,
-                    n,
-                    measure,
-                    unit,
-                )
-        if measure == WORLD:
-            _errors(k, nodes, through, inside)
+_jit = njit(error_model="numpy", nogil=True, fastmath=False)
+_ROUND_OFF = 1e-14  # accelerations below this fraction of the terms they are sums of count as zero
 
 
 @_jit
-def _reached(displacement, keys, n, measure, tolerance):
-    if n[SIZE] == 0.0:
+def advance(n, begun, move_on, loads, a, wide, front, criterion, scale, most):
+    """Update marked clusters, start a front (unless one is `begun`), refine it, and step by `scale qdd`: n times.
+
+    With `move_on` False it stops before the first step; with `most` 0 before the first refinement. One function for
+    all of it, so that it is compiled once.
+
+    Returns the steps done (fewer than n where more than `most` nodes would be computed), the number of nodes updated,
+    and the failure: a node, FINE, INFINITE, or STALE where ranks of loops are to be computed again first.
+    """
+    spent = 0
+    numbers = front.numbers
+    for i in range(n):
+        if i > 0 or not begun:
+            failed, count = _update(loads, a, wide, front)
+            if failed >= 0:
+                return i, spent, failed
+            spent += count
+            if wide is not None:  # noqa: SIM102 - see `_passes`
+                if wide.stale[0] != 0:
+                    return i, spent, STALE
+            _start(a, wide, front, criterion)
+            if most == 0:
+                return i, spent, FINE
+        _refine(a, wide, front, criterion, most)
+        if not math.isfinite(numbers[UNCOMPUTED_SUM] + numbers[COMPUTED_SUM]):
+            return i, spent, INFINITE
+        numbers[ERROR] = _error(a.clusters.nodes.shape[0] - 1, front, criterion.measure)
+        if numbers[DONE] == 0.0 or not move_on:
+            return i, spent, FINE
+        spent += int(numbers[COMPUTED]) // 4
+        _integrate(a, front, scale)
+        a.joints.taken[0] += 1
+    return n, spent, FINE
+
+
+@inlined
+def _update(loads, a, wide, front):
+    """Update all marked clusters and those above leaves whose wrench has changed.
+
+    Returns the node that fails, or -1, and the number of nodes updated.
+    """
+    clusters, marks, stack, wrench = a.clusters, front.marks, front.stack, a.scratch.poses[2]
+    nodes = clusters.nodes
+    count, root = clusters.leaves.shape[0], nodes.shape[0] - 1
+    row = 0
+    while row < loads.shape[0]:
+        k = int(loads[row, LOAD_LEAF])
+        row = leaf_wrench(loads, row, a, wrench)
+        same = True
+        for i in range(6):
+            if clusters.wrenches[k, i] != wrench[i]:
+                same = False
+                clusters.wrenches[k, i] = wrench[i]
+        if not same:
+            update_leaf(k, nodes, clusters.leaves, clusters.wrenches, clusters.data)
+            k = nodes[k, ABOVE]
+            while k >= 0 and marks[k] == 0:
+                marks[k] = 1
+                k = nodes[k, ABOVE]
+    if marks[root] == 0:
+        return -1, 0
+    # parents before children: `assemble` goes from the end
+    size, done = 1, 0
+    stack[0] = root
+    while done < size:
+        k = stack[done]
+        marks[k] = 0
+        done += 1
+        for side in range(2):
+            child = nodes[k, LEFT + side]
+            if child >= count and marks[child] == 1:
+                stack[size] = child
+                size += 1
+    return assemble(stack, size, a, wide), size
+
+
+@inlined
+def _start(a, wide, front, criterion):
+    """Clear the accelerations computed; the front is the whole mechanism."""
+    joints, clusters, numbers = a.joints, a.clusters, front.numbers
+    for i in range(int(numbers[COMPUTED])):
+        g = clusters.nodes[front.computed[i], GROUP]
+        if g >= 0:
+            for d in range(joints.groups[g, DOF], joints.groups[g, DOF] + joints.groups[g, DOFS]):
+                joints.qdd[d] = 0.0
+    for i in range(NUMBERS):
+        numbers[i] = 0.0
+    root = clusters.nodes.shape[0] - 1
+    front.below[root] = 0.0
+    nodes, data, extent = clusters.nodes, clusters.data, clusters.extent
+    total = total_acceleration(root, nodes, data, clusters.forces, wide)
+    _push(root, total, nodes, data, extent, front, criterion)
+
+
+@inlined
+def _refine(a, wide, front, criterion, most):
+    """Compute joints until the error is at most the tolerance, or `most` nodes are computed."""
+    groups, poses, weights, qdd, spare = (
+        a.joints.groups,
+        a.joints.poses,
+        a.joints.weights,
+        a.joints.qdd,
+        a.scratch.poses,
+    )
+    nodes, data, closures, forces, extent = (
+        a.clusters.nodes,
+        a.clusters.data,
+        a.clusters.closures,
+        a.clusters.forces,
+        a.clusters.extent,
+    )
+    keys, items, totals, computed, numbers = (
+        front.keys,
+        front.items,
+        front.totals,
+        front.computed,
+        front.numbers,
+    )
+    below, through, inside = front.below, front.through, front.inside
+    count, root = a.clusters.leaves.shape[0], nodes.shape[0] - 1
+    numbers[DONE] = 0.0
+    while True:
+        if _reached(inside[root], keys, numbers, criterion):
+            numbers[DONE] = 1.0
+            return
+        if numbers[COMPUTED] >= most:
+            return
+        k = _pop(keys, items, numbers)
+        numbers[UNCOMPUTED_SUM] -= totals[k]
+        terms = 0.0
+        general = False
+        if wide is not None:  # noqa: SIM102 - see `_passes`
+            if nodes[k, WIDE] >= 0:
+                general = True
+                terms = back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide)
+        if not general:
+            terms = back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
+        numbers[TERMS] = max(numbers[TERMS], terms)
+        computed[int(numbers[COMPUTED])] = k
+        numbers[COMPUTED] += 1.0
+        g = nodes[k, GROUP]
+        if g >= 0:
+            square = 0.0
+            for d in range(groups[g, DOF], groups[g, DOF] + groups[g, DOFS]):
+                square += (weights[d] * qdd[d]) ** 2
+            numbers[COMPUTED_SUM] += square
+            numbers[LARGEST] = max(numbers[LARGEST], square)
+        if criterion.measure == WORLD:
+            _reach_below(k, nodes, poses, data, extent, below)
+        for side in range(2):
+            child = nodes[k, LEFT + side]
+            if child >= count:
+                total = total_acceleration(child, nodes, data, forces, wide)
+                _push(child, total, nodes, data, extent, front, criterion)
+        if criterion.measure == WORLD:
+            _update_errors(k, nodes, through, inside)
+
+
+@_jit
+def _reached(displacement, keys, numbers, criterion):
+    """Whether the error is within the tolerance."""
+    if numbers[HEAP_SIZE] == 0.0:
         return True
-    square = tolerance * tolerance
-    noise = (ROUND_OFF * n[TERMS]) ** 2
+    measure = criterion.measure
+    square = criterion.tolerance * criterion.tolerance
+    noise = (_ROUND_OFF * numbers[TERMS]) ** 2
     if measure == WORLD:
-        return displacement <= tolerance
+        return displacement <= criterion.tolerance
     if measure == RELATIVE_JOINT:
-        return keys[0] <= max(square * n[LARGEST], noise)
+        return keys[0] <= max(square * numbers[LARGEST], noise)
     if measure == ABSOLUTE_JOINT:
         return keys[0] <= max(square, noise)
-    # Sums by differences lose digits: add up afresh before believing that it is enough.
+    # Sums by differences lose digits: add up afresh before they count as small enough.
     for again in range(2):
-        limit = square * (n[LEFT] + n[SUM_]) if measure == RELATIVE_LINKAGE else square
-        if not n[LEFT] <= max(limit, noise):
+        left = numbers[UNCOMPUTED_SUM]
+        limit = square * (left + numbers[COMPUTED_SUM]) if measure == RELATIVE_LINKAGE else square
+        if not left <= max(limit, noise):
             return False
         if again == 0:
-            left = 0.0
-            for i in range(int(n[SIZE])):
-                left += keys[i]
-            n[LEFT] = left
+            numbers[UNCOMPUTED_SUM] = _heap_sum(keys, numbers)
     return True
 
 
 @_jit
-def error(a, front, measure):
-    """The bound on the error of what is computed so far, in the units of the measure."""
-    n = front.numbers
-    if n[SIZE] == 0.0:
+def _heap_sum(keys, numbers):
+    total = 0.0
+    for i in range(int(numbers[HEAP_SIZE])):
+        total += keys[i]
+    return total
+
+
+@_jit
+def _error(root, front, measure):
+    """Bound on the error of the accelerations computed so far, in the units of the measure."""
+    numbers = front.numbers
+    if numbers[HEAP_SIZE] == 0.0:
         return 0.0
     if measure == WORLD:
-        return front.inside[a.nodes.shape[0] - 1]
+        return front.inside[root]
     if measure in (RELATIVE_JOINT, ABSOLUTE_JOINT):
-        value, scale = front.keys[0], n[LARGEST]
+        value, scale = front.keys[0], numbers[LARGEST]
     else:
-        value = 0.0
-        for i in range(int(n[SIZE])):
-            value += front.keys[i]
-        scale = value + n[SUM_]
+        value = _heap_sum(front.keys, numbers)
+        scale = value + numbers[COMPUTED_SUM]
     if measure in (ABSOLUTE_JOINT, ABSOLUTE_LINKAGE):
         return math.sqrt(value)
     return math.sqrt(value / scale) if scale > 0.0 else (0.0 if value == 0.0 else math.inf)
 
 
 @_jit
-def _push(k, value, nodes, data, extent, keys, items, totals, beyond, through, inside, n, measure, unit):
-    if nodes[k, 7] == 0:
-        through[k] = inside[k] = 0.0
+def _push(k, value, nodes, data, extent, front, criterion):
+    """Add a cluster with this total acceleration to the heap, unless it has no joints."""
+    keys, items, numbers = front.keys, front.items, front.numbers
+    if nodes[k, ROWS] == 0:
+        front.through[k] = front.inside[k] = 0.0
         return
-    totals[k] = value
+    front.totals[k] = value
     key = value
-    if measure == WORLD:
+    if criterion.measure == WORLD:
         length = extent[k]
-        if nodes[k, 5] == 2:
-            length = max(length, _length(k, nodes, data) + beyond[k])
-        key = math.sqrt(nodes[k, 8] * value) * max(extent[k] + length, unit)
-        inside[k] = key
-        through[k] = key if nodes[k, 5] == 2 else 0.0
-    n[LEFT] += value
-    i = int(n[SIZE])
-    n[SIZE] += 1.0
+        if nodes[k, HANDLES] == 2:
+            length = max(length, handle_distance(k, nodes, data) + front.below[k])
+        key = math.sqrt(nodes[k, LEVELS] * value) * max(extent[k] + length, criterion.unit)
+        front.inside[k] = key
+        front.through[k] = key if nodes[k, HANDLES] == 2 else 0.0
+    numbers[UNCOMPUTED_SUM] += value
+    i = int(numbers[HEAP_SIZE])
+    numbers[HEAP_SIZE] += 1.0
     while i > 0:
         up = (i - 1) // 2
         if keys[up] >= key:
@@ -225,10 +302,11 @@ def _push(k, value, nodes, data, extent, keys, items, totals, beyond, through, i
 
 
 @_jit
-def _pop(keys, items, n):
+def _pop(keys, items, numbers):
+    """Remove the cluster with the largest key from the heap."""
     out = items[0]
-    n[SIZE] -= 1.0
-    size = int(n[SIZE])
+    numbers[HEAP_SIZE] -= 1.0
+    size = int(numbers[HEAP_SIZE])
     key, item = keys[size], items[size]
     i = 0
     while True:
@@ -246,99 +324,73 @@ def _pop(keys, items, n):
 
 
 @_jit
-def _length(k, nodes, data):
-    """Distance between the handles of a cluster."""
-    if nodes[k, 5] < 2:
-        return 0.0
-    o = nodes[k, 6] + 129
-    return math.sqrt(data[o] ** 2 + data[o + 1] ** 2 + data[o + 2] ** 2)
-
-
-@_jit
-def _beyond(k, nodes, data, poses, extent, beyond):
-    """How far from the bottom handles of k's children things go on: what the children's joints carry besides."""
-    left, right, g = nodes[k, 1], nodes[k, 2], nodes[k, 4]
-    beyond[right] = beyond[k]
+def _reach_below(k, nodes, poses, data, extent, below):
+    """Largest distance, from the bottom handles of k's children, of anything that these handles carry."""
+    left, right = nodes[k, LEFT], nodes[k, RIGHT]
+    below[right] = below[k]
     if left >= 0:
-        beyond[left] = beyond[k]
-    if nodes[k, 0] == MERGE and nodes[left, 5] == 2:
+        below[left] = below[k]
+    if nodes[k, KIND] == MERGE and nodes[left, HANDLES] == 2:
         farther = extent[right]
-        if nodes[k, 5] == 2:
-            farther = max(farther, _length(right, nodes, data) + beyond[k])
-        x, y, z = poses[g, 9], poses[g, 10], poses[g, 11]
-        beyond[left] = math.sqrt(x * x + y * y + z * z) + farther
+        if nodes[k, HANDLES] == 2:
+            farther = max(farther, handle_distance(right, nodes, data) + below[k])
+        below[left] = distance(poses[nodes[k, GROUP]]) + farther
 
 
 @_jit
-def _errors(k, nodes, through, inside):
+def _update_errors(k, nodes, through, inside):
     """Errors of k and of all clusters that contain it, after its children's have changed."""
     while k >= 0:
-        left, right = nodes[k, 1], nodes[k, 2]
-        kind = nodes[k, 0]
+        left, right, kind = nodes[k, LEFT], nodes[k, RIGHT], nodes[k, KIND]
         if kind in (ROOT, LOOP):
             inside[k] = inside[right]
             through[k] = through[right]
         elif kind == MERGE:
             inside[k] = max(inside[left], through[left] + inside[right])
-            through[k] = through[left] + through[right] if nodes[k, 5] == 2 else 0.0
+            through[k] = through[left] + through[right] if nodes[k, HANDLES] == 2 else 0.0
         else:
             inside[k] = max(inside[left], inside[right])
-        k = nodes[k, 3]
+        k = nodes[k, ABOVE]
 
 
 @inlined
-def move(a, s, front, scale):
-    """q += scale * qdd for the computed joints; their nodes are marked, the ways across them brought up to date."""
-    nodes, groups, primitives, offsets = a.nodes, a.groups, a.primitives, a.offsets
-    stiffness, pull, rest = a.stiffness, a.pull, a.rest
-    q, qdd, motor, torque, screws, poses = s.q, s.qdd, s.motor, s.torque, s.screws, s.poses
-    data, extent, spare, computed, marks = s.data, s.extent, s.spare, front.computed, front.marks
+def _integrate(a, front, scale):
+    """q += scale qdd for the computed joints; their nodes are marked, and the geometry of their clusters updated."""
+    joints, springs, clusters, spare = a.joints, a.springs, a.clusters, a.scratch.poses
+    nodes, data, extent, poses = clusters.nodes, clusters.data, clusters.extent, joints.poses
     for i in range(int(front.numbers[COMPUTED]) - 1, -1, -1):
-        k = computed[i]
-        marks[k] = 1
-        g = nodes[k, 4]
+        k = front.computed[i]
+        front.marks[k] = 1
+        g = nodes[k, GROUP]
         if g >= 0:
-            joint_kernels.move(g, groups, primitives, q, qdd, scale)
-            joint_kernels.place(g, groups, primitives, offsets, q, poses, screws, spare)
-            joint_kernels.springs(g, groups, primitives, stiffness, pull, rest, motor, q, torque)
-        across(k, nodes, data, poses, extent, spare[0])
+            integrate_joint(g, joints.groups, joints.primitives, joints.q, joints.qdd, scale)
+            update_joints(g, g + 1, joints, springs, spare)
+        update_span(k, nodes, poses, data, extent, spare[0])
 
 
-@inlined
-def update(loads, a, s, wide, front):
-    """Bring up to date all marked clusters and those above leaves whose wrench has changed.
-
-    Returns the node that fails, or -1, and how many there were.
-    """
-    nodes, marks, stack, wrench = a.nodes, front.marks, front.stack, s.spare[2]
-    count, root = a.leaves.shape[0], nodes.shape[0] - 1
-    row = 0
-    while row < loads.shape[0]:
-        k = int(loads[row, 0])
-        row = load(loads, row, a, s, wrench)
-        same = True
-        for i in range(6):
-            if s.wrenches[k, i] != wrench[i]:
-                same = False
-                s.wrenches[k, i] = wrench[i]
-        if not same:
-            leaf(k, nodes, a.leaves, s.wrenches[k], s.data)
-            k = nodes[k, 3]
-            while k >= 0 and marks[k] == 0:
-                marks[k] = 1
-                k = nodes[k, 3]
-    if marks[root] == 0:
-        return -1, 0
-    # parents before children: `assemble` goes from the end
-    size, done = 1, 0
-    stack[0] = root
-    while done < size:
-        k = stack[done]
-        marks[k] = 0
-        done += 1
-        for side in range(1, 3):
-            child = nodes[k, side]
-            if child >= count and marks[child] == 1:
-                stack[size] = child
-                size += 1
-    return assemble(stack, size, a, s, wide), size
+@_jit
+def count_needed(joints, criterion):
+    """At least how many joints a refinement would have to compute, from accelerations that are all known."""
+    measure, tolerance, unit = criterion.measure, criterion.tolerance, criterion.unit
+    weights, qdd = joints.weights, joints.qdd
+    largest, whole = 0.0, 0.0
+    for d in range(qdd.shape[0]):
+        x = (weights[d] * qdd[d]) ** 2
+        largest = max(largest, x)
+        whole += x
+    n = qdd.shape[0]
+    if measure == RELATIVE_JOINT:
+        limit = tolerance * tolerance * largest
+    elif measure == ABSOLUTE_JOINT:
+        limit = tolerance * tolerance
+    elif measure == WORLD:
+        limit = (tolerance / unit) ** 2 / n
+    else:
+        limit = tolerance * tolerance / n
+        if measure == RELATIVE_LINKAGE:
+            limit *= whole
+    out = 0
+    for d in range(n):
+        if (weights[d] * qdd[d]) ** 2 > limit:
+            out += 1
+    return out

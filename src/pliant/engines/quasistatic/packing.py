@@ -1,7 +1,8 @@
-"""A mechanism as the flat arrays that the kernels of the quasi-static engine walk over.
+"""A mechanism as the flat arrays of the quasi-static engine.
 
-Bodies that fixed joints hold together are one *group*; what is fixed to the world is part of the world. A group's frame
-lies at its inbound joint, with z along a hinge or slide, or the axes of a ball: there the joint's motion is a choice of
+Bodies held together by fixed joints are one *group*; bodies fixed to the world are part of the world. A group's frame
+lies
+at its inbound joint, with z along a hinge or slide, or the axes of a ball: there the joint's motion is a choice of
 coordinates. A joint made of several primitives is one joint with up to six freedoms.
 
 A loop is cut at a body, into the body and a copy (see `mechanism.links`); they share its inertia. The copy is a group
@@ -13,33 +14,40 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.quasistatic.assembly import LEAF, LOOP, ROOT, SUM, WELD, Assembly, assembly
-from pliant.engines.quasistatic.ports import Ports, close, handles, ports
+from pliant.engines.quasistatic.arrays import (
+    COUNT,
+    DOF,
+    DOFS,
+    FIRST,
+    GROUP_COLUMNS,
+    LEAF,
+    LOOP,
+    METRIC,
+    PARENT,
+    ROOT,
+    ROWS,
+    SUM,
+    WELD,
+    WIDE,
+    Floats,
+    Ints,
+)
+from pliant.engines.quasistatic.assembly_tree import (
+    Assembly,
+    LoopHandles,
+    assembly,
+    close_loops,
+    cluster_handles,
+    loop_handles,
+)
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
 
-__all__ = ["Model", "model"]
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
-# columns of `primitives`: kind, dof, coordinate
-PRIMITIVE_COLUMNS = 3
-# columns of `groups`: parent, first primitive, number of primitives, first dof, number of dofs
-PARENT, FIRST, COUNT, DOF, DOFS = 0, 1, 2, 3, 4
-GROUP_COLUMNS = 5
-# columns of `nodes`
-KIND, LEFT, RIGHT, ABOVE, GROUP, HANDLES, START, ROWS, LEVELS, PORTS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
-NODE_COLUMNS = 10
-# a cluster's record by its handles: inverse inertia and bias of the top handle, then of the bottom one, both coupled,
-# pose of the bottom handle in the top one; last the rows of the total acceleration
-PHI, BIAS, PHI2, BIAS2, PHI12, ACROSS = 0, 36, 42, 78, 84, 120
-METRIC = np.array([0, 42, 132])
+__all__ = ["Model", "pack", "pose_matrices", "spring_arrays"]
 
 
 @dataclass(eq=False)
@@ -48,17 +56,17 @@ class Model:
 
     Attributes:
         tree: the assembly tree over groups.
-        groups, primitives, nodes: integers, see the columns above.
-        offsets: pose of a primitive's frame in that of the one before (or in its parent's), (primitives, 12).
+        groups, primitives, nodes: integers, see the columns in `arrays.py`.
+        offsets: pose of a primitive's frame at zero in the frame before it, (primitives, 12).
         inertia: spatial inertia of every group in its frame, (g, 6, 6).
         leaves: inverse inertia of every leaf, (l, 36).
-        size: length of the record of all clusters.
-        extent: per group, how far from its frame its bodies' origins and centres of mass are at most.
+        size: length of the records of all clusters.
+        extent: per group, the largest distance of its bodies' origins and centres of mass from its frame, m.
         group: per body, its group, -1 the world.
         local: per body, its pose in the frame of its group, (bodies, 4, 4).
-        ports: of clusters with ends of loops, None without loops.
+        loop_handles: clusters with ends of loops; None without loops.
         loops: per loop, the leaves of the copy and of the body (-1 the world), (loops, 2).
-        ends: where the two coincide in their groups' frames, (2 loops, 12).
+        ends: poses of the frames of copy and body that coincide, in their groups' frames, (2 loops, 12).
     """
 
     tree: Assembly
@@ -72,14 +80,19 @@ class Model:
     extent: Floats
     group: Ints
     local: Floats
-    ports: Ports | None
+    loop_handles: LoopHandles | None
     loops: Ints
     ends: Floats
 
 
-def model(m: Mechanism) -> Model:
-    """Flatten a mechanism; refuse what the engine does not know."""
-    _refuse(m)
+def pack(m: Mechanism) -> Model:
+    """Arrays of a mechanism.
+
+    Raises:
+        InputError: it has couplings, tendons, a joint with more than six freedoms, or nothing that moves.
+        MechanismError: a body that moves has no inertia in some direction.
+    """
+    _check_supported(m)
     frames, local = _frames(m)
     group_of, base, firsts, owners = _group_links(m, local)
     moving = np.flatnonzero(m.links.kind != LINK_FIXED)
@@ -111,21 +124,21 @@ def model(m: Mechanism) -> Model:
     seen = placed[link]
     loops, ends = _loops(m, group_of, placed)
     inertia = _inertias(m, group_of[link], seen, len(groups))
-    _share(m, inertia, loops, ends)
+    _share_inertia(m, inertia, loops, ends)
     centres = np.einsum("nij,nj->ni", seen[:, :3, :3], m.com) + seen[:, :3, 3]
     far = np.sqrt(np.maximum((seen[:, :3, 3] ** 2).sum(axis=1), (centres**2).sum(axis=1)))
     extent = np.zeros(len(groups))
     moves = group_of[link] >= 0
     np.maximum.at(extent, group_of[link][moves], far[moves])
-    tree, found = assembly(groups[:, PARENT]), None
+    tree, wide = assembly(groups[:, PARENT]), None
     if len(loops):
         np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
         pairs = [(int(a), int(b)) for a, b in loops]
-        tree, loop = close(tree, pairs)
-        each = handles(tree, loop, pairs)
-        nodes, size = _nodes(tree, groups, [len(own) for own in each])
-        found = ports(tree, loop, pairs, groups[:, PARENT], each, nodes[:, ROWS].tolist())
-        nodes[:, PORTS] = found.index
+        tree, loop = close_loops(tree, pairs)
+        handles = cluster_handles(tree, loop, pairs)
+        nodes, size = _nodes(tree, groups, [len(own) for own in handles])
+        wide = loop_handles(tree, loop, pairs, groups[:, PARENT], handles, nodes[:, ROWS].tolist())
+        nodes[:, WIDE] = wide.index
     else:
         nodes, size = _nodes(tree, groups, tree.handles.tolist())
     return Model(
@@ -133,20 +146,20 @@ def model(m: Mechanism) -> Model:
         groups=groups,
         primitives=np.ascontiguousarray(primitives),
         nodes=nodes,
-        offsets=_flat(offsets),
+        offsets=_flat_poses(offsets),
         inertia=inertia,
         leaves=_leaves(m, tree, inertia, owners),
         size=size,
         extent=extent,
         group=group_of[link],
         local=seen,
-        ports=found,
+        loop_handles=wide,
         loops=np.where(loops >= 0, tree.first_leaf[loops], -1),
-        ends=_flat(ends.reshape(-1, 4, 4)),
+        ends=_flat_poses(ends.reshape(-1, 4, 4)),
     )
 
 
-def _refuse(m: Mechanism) -> None:
+def _check_supported(m: Mechanism) -> None:
     if m.nv == 0:
         raise InputError(f"nothing in '{m.name}' can move: all its joints are fixed")
     for count, what, names in (
@@ -181,7 +194,7 @@ def _frames(m: Mechanism) -> tuple[Floats, Floats]:
 
 
 def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]:
-    """Per link its group and its joint frame in that group's; per group its first and its last link."""
+    """Group of every link and the pose of its joint frame in the group's; first and last link of every group."""
     links = m.links
     parent, kind, ends = links.parent.tolist(), links.kind.tolist(), links.body >= 0
     ends[links.loop_copy] = True
@@ -207,37 +220,37 @@ def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]
 
 
 def _loops(m: Mechanism, group: Ints, placed: Floats) -> tuple[Ints, Floats]:
-    """Groups of the copy and the body of every loop, and where both meet in their frames; the world comes second."""
+    """Groups of the copy and the body of every loop, and the frames that coincide in them; the world comes second."""
     links = m.links
     pairs = np.stack([links.loop_copy, links.loop_body], axis=1)
     loops, ends = group[pairs], placed[pairs]
     turned = loops[:, 0] < 0
     loops[turned], ends[turned] = loops[turned, ::-1], ends[turned, ::-1]
-    keep = loops[:, 0] != loops[:, 1]  # else fixed joints close it
+    keep = loops[:, 0] != loops[:, 1]  # others are closed by fixed joints
     return loops[keep], ends[keep]
 
 
-def _share(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> None:
-    """Give copies their share of the inertia of their bodies; how much does not matter, both move as one."""
+def _share_inertia(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> None:
+    """Split the inertia of cut bodies evenly between body and copies: any split gives the same motion."""
     pairs = [(n, int(a), int(b)) for n, (a, b) in enumerate(loops) if not inertia[a].any()]
     for b in {b for _, _, b in pairs if b >= 0}:
         inertia[b] /= 1 + sum(b == other for _, _, other in pairs)
     for n, a, b in pairs:
         if b >= 0:
-            sight = spatial.adjoint(ends[n, 1] @ spatial.se3_inverse(ends[n, 0]))
-            inertia[a] = sight.T @ inertia[b] @ sight
+            to_body = spatial.adjoint(ends[n, 1] @ spatial.se3_inverse(ends[n, 0]))
+            inertia[a] = to_body.T @ inertia[b] @ to_body
         else:
-            # a copy of the ground, which is held anyway
+            # a copy of the world, which the loop holds still
             mass, size = m.mass.mean(), m.radius
             inertia[a] = np.diag([mass] * 3 + [mass * size * size] * 3)
 
 
-def _flat(poses: Floats) -> Floats:
-    """Poses as rows of 12 numbers: rotation, shift."""
+def _flat_poses(poses: Floats) -> Floats:
+    """Poses as rows of 12 numbers: rotation, translation."""
     return np.concatenate([poses[:, :3, :3].reshape(-1, 9), poses[:, :3, 3]], axis=1)
 
 
-def square(flat: Floats) -> Floats:
+def pose_matrices(flat: Floats) -> Floats:
     """4 x 4 poses from rows of 12 numbers."""
     out = np.zeros((len(flat), 4, 4))
     out[:, :3, :3] = flat[:, :9].reshape(-1, 3, 3)
@@ -247,7 +260,7 @@ def square(flat: Floats) -> Floats:
 
 
 def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
-    """Spatial inertia of groups about their own frames, linear part first."""
+    """Spatial inertia of groups in their own frames."""
     out = np.zeros((count, 6, 6))
     has = group >= 0
     group, pose, mass = group[has], pose[has], m.mass[has, None, None]
@@ -267,7 +280,7 @@ def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
 
 def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floats:
     """Inverse inertia of every share of a group."""
-    # A group without inertia of its own in some direction has no inverse: judge it in its own units of length.
+    # Test for an inverse in units of each group's own radius of gyration.
     mass, turn = inertia[:, 0, 0], np.trace(inertia[:, 3:, 3:], axis1=1, axis2=2)
     unit = np.sqrt(np.where(mass > 0, turn / np.where(mass > 0, mass, 1.0), 1.0))
     unit = np.where(unit > 0, unit, 1.0)
@@ -288,20 +301,12 @@ def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floa
 
 
 def _nodes(tree: Assembly, groups: Ints, counts: list[int]) -> tuple[Ints, int]:
-    """Where every cluster's record starts, and how many rows its total acceleration has.
+    """Table of nodes (see `arrays.py`), and the length of all records.
 
     Args:
         counts: handles of every cluster, ends of loops included.
     """
     n = len(tree)
-    nodes = np.zeros((n, NODE_COLUMNS), dtype=np.int64)
-    nodes[:, KIND], nodes[:, LEFT], nodes[:, RIGHT], nodes[:, ABOVE] = (
-        tree.kind,
-        tree.left,
-        tree.right,
-        tree.parent,
-    )
-    nodes[:, GROUP], nodes[:, HANDLES] = tree.body, tree.handles
     freedoms, stacked = groups[:, DOFS].tolist(), groups[:, COUNT].tolist()
     kind, left, right, body, handles = (
         column.tolist() for column in (tree.kind, tree.left, tree.right, tree.body, tree.handles)
@@ -312,18 +317,18 @@ def _nodes(tree: Assembly, groups: Ints, counts: list[int]) -> tuple[Ints, int]:
         if kind[k] != LEAF:
             own = freedoms[body[k]] if body[k] >= 0 else 0
             rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if left[k] >= 0 else 0))
-            # primitives one behind the other, at most: what a chain of bounds has to count
+            # primitives in series at most: the length of a chain of error bounds
             upper = levels[left[k]] if left[k] >= 0 else 0
             lower = levels[right[k]] + (stacked[body[k]] if body[k] >= 0 else 0)
             side_by_side = kind[k] in (WELD, SUM, ROOT, LOOP) or handles[left[k]] == 1
             levels[k] = max(upper, lower) if side_by_side else upper + lower
         start[k] = size
-        size += int(METRIC[handles[k]]) + (rows[k] * columns if counts[k] == handles[k] else 0)
-    nodes[:, START], nodes[:, ROWS], nodes[:, LEVELS], nodes[:, PORTS] = start, rows, levels, -1
-    return nodes, size
+        size += METRIC[handles[k]] + (rows[k] * columns if counts[k] == handles[k] else 0)
+    usual = tree.kind, tree.left, tree.right, tree.parent, tree.body, tree.handles
+    return np.stack([*usual, start, rows, levels, np.full(n, -1)], axis=1), size
 
 
 def spring_arrays(m: Mechanism) -> tuple[Floats, Floats]:
-    """Stiffness and the pull `stiffness * rest` of hinges and slides, per dof; a ball's pull is found from its rest."""
+    """Per dof: stiffness, and for hinges and slides the torque `stiffness * rest` at q = 0 (zero for balls)."""
     ball = m.dof_kind == BALL
     return m.stiffness.copy(), np.where(ball, 0.0, m.stiffness * m.rest[m.dof_coordinate])

@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import EARTH, acceleration, seconds, torques, whole
-from pliant.engines.quasistatic.solver import MEASURES, Solver
-from pliant.engines.quasistatic.weights import dof_weights
-from pliant.engines.trajectory import Trajectory
-from pliant.engines.wrenches import entry
-from pliant.errors import ConvergenceError, InputError
-from pliant.mechanism import Mechanism, edit
+from pliant.engines.arguments import EARTH
+from pliant.engines.quasistatic.measures import MEASURES, dof_weights
+from pliant.engines.quasistatic.solver import Solver
+from pliant.engines.simulation import Effort, Simulation
+from pliant.errors import InputError
+from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
+from pliant.statics.energy import elastic_energy, gravity_energy
+from pliant.statics.loads import Load
 
-__all__ = ["Effort", "QuasistaticSimulation"]
+__all__ = ["QuasistaticSimulation"]
 
 Floats = NDArray[np.float64]
 
 
-class Effort(NamedTuple):
-    """What the steps so far have cost: steps that computed every joint, times the whole tree was assembled."""
-
-    full_steps: int
-    assemblies: int
-
-
-class QuasistaticSimulation:
+class QuasistaticSimulation(Simulation):
     """Quasi-statics, error-bounded and adaptive (RL05).
 
     There are no velocities: every step moves joints by `timestep² qdd`, `qdd` the accelerations from rest under
@@ -50,6 +44,11 @@ class QuasistaticSimulation:
         >>> len(simulation.active) < simulation.mechanism.joint_count
         True
     """
+
+    __slots__ = ("_given", "_loaded", "_scale", "_solver", "_spent", "_unit")
+
+    engine = "quasistatic"
+    has_velocities = False
 
     def __init__(
         self,
@@ -80,9 +79,7 @@ class QuasistaticSimulation:
             implicit: springs and dampers act where a step ends; False for RL05's explicit steps.
             start: where to start; the reference pose by default.
         """
-        if not isinstance(mechanism, Mechanism):
-            raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
-        self._timestep, self._gravity = seconds(timestep), acceleration(gravity)
+        self._begin(mechanism, timestep, gravity)
         if not isinstance(measure, str) or measure not in MEASURES:
             known = ", ".join(f"'{name}'" for name in MEASURES)
             raise InputError(f"measure is one of {known}, not {measure!r}")
@@ -91,7 +88,7 @@ class QuasistaticSimulation:
         if not 0 < tolerance < np.inf:
             raise InputError(f"tolerance: a number above 0 expected, not {tolerance!r}")
         m, h = mechanism, self._timestep
-        self._mechanism, self._measure, self._tolerance = m, measure, float(tolerance)
+        self._given = {"tolerance": tolerance, "measure": measure, "weights": weights, "implicit": implicit}
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
         self._scale = h * h  # of accelerations, to displacements
         self._unit = h * h if measure == "world" else 1.0
@@ -101,171 +98,95 @@ class QuasistaticSimulation:
             resist,
             dof_weights(m, weights),
             MEASURES[measure],
-            self._tolerance / self._unit,
+            float(tolerance) / self._unit,
             self._scale,
         )
-        self._time, self._poses = 0.0, None
-        self._wrenches: dict[int, Floats] = {}
-        self._loaded = True
+        self._loaded, self._spent = True, (0, 0)
         if start is not None:
-            self._solver.q[:] = self._coordinates(start)
-        self._start = self._solver.q.copy()
+            self._solver.q[:] = self._placeable(start)
+        self._started()
 
-    def _coordinates(self, given: Any) -> Floats:
-        if isinstance(given, Configuration):
-            if given.mechanism.joint_names != self._mechanism.joint_names:
-                raise InputError("start: a configuration of another mechanism")
-            given = given.q
-        return edit.coordinates(self._mechanism, given)
+    # --- hooks of the protocol
 
-    # --- the common words
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What moves."""
-        return self._mechanism
-
-    @property
-    def timestep(self) -> float:
-        """Seconds a step."""
-        return self._timestep
-
-    @property
-    def time(self) -> float:
-        """Seconds since the start."""
-        return self._time
-
-    def step(self, n: int = 1) -> None:
-        """Advance by `n` time steps. What `refine` has computed here is used, and refined further where needed.
-
-        Raises:
-            ConvergenceError: accelerations are not finite; everything is as it was before the step that failed.
-        """
-        n = whole(n, "step: n", 0)
+    def _advance(self, n: int) -> int:
         if n == 0:
-            return
+            return 0
         self._load()
-        done = self._solver.step(n, self._scale)
-        self._time += done * self._timestep
-        self._poses = None
-        if done < n:
-            raise ConvergenceError(
-                f"accelerations left the finite numbers at t = {self._time:.6g} s: "
-                "are the wrenches as large as you meant? A shorter timestep may help"
-            )
+        solver = self._solver
+        self._spent, self._poses = (solver.fallbacks, solver.rebuilt), None
+        try:
+            return solver.step(n, self._scale)
+        except BaseException:  # Ctrl-C, or a joint without inertia: clusters may lag behind the coordinates
+            solver.moved()
+            raise
 
-    def record(self, n: int, every: int = 1) -> Trajectory:
-        """Advance by `n` times `every` steps and keep all poses after each `every`."""
-        n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
-        out, time = np.empty((n, self._mechanism.body_count, 4, 4)), np.empty(n)
-        for i in range(n):
-            self.step(every)
-            out[i], time[i] = self.poses, self._time
-        return Trajectory(self._mechanism, time, out)
-
-    @property
-    def poses(self) -> Floats:
-        """World poses of all bodies, (bodies, 4, 4); read-only. Takes time linear in their number."""
-        if self._poses is None:
-            self._poses = self._solver.poses()
-            self._poses.flags.writeable = False
-        return self._poses
-
-    def pose(self, body: str) -> Floats:
-        """World pose of a body, 4 x 4; takes time logarithmic in the number of bodies."""
-        index = self._mechanism.body_index(body)
-        if index < 0:
-            return np.eye(4)
-        return self._solver.pose(index) if self._poses is None else self._poses[index].copy()
-
-    def apply_wrench(
-        self,
-        body: str,
-        force: ArrayLike | None = None,
-        torque: ArrayLike | None = None,
-        *,
-        point: ArrayLike | None = None,
-        frame: str = "world",
-    ) -> None:
-        """Set the wrench on a body; it replaces the one before and stays until cleared.
-
-        Args:
-            body: any body.
-            force, torque: N and N m.
-            point: where the force acts, in the body's frame; its origin by default.
-            frame: axes of force and torque: "world", and they keep their direction; or "body", and they turn with it.
-        """
-        index = self._mechanism.body_index(body)
-        if index < 0:
-            raise InputError("a wrench on the world moves nothing: name a body")
-        given = entry(body, force, torque, point, frame)
-        self._wrenches[index] = given
-        if not given.any():
-            del self._wrenches[index]
-        self._loaded = False
-
-    def clear_wrenches(self) -> None:
-        """Take all wrenches away."""
-        self._wrenches = {}
-        self._loaded = False
+    def _taken(self) -> int:
+        return self._solver.taken
 
     def _load(self) -> None:
         """Hand over the wrenches, if they have changed: once per step, however many there are."""
         if not self._loaded:
-            self._solver.set_wrenches(self._wrenches)
+            self._solver.set_wrenches({index: load.row() for index, load in self._loads.items()})
             self._loaded = True
 
-    def reset(self) -> None:
-        """Back to the start: time zero, no wrenches. Motors stay."""
-        self._solver.q[:] = self._start
+    def _set_loads(self, loads: Mapping[int, Load]) -> None:
+        self._loaded = loads is not self._loads
+        if self._loaded:
+            self._solver.set_wrenches({index: load.row() for index, load in loads.items()})
+
+    def _set_torque(self, torque: Floats) -> None:
+        changed = np.flatnonzero(torque != self._solver.motors)
+        self._solver.set_motor(changed, torque[changed])
+
+    def _read(self) -> Floats:
+        return self._solver.state
+
+    def _write(self, values: Floats) -> None:
+        self._solver.state = values
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "mechanism": self._mechanism,
+            "timestep": self._timestep,
+            "gravity": self._gravity,
+            **self._given,
+        }
+
+    def _motion(self) -> tuple[Floats, Floats]:
+        return self._solver.q.copy(), np.zeros(self._mechanism.nv)
+
+    def _set_motion(self, q: Floats, rates: Floats) -> None:
+        """Every step starts from rest: rates are left out."""
+        self._solver.q[:] = q
         self._solver.moved()
-        self._time, self._poses = 0.0, None
-        self.clear_wrenches()
 
-    @property
-    def state(self) -> Floats:
-        """Time and coordinates as one array; set it to go back there. Wrenches and motors are not part."""
-        return np.concatenate([[self._time], self._solver.q])
+    def _set_velocity(self, rates: Floats) -> None:
+        if rates.any():
+            raise InputError("quasi-static steps start from rest: there is no velocity to set")
 
-    @state.setter
-    def state(self, value: ArrayLike) -> None:
-        given = np.asarray(value, dtype=np.float64)
-        if given.shape != (1 + len(self._start),):
-            raise InputError(
-                f"state: {1 + len(self._start)} numbers expected, got shape {given.shape}; is it another simulation's?"
-            )
-        if not np.isfinite(given).all():
-            raise InputError("state: not all numbers are finite")
-        self._solver.q[:] = given[1:]
-        self._solver.moved()
-        self._time, self._poses = float(given[0]), None
+    def _body_poses(self) -> Floats:
+        return self._solver.poses()
 
-    # --- joints
+    def _body_pose(self, index: int) -> Floats:
+        """World pose of a body, in time logarithmic in the number of bodies."""
+        return self._solver.pose(index) if self._poses is None else self._poses[index].copy()
 
-    @property
-    def q(self) -> Floats:
-        """Joint coordinates, (nq,); set them to place the mechanism."""
-        return self._solver.q.copy()
+    def _body_twists(self) -> Floats:
+        return np.zeros((self._mechanism.body_count, 6))
 
-    @q.setter
-    def q(self, value: Configuration | Mapping[str, ArrayLike] | ArrayLike) -> None:
-        self._solver.q[:] = self._coordinates(value)
-        self._solver.moved()
-        self._poses = None
+    def _kinetic(self) -> float:
+        return 0.0
 
-    @property
-    def configuration(self) -> Configuration:
-        """Where the mechanism is, as a `Configuration`."""
-        return Configuration(self._mechanism, self._solver.q.copy())
+    def _potential(self) -> tuple[float, float]:
+        m = self._mechanism
+        return elastic_energy(m, self._solver.q), gravity_energy(m, self.poses, self._gravity)
 
-    def set_motor(self, joint: str, *, torque: ArrayLike) -> None:
-        """Drive a joint by a torque (N m; N on slides), one for all its dofs or one per dof, until set again."""
-        self._solver.set_motor(*torques(self._mechanism, joint, torque))
-
-    def clear_motors(self) -> None:
-        """Take all motors away."""
-        driven = np.flatnonzero(self._solver.tree.state.motor)
-        self._solver.set_motor(driven, np.zeros(len(driven)))
+    def _cost(self) -> Effort:
+        full, rebuilt = (
+            now - before
+            for now, before in zip((self._solver.fallbacks, self._solver.rebuilt), self._spent, strict=True)
+        )
+        return Effort(full, len(self._solver.active_joints), self.error_bound, rebuilds=rebuilt)
 
     # --- adaptive refinement
 
@@ -289,21 +210,15 @@ class QuasistaticSimulation:
     @property
     def accelerations(self) -> Floats:
         """Accelerations last computed, (nv,), zero for joints that were not."""
-        return self._solver.tree.state.qdd.copy()
+        return self._solver.accelerations.copy()
 
     @property
     def active(self) -> tuple[str, ...]:
         """Joints whose accelerations were computed last, the first computed first."""
         m = self._mechanism
-        dofs = self._solver.tree.arrays.groups[self._solver.active, 3]
-        return tuple(m.joint_names[j] for j in m.dof_joint[dofs].tolist())
+        return tuple(m.joint_names[j] for j in self._solver.active_joints.tolist())
 
     @property
     def error_bound(self) -> float:
         """No larger is the error of the accelerations last computed, in the units of the measure."""
         return self._unit * self._solver.error
-
-    @property
-    def effort(self) -> Effort:
-        """What the steps so far have cost."""
-        return Effort(self._solver.fallbacks, self._solver.rebuilt)

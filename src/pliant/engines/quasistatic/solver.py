@@ -1,10 +1,10 @@
-"""`Solver`: one mechanism's accelerations at rest, as exactly as asked, and steps along them.
+"""`Solver`: accelerations of a mechanism at rest, as exactly as asked, and steps along them.
 
-Two ways to the same accelerations. The assembly tree computes a few joints, and then costs what these few cost; where
-too many are needed it is an order of magnitude dearer than the articulated-body algorithm, which computes all. So
-steps change over to that one when a refinement has gone too far. Going back means assembling the whole tree: that is
-done once the last accelerations say that few joints would do, and paid from what has been saved so far, so that all
-steps together never cost much more than the articulated-body algorithm alone.
+Two ways to the same accelerations. The assembly tree computes a few joints at a cost proportional to their number; for
+many joints it is an order of magnitude dearer than the articulated-body algorithm (ABA), which computes all. So steps
+change to ABA when a refinement has gone too far. The way back takes assembling the whole tree: that is done once the
+last accelerations say that few joints would do, and paid from the time saved so far, so that all steps together never
+cost much more than ABA alone.
 """
 
 from __future__ import annotations
@@ -12,44 +12,245 @@ from __future__ import annotations
 import time
 
 import numpy as np
-from numpy.typing import NDArray
 
-from pliant.engines.quasistatic import _articulated as articulated
 from pliant.engines.quasistatic import _passes as passes
-from pliant.engines.quasistatic import _refinement as refinement
-from pliant.engines.quasistatic import _stepping as stepping
-from pliant.engines.quasistatic._handles import LOAD_COLUMNS
-from pliant.engines.quasistatic.tree import Tree
+from pliant.engines.quasistatic._aba import step_aba
+from pliant.engines.quasistatic._linalg import WIDTH
+from pliant.engines.quasistatic._refinement import advance, count_needed
+from pliant.engines.quasistatic.arrays import (
+    BODY_COLUMNS,
+    CLOSURE_COLUMNS,
+    COMPUTED,
+    DOF,
+    DOFS,
+    DONE,
+    ERROR,
+    GAIN_COLUMNS,
+    GROUP,
+    INFINITE,
+    LOAD_BODY,
+    LOAD_COLUMNS,
+    LOAD_LEAF,
+    LOAD_POINT,
+    LOAD_WORLD,
+    MATRICES,
+    NUMBERS,
+    PIVOT,
+    REMAINDER,
+    ROUND_OFF,
+    ROW_SPACE,
+    STALE,
+    WORLD,
+    Arrays,
+    ArticulatedBodies,
+    Clusters,
+    Criterion,
+    Floats,
+    Front,
+    Ints,
+    Joints,
+    Scratch,
+    Springs,
+    Wide,
+)
+from pliant.engines.quasistatic.loop_ranks import LoopRanks
+from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import SLIDE
 
-__all__ = ["MEASURES", "Solver"]
+__all__ = ["Solver", "Tree"]
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-MEASURES = {
-    "relative-joint": refinement.RELATIVE_JOINT,
-    "relative-linkage": refinement.RELATIVE_LINKAGE,
-    "absolute-joint": refinement.ABSOLUTE_JOINT,
-    "absolute-linkage": refinement.ABSOLUTE_LINKAGE,
-    "world": refinement.WORLD,
-}
-_MOST = 0.08  # of all nodes: where a refinement is given up for the articulated-body algorithm
-_NODE = 8.0  # what a node of the tree costs, as a number of joints of the articulated-body algorithm
-_SAVED = 0.1  # of the cost of steps with the articulated-body algorithm may go into assembling the tree
+_MOST = 0.08  # fraction of all nodes beyond which a refinement is given up for ABA
+_NODE = 8.0  # cost of a node of the tree, in joints of ABA
+_SAVED = 0.1  # fraction of the cost of steps with ABA that may go into assembling the tree
 _CHUNK = 16  # nodes computed between two looks at the clock
+_LOST = 1e-14  # round-off of a vanishing inverse inertia, relative to those of free bodies
+
+
+class Tree:
+    """Assembly tree of a mechanism: its arrays, and whole passes over them.
+
+    Attributes:
+        m, model: the mechanism, and its constant arrays.
+        arrays, wide: arrays of kernels; `wide` is None without loops.
+        order: room for a list of nodes.
+        marks: per node, 1 if its cluster is out of date.
+    """
+
+    def __init__(self, m: Mechanism, gravity: Floats, resist: Floats, weights: Floats, scale: float = 1.0):
+        """Args:
+        gravity: m/s^2.
+        resist: per dof, resistance to acceleration: armature, and springs and dampers that act implicitly.
+        weights: per dof, its weight in the total acceleration.
+        scale: from accelerations to displacements; loops close their gaps in one such step.
+        """
+        self.m, self.model = m, pack(m)
+        md = self.model
+        n, self.leaves = len(md.tree), md.tree.leaves
+        stiffness, pull = spring_arrays(m)
+        inner = n - self.leaves
+        self.arrays = Arrays(
+            joints=Joints(
+                groups=md.groups,
+                primitives=md.primitives,
+                offsets=md.offsets,
+                resist=np.array(resist, dtype=np.float64),
+                weights=np.array(weights, dtype=np.float64),
+                q=m.reference.copy(),
+                poses=np.zeros((len(md.groups), 12)),
+                screws=np.zeros((m.nv, 6)),
+                torque=np.zeros(m.nv),
+                qdd=np.zeros(m.nv),
+                taken=np.zeros(1, dtype=np.int64),
+            ),
+            springs=Springs(stiffness=stiffness, pull=pull, rest=m.rest.copy(), motor=np.zeros(m.nv)),
+            clusters=Clusters(
+                nodes=md.nodes,
+                leaves=md.leaves,
+                world=np.concatenate([-gravity, np.zeros(3)]),
+                data=np.zeros(md.size),
+                closures=np.zeros((inner, CLOSURE_COLUMNS)),
+                extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(inner)]),
+                wrenches=np.zeros((self.leaves, 6)),
+                forces=np.zeros((n, 12)),
+            ),
+            scratch=Scratch(
+                matrices=np.zeros((MATRICES, 6, 6)),
+                rows=np.zeros((ROW_SPACE, WIDTH)),
+                reflector=np.zeros(ROW_SPACE),
+                poses=np.zeros((3, 12)),
+            ),
+        )
+        self._loop_ranks = LoopRanks(md) if md.loop_handles is not None else None
+        self.wide = None if self._loop_ranks is None else _wide(md, self._loop_ranks.unit, scale)
+        self.order = np.zeros(n, dtype=np.int64)
+        self.marks = np.zeros(n, dtype=np.int8)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays but those of loops."""
+        return sum(array.nbytes for group in self.arrays for array in group)
+
+    def up(self) -> None:
+        """All clusters, from the coordinates, the motors and the wrenches on leaves."""
+        if self.wide is not None:
+            self.update_joints(0, len(self.model.groups))
+            self.rank_loops()
+        self.check(passes.up(self.arrays, self.wide, self.order))
+
+    def down(self) -> Floats:
+        """All accelerations, (nv,)."""
+        passes.down(self.arrays, self.wide)
+        return self.arrays.joints.qdd
+
+    def update_joints(self, begin: int, end: int) -> None:
+        """Poses, screws and torques of the joints of groups `begin` to `end`, from coordinates and motors."""
+        passes.update_joints(begin, end, self.arrays.joints, self.arrays.springs, self.arrays.scratch.poses)
+
+    def rank_loops(self) -> None:
+        """Ranks of all loops at the poses of the joints; nodes that close a loop whose rank has changed are marked."""
+        wide, ranks = self.wide, self._loop_ranks
+        if wide is None or ranks is None:
+            return
+        found = ranks.ranks(self.arrays.joints.poses, self.arrays.joints.screws, self.group_poses())
+        for k in ranks.nodes[found != wide.rank].tolist():
+            self.mark(k)
+        wide.rank[:] = found
+        wide.limits[:, PIVOT] = -1.0
+        wide.stale[0] = 0
+
+    def mark(self, k: int) -> None:
+        """Mark the cluster of node k and those that contain it as out of date."""
+        while k >= 0 and not self.marks[k]:
+            self.marks[k] = 1
+            k = int(self.model.tree.parent[k])
+
+    def check(self, k: int) -> None:
+        """Raise the error that the failure of node k stands for; none if k is negative."""
+        if k >= 0:
+            self.refuse_joint(self.model.nodes[k, GROUP], "move it, or use a ball joint")
+
+    def refuse_joint(self, group: int, remedy: str) -> None:
+        """Raise the error that dependent axes of a group's joint stand for."""
+        joint = self.m.dof_joint[self.model.groups[group, DOF]]
+        raise MechanismError(
+            f"joint '{self.m.joint_names[joint]}' stands where two of its axes coincide: "
+            f"its accelerations are not defined there; {remedy}"
+        )
+
+    def group_poses(self) -> Floats:
+        """World poses of all groups, (groups, 4, 4)."""
+        flat = np.zeros((len(self.model.groups), 12))
+        passes.world_poses(self.arrays.joints, flat)
+        return pose_matrices(flat)
+
+    def body_poses(self) -> Floats:
+        """World poses of all bodies, (bodies, 4, 4)."""
+        group = self.model.group
+        poses = self.group_poses()
+        out = self.model.local.copy()
+        out[group >= 0] = poses[group[group >= 0]] @ out[group >= 0]
+        return out
+
+    def body_pose(self, body: int) -> Floats:
+        """World pose of one body, in time proportional to the depth of the assembly tree."""
+        group = self.model.group[body]
+        if group < 0:
+            return self.model.local[body].copy()
+        flat = np.zeros(12)
+        passes.leaf_pose(int(self.model.tree.first_leaf[group]), self.arrays, flat)
+        return pose_matrices(flat[None])[0] @ self.model.local[body]
+
+
+def _wide(md: Model, unit: float, scale: float) -> Wide:
+    """Arrays of clusters with ends of loops."""
+    p = md.loop_handles
+    assert p is not None
+    n, loops = 6 * p.largest, len(md.loops)
+    free = md.leaves.reshape(-1, 6, 6).diagonal(axis1=1, axis2=2) * ([unit**2] * 3 + [1.0] * 3)
+    limits = np.full((loops, 3), -1.0)
+    floor = _LOST * np.where(md.loops >= 0, free.sum(axis=1)[md.loops], 0.0).sum(axis=1)
+    limits[:, ROUND_OFF] = limits[:, REMAINDER] = floor
+    return Wide(
+        table=p.table,
+        source=p.source,
+        data=np.zeros(p.record),
+        forces=np.zeros(p.forces),
+        leaves=np.ascontiguousarray(md.loops).reshape(-1),
+        ends=np.ascontiguousarray(md.ends),
+        rate=1 / scale,
+        unit=unit,
+        rank=np.zeros(loops, dtype=np.int64),
+        limits=limits,
+        stale=np.zeros(1, dtype=np.int64),
+        phi=np.zeros((n, n)),
+        bias=np.zeros(n),
+        relative=np.zeros((6, n)),
+        force=np.zeros((6, n + 1)),
+        result=np.zeros((n, n + 1)),
+        rows=np.zeros((n + 8, n + 1)),
+        position=np.zeros(n, dtype=np.int64),
+        transforms=np.zeros((2, 8, 6)),
+        frames=np.zeros((5, 12)),
+        gap=np.eye(4),
+        vector=np.zeros(6),
+        given=np.zeros(6),
+        order=np.zeros(6, dtype=np.int64),
+    )
 
 
 class Solver:
-    """The quasi-static engine without names and units of the public API.
+    """Adaptive quasi-statics of one mechanism, by indices.
 
     Attributes:
         tree: the assembly tree and its arrays.
         error: bound on the error of the last accelerations, in the units of the measure.
-        current: whether the clusters are those of the coordinates (wrenches apart).
-        small: whether steps always compute all joints.
-        rebuilt, fallbacks: how often the whole tree was assembled again, how many steps computed all joints.
+        current: whether the clusters belong to the coordinates (wrenches apart).
+        whole: whether the last accelerations are those of all joints, by ABA.
+        most: nodes that a refinement may compute before ABA takes over.
+        small: whether steps always compute all joints, by ABA.
+        rebuilt, fallbacks: number of times the whole tree was assembled, and of steps that computed all joints.
     """
 
     def __init__(
@@ -62,78 +263,101 @@ class Solver:
         tolerance: float,
         scale: float = 1.0,
     ):
-        self.m, self.measure, self.tolerance = m, measure, tolerance
-        self.unit = m.radius
-        if measure == refinement.WORLD:
-            weights = np.where(m.dof_kind == SLIDE, 1 / self.unit, 1.0)
+        """Args as of `Tree`; `measure` is one of `measures.MEASURES`, `tolerance` in its units."""
+        self.m = m
+        self._criterion = Criterion(measure, float(tolerance), float(m.radius))
+        if measure == WORLD:
+            weights = np.where(m.dof_kind == SLIDE, 1 / m.radius, 1.0)
         self.tree = Tree(m, gravity, resist, weights, scale)
-        t = self.tree
-        n, groups = len(t.model.tree), len(t.model.groups)
-        self.front = refinement.Front(
-            np.zeros(n),
-            np.zeros(n, dtype=np.int64),
-            np.zeros(n),
-            np.zeros(n, dtype=np.int64),
-            t.marks,
-            t.order,
-            np.zeros(n),
-            np.zeros(n),
-            np.zeros(n),
-            np.zeros(refinement.NUMBERS),
+        md, tree = self.tree.model, self.tree.model.tree
+        n, groups = len(tree), len(md.groups)
+        self._front = Front(
+            keys=np.zeros(n),
+            items=np.zeros(n, dtype=np.int64),
+            totals=np.zeros(n),
+            computed=np.zeros(n, dtype=np.int64),
+            marks=self.tree.marks,
+            stack=self.tree.order,
+            below=np.zeros(n),
+            through=np.zeros(n),
+            inside=np.zeros(n),
+            numbers=np.zeros(NUMBERS),
         )
-        several = t.model.groups[:, 4] > 1
-        self.full = stepping.Full(
-            np.ascontiguousarray(t.model.inertia.reshape(-1, 36)),
-            np.ascontiguousarray(t.model.tree.first_leaf),
-            np.zeros((groups, 12)),
-            np.zeros((groups, 6)),
-            np.zeros((groups, articulated.BODY_COLUMNS)),
-            np.where(several, np.cumsum(several) - 1, -1),
-            np.zeros((int(several.sum()), articulated.GAIN_COLUMNS)),
-            np.zeros((6, 6)),
+        several = md.groups[:, DOFS] > 1
+        self._bodies = ArticulatedBodies(
+            inertia=np.ascontiguousarray(md.inertia.reshape(-1, 36)),
+            leaf=np.ascontiguousarray(tree.first_leaf),
+            poses=np.zeros((groups, 12)),
+            wrenches=np.zeros((groups, 6)),
+            body=np.zeros((groups, BODY_COLUMNS)),
+            slot=np.where(several, np.cumsum(several) - 1, -1),
+            gain=np.zeros((int(several.sum()), GAIN_COLUMNS)),
+            spare=np.zeros((6, 6)),
         )
-        self._closing = np.zeros(groups, dtype=np.int64)
-        inner = np.arange(t.leaves, n)
-        closes = inner[t.arrays.nodes[inner, 4] >= 0]
-        self._closing[t.arrays.nodes[closes, 4]] = closes
-        self.loads = np.zeros((0, LOAD_COLUMNS))
+        self._closing = np.zeros(groups, dtype=np.int64)  # per group, the node that closes its joint
+        closes = tree.leaves + np.flatnonzero(tree.body[tree.leaves :] >= 0)
+        self._closing[tree.body[closes]] = closes
+        self._loads = np.zeros((0, LOAD_COLUMNS))
         self._loaded = np.zeros(0, dtype=np.int64)
-        # The articulated-body algorithm knows no loops.
-        self.most = int(_MOST * (n - t.leaves)) if t.model.ports is None else n
-        # Of a small mechanism not even the way down to one joint pays.
-        self.small = self.most <= t.model.tree.depth.max()
+        self.most = int(_MOST * (n - tree.leaves)) if self.tree.wide is None else n  # ABA is for trees
+        self.small = self.most <= tree.depth.max()  # ABA beats one path of the tree
         self.error, self.current, self.whole = 0.0, False, False
         self._refined = False
-        self._saved = (
-            4 * _NODE
-        )  # a rebuild, in units of one step of the articulated-body algorithm, and some more
+        self._saved = 4 * _NODE  # time saved, in steps of ABA; at first that of two assemblies
         self.rebuilt = self.fallbacks = 0
+        self._ranked = self._has_ranks = (
+            False  # whether the ranks of loops hold here, and whether there are any
+        )
 
-    # --- what acts
-
-    def set_loads(self, rows: Floats) -> None:
-        """Wrenches as rows of `_handles.LOAD_COLUMNS`; leaves that had one before and have none now are cleared."""
-        before = self._loaded
-        self._loaded = np.unique(rows[:, 0]).astype(np.int64)
-        gone = np.setdiff1d(before, self._loaded)
-        idle = np.zeros((len(gone), LOAD_COLUMNS))
-        idle[:, 0] = gone
-        both = np.concatenate([rows, idle])
-        self.loads = np.ascontiguousarray(both[np.argsort(both[:, 0], kind="stable")])
-        # Cleared leaves stay in the list until the next time wrenches are set: they cost a look each.
-        self._refined = False
+    # --- coordinates and loads
 
     @property
     def q(self) -> Floats:
         """Coordinates; after writing to them call `moved`."""
-        return self.tree.state.q
+        return self.tree.arrays.joints.q
+
+    @property
+    def state(self) -> Floats:
+        """What the next step starts from, a copy: coordinates; and, where joints are computed adaptively, the last
+        accelerations, the choice of algorithm and the ranks of loops."""
+        if self.small:
+            return self.q.copy()
+        known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
+        parts = [self.q, known, [self._saved, float(self.whole), float(self._has_ranks)]]
+        if self.tree.wide is not None:
+            parts += [self.tree.wide.rank, self.tree.wide.limits.ravel()]
+        return np.concatenate(parts)
+
+    @state.setter
+    def state(self, value: Floats) -> None:
+        nq, nv, wide = len(self.q), len(self.accelerations), self.tree.wide
+        self.q[:] = value[:nq]
+        if not self.small:
+            self.accelerations[:] = value[nq : nq + nv]
+            self._saved, self.whole = float(value[nq + nv]), bool(value[nq + nv + 1])
+        if wide is not None:
+            rest, count = value[nq + nv + 3 :], len(wide.rank)
+            wide.rank[:], wide.limits[:] = rest[:count], rest[count:].reshape(wide.limits.shape)
+        self.moved()
+        self._ranked = self._has_ranks = wide is not None and bool(value[nq + nv + 2])
 
     def moved(self) -> None:
-        """Coordinates, motors or weights were changed from outside: nothing assembled holds any more."""
-        self.current = self._refined = False
+        """Forget all clusters, after a change of coordinates from outside."""
+        self.current = self._refined = self._ranked = False
+
+    def set_loads(self, rows: Floats) -> None:
+        """Set wrenches, as rows of `loads` (see `arrays.py`); leaves with a wrench before and none now are cleared."""
+        before = self._loaded
+        self._loaded = np.unique(rows[:, LOAD_LEAF]).astype(np.int64)
+        gone = np.setdiff1d(before, self._loaded)
+        idle = np.zeros((len(gone), LOAD_COLUMNS))
+        idle[:, LOAD_LEAF] = gone
+        both = np.concatenate([rows, idle])
+        self._loads = np.ascontiguousarray(both[np.argsort(both[:, LOAD_LEAF], kind="stable")])
+        self._refined = False
 
     def set_wrenches(self, entries: dict[int, Floats]) -> None:
-        """Wrenches by body, as `pliant.engines.wrenches.entry` makes them."""
+        """Set wrenches by body, as rows of `Load.row`."""
         model, out = self.tree.model, []
         for body, given in entries.items():
             group = int(model.group[body])
@@ -141,30 +365,37 @@ class Solver:
                 continue  # fixed to the world
             local = model.local[body]
             turn, at = local[:3, :3], local[:3, 3]
-            force = turn @ given[9:12]
+            point, force, torque = given[6:15].reshape(3, 3)
+            force = turn @ force
             row = np.zeros(LOAD_COLUMNS)
-            row[0] = model.tree.first_leaf[group]
-            row[1:7] = given[:6]
-            row[7:10] = turn @ given[6:9] + at
-            row[10:13] = force
-            row[13:16] = turn @ given[12:15] + np.cross(at, force)
+            row[LOAD_LEAF] = model.tree.first_leaf[group]
+            row[LOAD_WORLD:LOAD_POINT] = given[:6]
+            row[LOAD_POINT:LOAD_BODY] = turn @ point + at
+            row[LOAD_BODY:] = *force, *(turn @ torque + np.cross(at, force))
             out.append(row)
         self.set_loads(np.array(out).reshape(-1, LOAD_COLUMNS))
 
-    def set_motor(self, dofs: Ints, torque: Floats) -> None:
-        """Torques of dofs."""
-        t = self.tree
-        t.state.motor[dofs] = torque
-        first = t.arrays.groups[:, 3]
-        order = np.argsort(first, kind="stable")
-        found = order[np.searchsorted(first[order], dofs, side="right") - 1]
-        self._changed(np.unique(found))
+    @property
+    def motors(self) -> Floats:
+        """Motor torques, (nv,)."""
+        return self.tree.arrays.springs.motor
 
-    # --- where bodies are
+    def set_motor(self, dofs: Ints, torque: Floats) -> None:
+        """Set motor torques of dofs."""
+        self.motors[dofs] = torque
+        first = self.tree.model.groups[:, DOF]
+        order = np.argsort(first, kind="stable")
+        for g in np.unique(order[np.searchsorted(first[order], dofs, side="right") - 1]).tolist():
+            self.tree.update_joints(g, g + 1)
+            self.tree.mark(int(self._closing[g]))
+        self._refined = False
+
+    # --- poses
 
     def poses(self) -> Floats:
         """World poses of all bodies, (bodies, 4, 4)."""
-        self._place()
+        if not self.current:
+            passes.update_positions(self.tree.arrays)
         return self.tree.body_poses()
 
     def pose(self, body: int) -> Floats:
@@ -173,155 +404,152 @@ class Solver:
             return self.tree.body_pose(body)
         return self.poses()[body]
 
-    def _place(self) -> None:
-        if not self.current:
-            stepping.prepare(self.tree.arrays, self.tree.state)
-
     # --- accelerations
 
-    def _begin(self) -> None:
-        """A fresh front on clusters that are up to date."""
+    @property
+    def taken(self) -> int:
+        """Whole steps since the start."""
+        return int(self.tree.arrays.joints.taken[0])
+
+    @property
+    def accelerations(self) -> Floats:
+        """Accelerations last computed, (nv,), zero for joints that were not."""
+        return self.tree.arrays.joints.qdd
+
+    @property
+    def active_groups(self) -> Ints:
+        """Groups whose joints were computed last, in the order they were."""
+        if self.whole:
+            return np.arange(len(self.tree.model.groups))
+        nodes = self._front.computed[: int(self._front.numbers[COMPUTED])]
+        groups = self.tree.model.nodes[nodes, GROUP]
+        return groups[groups >= 0]
+
+    @property
+    def active_joints(self) -> Ints:
+        """Joints of the mechanism that were computed last, in the order they were."""
+        return self.m.dof_joint[self.tree.model.groups[self.active_groups, DOF]]
+
+    def begin(self) -> None:
+        """Update the clusters, and start a refinement with no joint computed."""
         t = self.tree
         if not self.current:
-            stepping.prepare_all(self.loads, t.arrays, t.state, self.front.marks)
-            t.rank_loops()
-            self.current = True
+            passes.update_all(self._loads, t.arrays, t.marks)
+            if not self._ranked:
+                t.rank_loops()
+            self._ranked, self._has_ranks, self.current = False, True, True
             self.rebuilt += 1
         if self.whole:
-            t.state.qdd[:] = 0.0
+            self.accelerations[:] = 0.0
             self.whole = False
-        failed = self._advance(1, begun=False, most=0)[2]
-        t.check(failed)
+        t.check(self._advance(1, begun=False, most=0)[2])
         self._refined = True
 
-    def refine(self, budget: float | None = None, most: int | None = None) -> float:
-        """Compute accelerations here, without moving: for `budget` seconds, or to the tolerance; the bound reached."""
+    def refine(self, budget: float | None = None) -> float:
+        """Compute accelerations without moving, for `budget` seconds, or to the tolerance; returns the error bound."""
         until = time.perf_counter() + (budget or 0.0)
         if not self._refined:
-            self._begin()
-        numbers = self.front.numbers
+            self.begin()
+        numbers = self._front.numbers
         if budget is None:
-            self._advance(1, begun=True, most=len(self.tree.model.tree) if most is None else most)
+            self._advance(1, begun=True, most=len(self.tree.model.tree))
         else:
             while True:
-                more = int(numbers[refinement.COMPUTED]) + _CHUNK
+                more = int(numbers[COMPUTED]) + _CHUNK
                 self._advance(1, begun=True, most=more, tolerance=0.0)
-                if numbers[refinement.DONE] or time.perf_counter() >= until:
+                if numbers[DONE] or time.perf_counter() >= until:
                     break
-        self.error = float(numbers[refinement.ERROR])
+        self.error = float(numbers[ERROR])
         return self.error
 
     def _advance(
         self, n: int, *, begun: bool, most: int, tolerance: float | None = None, scale: float | None = None
     ) -> tuple[int, int, int]:
-        """See `_stepping.advance`; without a scale nothing moves. Ranks of loops are found again where asked for."""
+        """`_refinement.advance`; without a scale nothing moves. Ranks of loops are computed again where asked for."""
         t, done, spent = self.tree, 0, 0
+        criterion = self._criterion if tolerance is None else self._criterion._replace(tolerance=tolerance)
         while True:
-            steps, count, failed = stepping.advance(
+            steps, count, failed = advance(
                 n - done,
                 begun,
                 scale is not None,
-                self.loads,
+                self._loads,
                 t.arrays,
-                t.state,
                 t.wide,
-                self.front,
-                self.measure,
-                self.tolerance if tolerance is None else tolerance,
-                self.unit,
+                self._front,
+                criterion,
                 scale or 0.0,
                 most,
             )
             done, spent = done + steps, spent + count
-            if failed != stepping.STALE:
+            if failed != STALE:
                 return done, spent, failed
             t.rank_loops()
             begun = False
 
-    def articulated(self, n: int = 1, scale: float = 0.0) -> int:
-        """All accelerations by the articulated-body algorithm, and steps along them; how many of n went well."""
-        t = self.tree
-        done, failed = stepping.march(n, self.loads, t.arrays, t.state, self.full, scale)
-        if failed >= 0:
-            joint = self.m.dof_joint[t.arrays.groups[failed, 3]]
-            raise MechanismError(
-                f"joint '{self.m.joint_names[joint]}' stands where two of its axes coincide: its accelerations "
-                "are not defined there; move it, give it armature, or use a ball joint"
-            )
-        self.whole, self.error, self._refined = True, 0.0, False
-        self.front.numbers[refinement.COMPUTED] = 0.0
-        if scale:
-            self.current = False
-        if failed == stepping.INFINITE:
-            self.moved()
-        return done
-
     # --- steps
 
+    def step_aba(self, n: int = 1, scale: float = 0.0) -> int:
+        """All accelerations by ABA, and steps `q += scale qdd`, n times; returns the steps that went well."""
+        done, failed = step_aba(n, self._loads, self.tree.arrays, self._bodies, scale)
+        if failed >= 0:
+            self.tree.refuse_joint(failed, "move it, give it armature, or use a ball joint")
+        self.whole, self.error, self._refined = True, 0.0, False
+        self._front.numbers[COMPUTED] = 0.0
+        if scale:
+            self.current = False
+        if failed == INFINITE:
+            self._forget()
+        return done
+
     def step(self, n: int, scale: float) -> int:
-        """`q += scale qdd`, n times; how many went well: fewer where accelerations are not finite."""
+        """`q += scale qdd`, n times; returns the steps that went well: fewer where accelerations are not finite."""
         t, done = self.tree, 0
-        everything = float(len(t.arrays.groups))
+        everything = float(len(t.model.groups))
         while done < n:
             if not self.small and (self.current or self._worth_it()):
                 if not self.current:
-                    self._begin()
+                    self.begin()
                 elif self.whole:
-                    t.state.qdd[:] = 0.0
+                    self.accelerations[:] = 0.0
                 self.whole = False
                 count, spent, failed = self._advance(
                     n - done, begun=self._refined, most=self.most, scale=scale
                 )
                 done += count
                 self._refined = False
-                self._saved = min(self._saved + count - _NODE * spent / everything, 10 * _NODE)
-                self.error = float(self.front.numbers[refinement.ERROR])
-                if failed == stepping.INFINITE:
-                    self.moved()
+                if t.wide is None:  # loops have no other algorithm to change over to
+                    self._saved = min(self._saved + count - _NODE * spent / everything, 10 * _NODE)
+                self.error = float(self._front.numbers[ERROR])
+                if failed == INFINITE:
+                    self._forget()
                     return done
                 t.check(failed)
                 if done == n:
                     break
             part = n - done if self.small else 1
-            went = self.articulated(part, scale)
+            went = self.step_aba(part, scale)
             done += went
             self.fallbacks += went
             if went < part:
                 return done
-            self._saved = min(self._saved + _SAVED, 10 * _NODE)
+            if not self.small:
+                self._saved = min(self._saved + _SAVED, 10 * _NODE)
         return done
 
+    def _forget(self) -> None:
+        """Drop accelerations that are not finite."""
+        self.accelerations[:] = 0.0
+        self.whole = False
+        self.moved()
+
     def _worth_it(self) -> bool:
-        """Whether to assemble the tree again: enough is saved for it, and few joints matter."""
+        """Whether to assemble the tree again: enough time is saved for it, and few joints matter."""
         if not self.whole:
             return True
         if self._saved < 2 * _NODE:
             return False
-        worth = stepping.outstanding(
-            self.tree.arrays, self.tree.state, self.measure, self.tolerance, self.unit
-        )
-        if 2 * worth > self.most:
+        if 2 * count_needed(self.tree.arrays.joints, self._criterion) > self.most:
             return False
         self._saved -= 2 * _NODE
         return True
-
-    def _changed(self, groups: Ints) -> None:
-        """Motors of these groups' joints were changed: their clusters are to be brought up to date."""
-        t = self.tree
-        for g in groups.tolist():
-            passes.place(g, t.arrays, t.state)
-            k = int(self._closing[g])
-            while k >= 0 and not self.front.marks[k]:
-                self.front.marks[k] = 1
-                k = int(t.arrays.nodes[k, 3])
-        self._refined = False
-
-    @property
-    def active(self) -> Ints:
-        """Groups whose joints were computed, in the order they were."""
-        t = self.tree
-        if self.whole:
-            return np.arange(len(t.arrays.groups))
-        nodes = self.front.computed[: int(self.front.numbers[refinement.COMPUTED])]
-        groups = t.arrays.nodes[nodes, 4]
-        return groups[groups >= 0]

@@ -19,7 +19,6 @@ from pliant.engines.reduced._kernels import (
     TWIST,
     WORK,
     WRENCH,
-    WRENCH_SIZE,
     add_columns,
     add_to_base,
     body_wrench,
@@ -28,6 +27,7 @@ from pliant.engines.reduced._kernels import (
     place_carrier,
 )
 from pliant.spatial import _kernels as se3
+from pliant.statics.loads import ACTS, LOAD_SIZE
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
@@ -44,9 +44,9 @@ def advance(count, ends, sizes, links, constants, state, poses):
     """Take `count` steps, poses included; as `_kernels.advance`, and `ends` is not asked for."""
     moving = sizes[WRENCH]
     work = state[sizes[WORK] :]
-    for i in range(moving):
-        work[i] = state[i]
-    for _ in range(count):
+    for done in range(count):
+        for i in range(moving):
+            work[i] = state[i]
         step(sizes, links, constants, state, poses, work[moving:])
         total = 0.0
         for i in range(moving):
@@ -54,9 +54,9 @@ def advance(count, ends, sizes, links, constants, state, poses):
         if not isfinite(total):
             for i in range(moving):
                 state[i] = work[i]
-            return 1
+            return done
         reconstruct(sizes, links, constants, state, poses, work[moving:])
-    return 0
+    return count
 
 
 @_jit
@@ -203,8 +203,8 @@ def step(sizes, links, constants, state, poses, work):
     for i in range(6):
         net[i] = 0.0
     for e in range(sizes[EFFECTORS]):
-        given = state[sizes[WRENCH] + WRENCH_SIZE * e :]
-        if given[15] == 0.0:
+        given = state[sizes[WRENCH] + LOAD_SIZE * e :]
+        if given[ACTS] == 0.0:
             continue
         pose = poses[links[sizes[LINKS] + e, 0]]
         body_wrench(given, pose, wrench)

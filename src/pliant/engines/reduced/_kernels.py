@@ -14,8 +14,8 @@ from math import cos, factorial, isfinite, sin
 
 from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import five_arrays, matrix, swing
-from pliant.engines.wrenches import WRENCH_SIZE
 from pliant.spatial import _kernels as se3
+from pliant.statics.loads import ACTS, FOLLOWER_FORCE, FORCE, LOAD_SIZE, POINT, TORQUE
 
 # What a step calls once is made part of it: handing arrays over takes longer than many a loop.
 _inline = njit(error_model="numpy", nogil=True, inline="always")
@@ -37,15 +37,15 @@ _V = tuple((-1) ** n / factorial(2 * n + 2) for n in range(9))
 
 @_jit
 def advance(count, ends, sizes, links, constants, state, poses):
-    """Take `count` steps, poses included. Returns 0, or 1 and the state as before if it left the finite numbers.
+    """Take `count` steps, poses included. Returns how many were taken before the state left the finite numbers.
 
     With `ends`, only end effectors get their poses, which is all that the next step asks for; by twists alone.
     """
     moving = sizes[WRENCH]  # time, y, velocities and base come before the wrenches
     work = state[sizes[WORK] :]
-    for i in range(moving):
-        work[i] = state[i]
-    for _ in range(count):
+    for done in range(count):
+        for i in range(moving):
+            work[i] = state[i]
         _step(sizes, links, constants, state, poses, work[moving:])
         total = 0.0
         for i in range(moving):
@@ -53,7 +53,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
         if not isfinite(total):
             for i in range(moving):
                 state[i] = work[i]
-            return 1
+            return done
         if ends:
             place_carrier(sizes, constants, state, poses)
             for e in range(sizes[EFFECTORS]):
@@ -61,7 +61,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
                 by_twists(body, body + 1, sizes, links, constants, state, poses)
         else:
             reconstruct(sizes, links, constants, state, poses, work[moving:])
-    return 0
+    return count
 
 
 @_jit
@@ -72,26 +72,14 @@ def advance_at(count, ends, at):
 
 
 @_jit
-def record(count, every, sizes, links, constants, state, poses, out):
-    """Take `count` times `every` steps and keep the poses of bodies after each `every`: out (count, bodies, 4, 4)."""
-    for row in range(count):
-        if advance(every, False, sizes, links, constants, state, poses) != 0:
-            return row
-        for body in range(out.shape[1]):
-            for i in range(4):
-                for j in range(4):
-                    out[row, body, i, j] = poses[body, i, j]
-    return count
-
-
-@_jit
 def advance_batch(count, sizes, links, constants, states, poses):
-    """Take `count` steps of every copy. Returns the first that left the finite numbers, or -1."""
-    failed = -1
+    """Take `count` steps of every copy. Returns the copy that took the fewest, and how many it took."""
+    worst, least = -1, count
     for copy in range(states.shape[0]):
-        if advance(count, False, sizes, links, constants, states[copy], poses[copy]) != 0 and failed < 0:
-            failed = copy
-    return failed
+        done = advance(count, False, sizes, links, constants, states[copy], poses[copy])
+        if done < least:
+            worst, least = copy, done
+    return worst, least
 
 
 @_jit
@@ -105,15 +93,17 @@ def reconstruct_batch(sizes, links, constants, states, poses):
 @_inline
 def body_wrench(given, pose, out):
     """The wrench on an end effector in its own axes, from its entry among the wrenches and its pose."""
+    fx, fy, fz = given[FORCE], given[FORCE + 1], given[FORCE + 2]
+    tx, ty, tz = given[TORQUE], given[TORQUE + 1], given[TORQUE + 2]
     for i in range(3):
-        out[i] = pose[0, i] * given[0] + pose[1, i] * given[1] + pose[2, i] * given[2]
-        out[3 + i] = pose[0, i] * given[3] + pose[1, i] * given[4] + pose[2, i] * given[5]
-    x, y, z = given[6], given[7], given[8]
+        out[i] = pose[0, i] * fx + pose[1, i] * fy + pose[2, i] * fz
+        out[3 + i] = pose[0, i] * tx + pose[1, i] * ty + pose[2, i] * tz
+    x, y, z = given[POINT], given[POINT + 1], given[POINT + 2]
     out[3] += y * out[2] - z * out[1]
     out[4] += z * out[0] - x * out[2]
     out[5] += x * out[1] - y * out[0]
     for i in range(6):
-        out[i] += given[9 + i]
+        out[i] += given[FOLLOWER_FORCE + i]
 
 
 @_inline
@@ -130,8 +120,8 @@ def _step(sizes, links, constants, state, poses, work):
     for i in range(6):
         net[i] = 0.0
     for e in range(effectors):
-        given = state[sizes[WRENCH] + WRENCH_SIZE * e :]
-        if given[15] == 0.0:
+        given = state[sizes[WRENCH] + LOAD_SIZE * e :]
+        if given[ACTS] == 0.0:
             continue
         pose = poses[links[sizes[LINKS] + e, 0]]
         body_wrench(given, pose, wrench)

@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
-from pliant.extras import require
 from pliant.mechanism import Mechanism
-from pliant.mechanism.summary import counted, table
+from pliant.plotting import logarithmic, panels, save
 from pliant.statics import Configuration, equilibrium
-from pliant.statics.loads import parse_wrench
+from pliant.statics.loads import Load
+from pliant.text import counted, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Accuracy", "compare", "describe", "figure", "logarithmic", "measure", "save", "settle", "track"]
+__all__ = ["Accuracy", "compare", "describe", "measure", "settle", "track"]
 
 Floats = NDArray[np.float64]
 Truth = tuple[Configuration | None, str | None]
@@ -102,7 +102,7 @@ class Accuracy:
             path: where to save it; the suffix decides the format. Not saved if None.
             title: above the picture.
         """
-        out = figure(1)
+        out, _ = panels(1, 1, 6.4, 4.2, grid=True)
         axes = out.axes[0]
         self.draw(axes)
         axes.set_title(title if title is not None else f"{self.name}: error at rest", fontsize=10)
@@ -191,7 +191,7 @@ def measure(
             raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {each!r:.80}")
         for body, value in each.items():
             model.index(body)
-            parse_wrench(value, body)
+            Load.parse(value, body)
     mechanism = model.mechanism
     truths = [settle(mechanism, each, limits=model.limits) for each in track(given, "equilibria", progress)]
     return compare(model, given, truths)
@@ -250,7 +250,7 @@ def describe(wrenches: Mapping[str, Any]) -> str:
     """Wrenches in a few words."""
     words = []
     for body, value in wrenches.items():
-        force, torque, _, _ = parse_wrench(value, body)
+        force, torque, _, _ = Load.parse(value, body)
         parts = [
             f"({', '.join(f'{v:.4g}' for v in part)}) {unit}"
             for part, unit in ((force, "N"), (torque, "N m"))
@@ -274,40 +274,3 @@ def track(items: Iterable[Any], what: str, progress: bool) -> Iterator[Any]:
     from rich.progress import track as bar
 
     yield from bar(list(items), what, console=Console(stderr=True), transient=True)
-
-
-def figure(panels: int) -> Figure:
-    """An empty figure with panels side by side. Needs no display."""
-    require("matplotlib")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    out = Figure(figsize=(6.4 if panels == 1 else 5.2 * panels, 4.2), dpi=150, layout="constrained")
-    FigureCanvasAgg(out)
-    for axes in np.atleast_1d(out.subplots(1, panels)):
-        axes.grid(True, which="major", color="#dddddd", linewidth=0.6, zorder=0)
-        axes.tick_params(labelsize=8)
-        for side in ("top", "right"):
-            axes.spines[side].set_visible(False)
-    return out
-
-
-def logarithmic(axes: Axes) -> None:
-    """A logarithmic scale of errors with plain numbers on it; at least every decade, if there is room 2 and 5 too."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
-
-    axes.set_yscale("log")
-    low, high = axes.get_ylim()
-    narrow = high < 300 * low
-    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
-    axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}") if narrow else NullFormatter())
-    axes.tick_params(which="both", labelsize=8)
-
-
-def save(drawn: Figure, path: str | os.PathLike[str] | None) -> None:
-    """Write a figure, unless the path is None; the suffix decides the format."""
-    from pliant.viewer.picture import _save, _target
-
-    if path is not None:
-        _save(drawn, _target(path))

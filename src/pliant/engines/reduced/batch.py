@@ -15,8 +15,8 @@ from pliant.engines.reduced import _kernels
 from pliant.engines.reduced.arguments import check_arguments
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.packing import pack
-from pliant.engines.wrenches import entry
 from pliant.errors import ConvergenceError, InputError
+from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["ReducedBatch"]
 
@@ -69,7 +69,7 @@ class ReducedBatch:
         self._shown.flags.writeable = False
         self._moving = self._states[:, : packed.sizes[_kernels.WRENCH]]
         self._wrenches = self._states[:, packed.sizes[_kernels.WRENCH] : packed.sizes[_kernels.WORK]].reshape(
-            copies, -1, _kernels.WRENCH_SIZE
+            copies, -1, LOAD_SIZE
         )
         threads = min(threads, copies)
         edges = np.linspace(0, self._copies, threads + 1).astype(int).tolist()
@@ -108,16 +108,19 @@ class ReducedBatch:
         """Advance all copies by `n` time steps.
 
         Raises:
-            ConvergenceError: a copy left the finite numbers; all are as they were before.
+            ConvergenceError: a copy left the finite numbers; all are as after the last step that every copy completed.
         """
         n = whole(n, "step: n", 0)
         before = self._moving.copy()
-        failed = self._map(_kernels.advance_batch, n)
-        for part, copy in zip(self._parts, failed, strict=True):
-            if copy >= 0:
-                self._moving[:] = before
-                self._map(_kernels.reconstruct_batch)
-                raise ConvergenceError(f"copy {part.start + copy} left the finite numbers within {n} steps")
+        ends = self._map(_kernels.advance_batch, n)
+        done = min(least for _, least in ends)
+        if done == n:
+            return
+        part, copy = next((p, c) for p, (c, least) in zip(self._parts, ends, strict=True) if least == done)
+        self._moving[:] = before
+        self._map(_kernels.reconstruct_batch)
+        self._map(_kernels.advance_batch, done)
+        raise ConvergenceError(f"copy {part.start + copy} left the finite numbers at t = {self.time:.6g} s")
 
     @property
     def poses(self) -> Floats:
@@ -139,7 +142,8 @@ class ReducedBatch:
         frame: str = "world",
     ) -> None:
         """Set the wrench on an end effector of all copies: 3 numbers for all, or (copies, 3)."""
-        self._wrenches[:, self._model.index(body)] = entry(body, force, torque, point, frame, self._copies)
+        load = Load.of(body, force, torque, point, frame, self._copies)
+        load.write(self._wrenches[:, self._model.index(body)])
 
     def clear_wrenches(self) -> None:
         """Take all wrenches away."""
@@ -152,7 +156,7 @@ class ReducedBatch:
 
     @property
     def state(self) -> Floats:
-        """States of all copies, (copies, numbers); each row is what `ReducedSimulation.state` is."""
+        """States of all copies, (copies, numbers); each row time, coordinates, rates and base of a copy."""
         return self._moving.copy()
 
     @state.setter

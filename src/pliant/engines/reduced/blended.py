@@ -26,12 +26,13 @@ from pliant.engines.reduced.polynomial import JointPolynomial, fit_polynomial
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.summary import counted
 from pliant.statics import Configuration
-from pliant.statics.loads import chart, parse_wrench
+from pliant.statics.loads import Load, chart
+from pliant.text import counted
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.accuracy import Accuracy
+    from pliant.engines.reduced.simulation import ReducedSimulation
 
 __all__ = ["BlendedModel", "blend"]
 
@@ -246,7 +247,7 @@ class BlendedModel:
         """Wrenches on end effectors, as `pliant.equilibrium` takes them, in the axes they end up with, (6e,)."""
         given = []
         for body, value in wrenches.items():
-            force, torque, point, frame = parse_wrench(value, body)
+            force, torque, point, frame = Load.parse(value, body)
             place = self.index(body), self.mechanism.body_index(body)
             given.append((*place, force, torque, spatial.hat(point), frame == "world"))
 
@@ -259,7 +260,7 @@ class BlendedModel:
             return out
 
         # Start at the sample whose end effectors are turned as the wrenches would have them.
-        starts = [seen(model.configuration.poses) for model in self.models]
+        starts = [seen(model.at.poses) for model in self.models]
         apart = [float(np.abs((u - b) / self.unit).max()) for u, b in zip(starts, self.samples, strict=True)]
         u = starts[int(np.argmin(apart))]
         size, before, part = max(float(np.abs(u).max()), 1e-300), np.inf, 1.0
@@ -288,9 +289,35 @@ class BlendedModel:
         """Weights of the models at rest under wrenches, (models,)."""
         return self.weights_at(self.static_wrench(wrenches))
 
-    def configuration(self, wrenches: Mapping[str, Any]) -> Configuration:
-        """Where the blend comes to rest under wrenches on end effectors, given as for `pliant.equilibrium`."""
+    @property
+    def at(self) -> Configuration:
+        """Where the first model was linearised."""
+        return self.models[0].at
+
+    def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
+        """Where the blend comes to rest under wrenches, `{end effector: wrench}`; None: where the first model is."""
+        if wrenches is None:
+            return self.at
         return Configuration(self.mechanism, self._q(self.static_wrench(wrenches)))
+
+    def simulate(self, timestep: float = 1e-3, **options: Any) -> ReducedSimulation:
+        """The blend in motion; options as of `ReducedSimulation`."""
+        from pliant.engines.reduced.simulation import ReducedSimulation
+
+        return ReducedSimulation(self, timestep, **options)
+
+    def summary(self) -> str:
+        """Models, end effectors and where they come to rest, readable."""
+        loaded = [f"  {i}  {np.linalg.norm(one.wrench):.4g}" for i, one in enumerate(self.models)]
+        return "\n".join(
+            [
+                f"blend of {len(self.models)} models of '{self.mechanism.name}': {', '.join(self.end_effectors)}",
+                "model, size of the wrench it was made under (N, N m)",
+                *loaded,
+                "",
+                self.models[0].summary(),
+            ]
+        )
 
     def error(self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False) -> Accuracy:
         """Errors at rest under wrenches, against the true equilibria (TVCG Figs. 5 and 7); has `summary` and `plot`.

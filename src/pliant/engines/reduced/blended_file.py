@@ -24,8 +24,8 @@ from pliant.engines.reduced.file import load as load_single
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.polynomial import JointPolynomial, monomials
 from pliant.errors import FormatError, InputError
+from pliant.files import as_path
 from pliant.formats.json_file import read
-from pliant.formats.paths import as_path
 
 __all__ = ["FORMAT", "VERSION", "load", "load_model", "save"]
 

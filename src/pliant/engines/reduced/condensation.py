@@ -95,7 +95,7 @@ def condense(
         lag = momentum @ held(momentum).T
         speed = np.zeros(0)
         if modes:
-            from pliant.statics.vibration import natural_modes
+            from pliant.statics.modes import natural_modes
 
             fastest = _FASTEST * np.sqrt(_lowest_square(stiffness, mass))
             speed, shapes = natural_modes(kinetic, held, modes, fastest)

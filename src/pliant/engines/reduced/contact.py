@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.reduced import _contact_kernels as contact
 from pliant.engines.reduced.coordinates import Amplitudes
 from pliant.engines.reduced.packing import link_places
-from pliant.engines.reduced.simulation import ReducedSimulation
+
+if TYPE_CHECKING:
+    from pliant.engines.reduced.simulation import ReducedSimulation
 
 __all__ = ["ContactStep"]
 
@@ -36,17 +40,17 @@ class ContactStep:
         self._screw = np.ascontiguousarray(m.links.screw)
         place = link_places(simulation.model)
         self._links = np.stack([m.links.parent, m.links.kind, m.links.dof, place], axis=1).astype(np.int64)
-        self.count = simulation._coordinates.count
+        self.count = simulation._map.count
         self.free = simulation.model.base is not None
         self.size = self.count + 6 * self.free
         self._maps: tuple[Floats, Floats] | None = None
-        if isinstance(simulation._coordinates, Amplitudes):
+        if isinstance(simulation._map, Amplitudes):
             self._maps = self._at(np.zeros(0))
         self._turn, self._work, self._start = np.zeros((3, 3)), np.zeros(32), np.zeros(7)
 
     def _at(self, y: Floats) -> tuple[Floats, Floats]:
         """Joint velocities per rate, rates per impulse on coordinates."""
-        coordinates = self._simulation._coordinates
+        coordinates = self._simulation._map
         return np.ascontiguousarray(coordinates.joint_map(y)), np.ascontiguousarray(coordinates.inverse_at(y))
 
     @property
@@ -58,7 +62,7 @@ class ContactStep:
         """What a constant model needs in compiled steps."""
         maps = self._at(np.zeros(0)) if self._maps is None else self._maps
         own = (self._body_link, self._links, self._screw, *maps, self._start, self._turn, self._work)
-        return (*self._simulation._arguments, *own)
+        return (*self._simulation._arrays, *own)
 
     def begin(
         self,
@@ -75,7 +79,7 @@ class ContactStep:
     ) -> None:
         """First half: rows, and the velocities `before` and, without contacts, after the step: `u`."""
         s, turn = self._simulation, self._turn
-        sizes, _, constants, state, poses = s._arguments
+        sizes, _, constants, state, poses = s._arrays
         basis, inverse = self._at(s._y) if self._maps is None else self._maps
         contact.spin_map(sizes, constants, state, turn, self._work)
         contact.contact_rows(
@@ -108,6 +112,6 @@ class ContactStep:
     def finish(self, u: Floats, w: Floats) -> None:
         """Second half: velocities are `u` instead; positions move by `w` besides."""
         s = self._simulation
-        sizes, _, constants, state, _ = s._arguments
+        sizes, _, constants, state, _ = s._arrays
         contact.finish(sizes, constants, state, self._start, self._turn, u, w, self._work)
         s._reconstruct()

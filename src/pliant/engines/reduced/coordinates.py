@@ -46,6 +46,10 @@ class Amplitudes:
         """Joint velocities per rate, (nv, n)."""
         return self.model.basis
 
+    def mass(self, y: Floats) -> Floats:
+        """Inertia of the coordinates, (n, n)."""
+        return self.model.reduced_mass
+
     def inverse_at(self, y: Floats) -> Floats:
         """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
         return self.inverse
@@ -72,7 +76,7 @@ class Amplitudes:
         End effectors go where joints put them; what is left moves modes in proportion to their share of the momentum.
         """
         model = self.model
-        rows = np.concatenate([model.configuration.jacobian(body) for body in model.end_effectors])
+        rows = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
         into = (model.directions * model.scale[:, None]).T @ rows
         if model.modes:
             shapes = model.basis[:, model.rank :]
@@ -101,12 +105,16 @@ class StaticWrenches:
     def displacement(self, y: Floats) -> Floats:
         """Twists of the end effectors from where the first model was made, to first order, (6e,)."""
         model = self.model.models[0]
-        rows = np.concatenate([model.configuration.jacobian(body) for body in model.end_effectors])
+        rows = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
         return rows @ self.model.displacement_at(self.unit * y)
 
     def joint_map(self, y: Floats) -> Floats:
         """Joint velocities per rate, as the weights stand, (nv, n)."""
         return self.model.joint_map_at(self.unit * y) * self.unit
+
+    def mass(self, y: Floats) -> Floats:
+        """Inertia of the coordinates, (n, n)."""
+        return self._mixed(y)[1]
 
     def inverse_at(self, y: Floats) -> Floats:
         """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
@@ -144,7 +152,7 @@ class StaticWrenches:
         each = [np.linalg.norm(target - shift) for shift in blend.shifts]
         u = blend.samples[int(np.argmin(each))].copy()
         # Displacements of end effectors, not of joints, are what wrenches decide.
-        rows = np.concatenate([first.configuration.jacobian(body) for body in first.end_effectors])
+        rows = np.concatenate([first.at.jacobian(body) for body in first.end_effectors])
         scale = self.length * np.tile([1 / self.length] * 3 + [1.0] * 3, len(first.end_effectors))
         for _ in range(20):
             slope = scale[:, None] * (rows @ blend.joint_map_at(u) * self.unit)

@@ -20,10 +20,10 @@ from pliant.engines.reduced.file import read_about, read_arrays
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import FormatError, InputError
+from pliant.files import replacing
 from pliant.formats.json_file import pieces
-from pliant.formats.paths import replacing
 from pliant.statics import Configuration
-from pliant.statics.loads import parse_wrench
+from pliant.statics.loads import Load
 
 __all__ = ["Equilibria", "Space", "explored", "lowest_frequency"]
 
@@ -97,7 +97,7 @@ def explored(rest: ReducedModel, given: Any) -> Space:
             raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {each!r:.80}")
         corners.append(np.zeros((len(bodies), 6)))
         for body, value in each.items():
-            force, torque, point, frame = parse_wrench(value, body)
+            force, torque, point, frame = Load.parse(value, body)
             if frame == "body":  # all of it turns with the body, so the point can be left out
                 torque, point = torque + np.cross(point, force), np.zeros(3)
             corners[i][rest.index(body)] = *force, *torque
@@ -124,7 +124,7 @@ class Equilibria:
         self.rest, self.space, self.drawn = rest, space, drawn
         m, n = rest.mechanism, len(drawn)
         self.state = np.zeros(n, dtype=np.uint8)
-        self.q, self.multipliers = np.zeros((n, m.nq)), np.zeros((n, len(rest.configuration.multipliers)))
+        self.q, self.multipliers = np.zeros((n, m.nq)), np.zeros((n, len(rest.at.multipliers)))
         self.path: Path | None = None
         self.saved = -np.inf
         digest = hashlib.sha256("".join(pieces(m)).encode()).hexdigest()

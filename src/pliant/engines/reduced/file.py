@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pliant.engines.reduced.condensation import INERTIAS
 from pliant.engines.reduced.model import FreeBase, ReducedModel
 from pliant.errors import FormatError, MechanismError
+from pliant.files import as_path, read_bytes, replacing
 from pliant.formats.json_file import check_version, pieces, read
-from pliant.formats.paths import as_path, read_bytes, replacing
 from pliant.mechanism import Mechanism
 
 __all__ = [
@@ -86,7 +86,9 @@ def describe(model: ReducedModel) -> dict[str, Any]:
 def numbers(model: ReducedModel) -> dict[str, NDArray[Any]]:
     """The arrays of a model."""
     arrays: dict[str, NDArray[Any]] = {name: getattr(model, name) for name in _ARRAYS}
-    return arrays if model.base is None else {**arrays, "base_inertia": model.base.inertia}
+    if model.base is not None:
+        arrays |= {"base_inertia": model.base.inertia, "base_mechanism": packed(model.base.mechanism)}
+    return arrays
 
 
 def restore(
@@ -99,17 +101,22 @@ def restore(
     """
     _check_about(about, path)
     base = None
-    require(arrays, (*_ARRAYS, *(["base_inertia"] if about["base"] is not None else [])), path)
+    carrier = about["base"]
+    require(arrays, (*_ARRAYS, *(["base_inertia", "base_mechanism"] if carrier is not None else [])), path)
     effectors = about["end_effectors"]
     try:
-        for body in (*effectors, *([] if about["base"] is None else [about["base"]])):
+        for body in (*effectors, *([] if carrier is None else [carrier])):
             if mechanism.body_index(body) < 0:
                 raise FormatError(f"'{path}': the world is no end effector")
     except MechanismError as error:
         raise FormatError(f"'{path}': {error}") from None
     _check_shapes(arrays, path, mechanism.nq, mechanism.nv, len(effectors))
-    if about["base"] is not None:
-        base = FreeBase(about["base"], arrays["base_inertia"])
+    if carrier is not None:
+        whole = read(arrays["base_mechanism"].tobytes(), path)
+        names = (mechanism.body_names, mechanism.joint_names)
+        if (whole.body_names, whole.joint_names) != names or whole.nv != mechanism.nv + 6:
+            raise FormatError(f"'{path}': 'base_mechanism' is another mechanism: the file is damaged")
+        base = FreeBase(carrier, arrays["base_inertia"], whole)
     model = ReducedModel(
         mechanism=mechanism,
         end_effectors=tuple(effectors),

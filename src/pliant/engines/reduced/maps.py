@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.mechanism import kinematics
-from pliant.statics import _kernels
+from pliant.statics import _tree_kernels
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.model import ReducedModel
@@ -38,6 +38,6 @@ def wrench_maps(model: ReducedModel) -> NDArray[np.float64]:
             np.add.at(wrench, at, turned)
             if at is links.loop_body:
                 np.add.at(direct, at, turned)
-        _kernels.accumulate(links.parent, links.kind, links.screw, links.dof, local, wrench, unused)
+        _tree_kernels.accumulate(links.arrays, local, wrench, unused)
         maps[:, :, column] = (wrench - direct)[links.body_link]
     return maps

@@ -15,10 +15,11 @@ from scipy.linalg import eig
 
 from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.edit import suggestion
+from pliant.text import suggestion
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.accuracy import Accuracy
+    from pliant.engines.reduced.simulation import ReducedSimulation
     from pliant.statics import Configuration
 
 __all__ = ["FreeBase", "ReducedModel", "StiffnessEllipsoid"]
@@ -47,10 +48,12 @@ class FreeBase:
     Attributes:
         body: its name.
         inertia: spatial inertia of the whole mechanism about the body's origin, in its frame, (6, 6).
+        mechanism: the mechanism with its base free.
     """
 
     body: str
     inertia: Floats
+    mechanism: Mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +160,20 @@ class ReducedModel:
 
     # --- maps
 
+    def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
+        """Where the model comes to rest under wrenches, `{end effector: wrench}`; None: where it was linearised."""
+        from pliant.engines.reduced.blended import blend
+
+        return self.at if wrenches is None else blend([self]).configuration(wrenches)
+
+    def simulate(self, timestep: float = 1e-3, **options: Any) -> ReducedSimulation:
+        """The model in motion; options as of `ReducedSimulation`."""
+        from pliant.engines.reduced.simulation import ReducedSimulation
+
+        return ReducedSimulation(self, timestep, **options)
+
     @cached_property
-    def configuration(self) -> Configuration:
+    def at(self) -> Configuration:
         """Where the model was linearised; its springs and loads are not part of it."""
         from pliant.statics import Configuration
 
@@ -229,7 +244,7 @@ class ReducedModel:
         stiffness = np.full(3, np.inf)
         stiffness[moving] = 1 / values[moving]
         order = np.argsort(stiffness, kind="stable")
-        pose = self.configuration.pose(body)
+        pose = self.at.pose(body)
         return StiffnessEllipsoid(pose[:3, 3].copy(), stiffness[order], (pose[:3, :3] @ axes)[:, order])
 
     def summary(self) -> str:

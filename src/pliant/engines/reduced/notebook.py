@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pliant.engines.reduced.report import summarize
-from pliant.mechanism.summary import counted
+from pliant.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -17,6 +17,7 @@ from pliant.engines.reduced.model import ReducedModel
 from pliant.mechanism import kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.statics.inertia import link_twists
+from pliant.statics.loads import LOAD_SIZE
 
 __all__ = ["Packed", "link_places", "pack"]
 
@@ -99,7 +100,7 @@ def _pack_blend(blend: BlendedModel, h: float, reconstruction: str, gravity: Flo
     n, unit, directions = coordinates.count, coordinates.unit, np.zeros((0, coordinates.count))
     if reconstruction == "twist":
         links, _, hinge, _ = _twists(first)
-        shifts = np.array([model.configuration.poses for model in blend.models])
+        shifts = np.array([model.at.poses for model in blend.models])
         maps = np.array([model.twist_maps for model in blend.models]) * unit
         local, count = np.zeros(0), 6 * len(links)
     elif blend.polynomial is not None:
@@ -166,7 +167,7 @@ def _lay_out(
     base = _base_state(model)
     sizes[_kernels.BASE_STATE] = 1 + 2 * n
     sizes[_kernels.WRENCH] = 1 + 2 * n + len(base)
-    sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + _kernels.WRENCH_SIZE * effectors
+    sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + LOAD_SIZE * effectors
     # A copy of what moves, then the larger of what a step and what a reconstruction need.
     moving = int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work
     constants, state, poses = _aligned((int(starts[-1]),), (moving,), (len(model.mechanism.links) + 2, 4, 4))
@@ -278,7 +279,7 @@ def _base_constants(model: ReducedModel, gravity: Floats) -> Floats:
     mass = inertia[0, 0]
     centre = spatial.vee(inertia[3:, :3]) / mass  # the lower left block is m c^
     about = inertia[3:, 3:] - mass * ((centre @ centre) * np.eye(3) - np.outer(centre, centre))
-    pose = model.configuration.pose(model.base.body)
+    pose = model.at.pose(model.base.body)
     return np.concatenate(
         [[mass], centre, np.linalg.inv(about).ravel(), spatial.se3_inverse(pose).ravel(), gravity]
     )
@@ -288,7 +289,7 @@ def _base_state(model: ReducedModel) -> Floats:
     if model.base is None:
         return np.zeros(0)
     fixed = _base_constants(model, np.zeros(3))
-    pose = model.configuration.pose(model.base.body)
+    pose = model.at.pose(model.base.body)
     state = np.zeros(_kernels.BASE_SIZE)
     state[:3] = pose[:3, :3] @ fixed[1:4] + pose[:3, 3]
     state[3:7] = spatial.quat_from_matrix(pose[:3, :3])

@@ -24,9 +24,8 @@ from pliant.engines.reduced.recursive import recursive_projection
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
-from pliant.statics.loads import Loads, collect_loads, parse_wrench, tendon_lengths
-from pliant.statics.response import static_response
-from pliant.statics.tangent import Tangent
+from pliant.statics.loads import Load, Loads, collect_loads, tendon_lengths
+from pliant.statics.tangent import Tangent, static_response
 
 __all__ = ["Projection", "held_loads", "project", "project_recursively"]
 
@@ -123,7 +122,7 @@ def _loads(m: Mechanism, bodies: Sequence[str], c: Configuration) -> tuple[Loads
     for e, body in enumerate(bodies):
         if body not in given:
             continue
-        force, torque, point, frame = parse_wrench(given[body], body)
+        force, torque, point, frame = Load.parse(given[body], body)
         if frame == "world":
             rotation = c.pose(body)[:3, :3].T
             force, torque = rotation @ force, rotation @ torque

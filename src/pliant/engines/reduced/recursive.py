@@ -26,8 +26,8 @@ import numpy as np
 from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.blocks import blocks_of, joint_ends
-from pliant.mechanism.tables import Floats
+from pliant.mechanism.mechanism import Floats
+from pliant.mechanism.tree import blocks_of, joint_ends
 
 __all__ = ["RecursiveProjection", "recursive_projection"]
 

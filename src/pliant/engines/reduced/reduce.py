@@ -183,7 +183,8 @@ def _fix_base(
         raise InputError("a floating base is in no equilibrium: `with_fixed_base` first, or give no `at`")
     if held:
         return m, at, None
-    fixed = (m if at is None else m.with_pose(at.q)).with_fixed_base()
+    free = m if at is None else m.with_pose(at.q)
+    fixed = free.with_fixed_base()
     if not floating:
         return fixed, None, None
     base = int(m.joint_children[floating[0]])
@@ -193,7 +194,7 @@ def _fix_base(
                 f"joint '{m.joint_names[j]}' ties the floating '{m.body_names[base]}' to the world: "
                 "remove it, or fix the base with `with_fixed_base`"
             )
-    return fixed, None, FreeBase(m.body_names[base], _total_inertia(fixed, base))
+    return fixed, None, FreeBase(m.body_names[base], _total_inertia(fixed, base), free)
 
 
 def _root(m: Mechanism, body: int) -> int:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pliant import shapes
 from pliant.errors import InputError
-from pliant.mechanism.summary import counted, table
+from pliant.text import counted, table
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.model import ReducedModel

@@ -16,9 +16,6 @@ from pliant.engines.reduced.accuracy import (
     Accuracy,
     compare,
     describe,
-    figure,
-    logarithmic,
-    save,
     track,
 )
 from pliant.engines.reduced.blended import BlendedModel
@@ -26,9 +23,10 @@ from pliant.engines.reduced.exploring import Equilibria, explored, lowest_freque
 from pliant.engines.reduced.polynomial import fit_polynomial
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import InputError
-from pliant.formats.paths import as_path
+from pliant.files import as_path
 from pliant.mechanism import Mechanism
-from pliant.mechanism.summary import counted, table
+from pliant.plotting import logarithmic, panels, save
+from pliant.text import counted, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -101,7 +99,7 @@ class Sampled:
         """Error of the candidates against the number of models, and errors under fresh wrenches (TVCG Fig. 7)."""
         from matplotlib.ticker import MaxNLocator
 
-        out = figure(2)
+        out, _ = panels(1, 2, 5.2, 4.2, grid=True)
         left, right = out.axes
         count = np.arange(1, len(self.curve) + 1)
         for values, label, marker, colour in (
@@ -211,7 +209,7 @@ def sample(
         for load, (_, problem) in zip(loads, truths, strict=True)
         if problem
     ]
-    slow = lowest_frequency(rest.configuration)
+    slow = lowest_frequency(rest.at)
     chosen, curve = [-1], []
     open_to = np.array([problem is None for _, problem in truths])
     for _ in track(range(budget), "models", progress):

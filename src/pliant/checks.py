@@ -1,0 +1,118 @@
+"""Checks of arguments: each returns the value in its proper type, or raises an `InputError` that names the argument.
+
+Messages read "WHAT: EXPECTED expected, not VALUE". EXPECTED says the bounds, unless the caller gives it as `expected`;
+a value of another type may be told so by a text of its own, `kind`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.errors import InputError, PliantError
+
+__all__ = ["choice", "number", "numbers", "vector", "whole"]
+
+Floats = NDArray[np.float64]
+
+
+def whole(
+    value: Any,
+    what: str,
+    least: int = 0,
+    most: int | None = None,
+    *,
+    kind: str | None = None,
+    expected: str | None = None,
+) -> int:
+    """A whole number from `least` to `most`, both included; booleans and floats are refused."""
+    try:
+        if isinstance(value, bool | np.bool_):
+            raise TypeError
+        out = operator.index(value)
+    except TypeError:
+        out = None
+    if out is not None and least <= out and (most is None or out <= most):
+        return out
+    expected = expected or f"a whole number from {least}" + ("" if most is None else f" to {most}")
+    raise _refused(what, (out is None and kind) or expected, value)
+
+
+def number(
+    value: Any,
+    what: str,
+    *,
+    above: float = -math.inf,
+    least: float = -math.inf,
+    most: float = math.inf,
+    below: float = math.inf,
+    kind: str | None = None,
+    expected: str | None = None,
+) -> float:
+    """A finite number from `least` to `most`, or between `above` and `below`; booleans and strings are refused."""
+    try:
+        if isinstance(value, bool | np.bool_ | str | bytes) or np.ndim(value):
+            raise TypeError
+        out = float(value)
+    except (TypeError, ValueError, OverflowError):
+        out = None
+    if out is not None and above < out < below and least <= out <= most:  # so it is finite
+        return out
+    raise _refused(what, (out is None and kind) or expected or _interval(above, least, most, below), value)
+
+
+def numbers(value: Any, what: str, error: type[PliantError] = InputError) -> Floats:
+    """An array of numbers of any shape, without a copy where it is one already; finite or not."""
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise error(f"{what}: numbers expected, not {value!r}") from None
+
+
+def vector(
+    value: Any,
+    what: str,
+    count: int = 3,
+    *,
+    below: float = math.inf,
+    kind: str | None = None,
+    expected: str | None = None,
+) -> Floats:
+    """`count` finite numbers, of absolute values below `below`, as a new array."""
+    expected = expected or f"{count} finite numbers" + (f" below {below:g}" if below < math.inf else "")
+    try:
+        out = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise _refused(what, kind or f"{count} numbers", value) from None
+    if out.shape != (count,) or not (np.abs(out) < below).all():
+        raise _refused(what, expected, value)
+    return out
+
+
+def choice(value: Any, what: str, known: Sequence[str], *, colon: bool = False) -> str:
+    """One of a few words. The message is "frame is 'body' or 'world', not ..."; or, with a colon, like the others."""
+    if isinstance(value, str) and value in known:
+        return value
+    if colon:
+        raise _refused(what, f"one of {', '.join(map(repr, known))}", value)
+    words = " or ".join(map(repr, known)) if len(known) == 2 else f"one of {', '.join(map(repr, known))}"
+    raise InputError(f"{what} is {words}, not {value!r:.80}")
+
+
+def _refused(what: str, expected: str, value: Any) -> InputError:
+    return InputError(f"{what}: {expected} expected, not {value!r:.80}")
+
+
+def _interval(above: float, least: float, most: float, below: float) -> str:
+    """The bounds of a number in words."""
+    if above > -math.inf:
+        return f"a number above {above:g}" + (f", at most {most:g}," if most < math.inf else "")
+    if least > -math.inf:
+        end = f" to {most:g}" if most < math.inf else f" to below {below:g}" if below < math.inf else " on"
+        return f"a number from {least:g}{end}"
+    return "a finite number"

@@ -1,0 +1,311 @@
+"""Handles: what `world[name]` gives out, with the words of a simulation; time belongs to the world."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.engines.simulation import Energy, free_coordinates, free_rates
+from pliant.errors import InputError
+from pliant.mechanism import Mechanism, kinematics
+from pliant.shapes import Shape
+from pliant.statics import Configuration
+from pliant.statics.loads import Load
+
+if TYPE_CHECKING:
+    from pliant.contact.free import FreeBodies
+    from pliant.world import World
+
+__all__ = ["FreeBody", "Handle", "MechanismHandle", "Static"]
+
+Floats = NDArray[np.float64]
+_OURS = frozenset(
+    ("step", "record", "reset", "copy", "switch", "follow")
+)  # the world's, or not for its parts
+
+
+class Handle:
+    """Something in a world, by its name."""
+
+    __slots__ = ("_name", "_world")
+
+    def __init__(self, world: World, name: str):
+        object.__setattr__(self, "_world", world)
+        object.__setattr__(self, "_name", name)
+
+    @property
+    def name(self) -> str:
+        """Its name in the world."""
+        return self._name
+
+    @property
+    def time(self) -> float:
+        """Seconds since the world's start."""
+        return self._world.time
+
+    @property
+    def timestep(self) -> float:
+        """Length of a step, s."""
+        return self._world.timestep
+
+    def _refuse(self, word: str) -> NoReturn:
+        raise InputError(f"'{self._name}' moves with its world: use the world's `{word}`")
+
+
+class MechanismHandle(Handle):
+    """A mechanism in a world: the words of the simulation that moves it now, whatever its level of detail."""
+
+    __slots__ = ()
+
+    def __getattr__(self, word: str) -> Any:
+        if word in _OURS:
+            self._refuse(word)
+        if word.startswith("_"):
+            raise AttributeError(word)
+        return getattr(self._world.simulation(self._name), word)
+
+    def __setattr__(self, word: str, value: Any) -> None:
+        setattr(self._world.simulation(self._name), word, value)
+
+    def __dir__(self) -> list[str]:
+        return [word for word in dir(self._world.simulation(self._name)) if not word.startswith("_")]
+
+    def pull(self, body: str, target: ArrayLike, point: ArrayLike = (0.0, 0.0, 0.0), **words: Any) -> None:
+        """Pull a body towards a point of the world; see `World.pull`."""
+        self._world.pull(f"{self._name}/{body}", target, point, **words)
+
+    def release(self, body: str | None = None) -> None:
+        """Let go of a body, or of all of this mechanism."""
+        if body is not None:
+            self._world.release(f"{self._name}/{body}")
+            return
+        for name in self._world.pulls:
+            if name.startswith(f"{self._name}/"):
+                self._world.release(name)
+
+    @property
+    def pulls(self) -> dict[str, Floats]:
+        """Forces of pulls in the last step, N, world, by body."""
+        start = f"{self._name}/"
+        return {name[len(start) :]: f for name, f in self._world.pulls.items() if name.startswith(start)}
+
+    def __repr__(self) -> str:
+        return f"<'{self._name}' in a world: {self._world.simulation(self._name)!r}>"
+
+
+class FreeBody(Handle):
+    """A free rigid body, with the words of a simulation of one body on a free joint."""
+
+    __slots__ = ("_bodies", "_index", "_mechanism", "_shapes")
+
+    def __init__(self, world: World, name: str, bodies: FreeBodies, index: int, mechanism: Mechanism):
+        super().__init__(world, name)
+        self._bodies, self._index, self._mechanism = bodies, index, mechanism
+        self._shapes = mechanism.shapes(name)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The body on a free joint to the world."""
+        return self._mechanism
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Its shapes, in its frame."""
+        return self._shapes
+
+    @property
+    def mass(self) -> float:
+        """kg."""
+        return float(self._mechanism.mass[0])
+
+    @property
+    def gravity(self) -> Floats:
+        """Acceleration of gravity, m/s², world, (3,)."""
+        return self._world.gravity
+
+    @property
+    def poses(self) -> Floats:
+        """World pose, (1, 4, 4); read-only."""
+        out = self._bodies.poses[self._index : self._index + 1].copy()
+        out.flags.writeable = False
+        return out
+
+    def pose(self, body: str | None = None) -> Floats:
+        """World pose, 4 x 4; a copy."""
+        self._check(body)
+        return self._bodies.poses[self._index].copy()
+
+    @property
+    def position(self) -> Floats:
+        """World position of the body's origin, (3,)."""
+        return self._bodies.poses[self._index, :3, 3].copy()
+
+    @property
+    def q(self) -> Floats:
+        """Coordinates of the free joint, (7,); set them to place the body, at rest."""
+        return free_coordinates(self._mechanism, 0, self.pose())
+
+    @q.setter
+    def q(self, value: ArrayLike) -> None:
+        at = Configuration(self._mechanism, np.asarray(value, dtype=np.float64))
+        self.move(at.pose(self._name), (0, 0, 0), (0, 0, 0))
+
+    @property
+    def velocity(self) -> Floats:
+        """Rates of the free joint, (6,); set them to throw the body. `move` takes velocity and spin instead."""
+        return free_rates(self._mechanism, 0, self.q, self.twist())
+
+    @velocity.setter
+    def velocity(self, value: ArrayLike) -> None:
+        given = np.asarray(value, dtype=np.float64)
+        if given.shape != (6,) or not np.isfinite(given).all():
+            raise InputError(
+                f"velocity of '{self._name}': 6 finite numbers expected, got shape {given.shape}"
+            )
+        m = self._mechanism
+        links = kinematics.link_poses(m, self.q)
+        twist = kinematics.link_jacobian(m, links, int(m.links.body_link[0])) @ given
+        arm = self.pose()[:3, :3] @ m.com[0]
+        self.move(None, twist[:3] + np.cross(twist[3:], arm), twist[3:])
+
+    @property
+    def configuration(self) -> Configuration:
+        """Where the body is, as a `Configuration` of its mechanism."""
+        return Configuration(self._mechanism, self.q)
+
+    def twist(self, body: str | None = None, point: ArrayLike | None = None, frame: str = "world") -> Floats:
+        """Velocity of the body's origin, or of a point of it, then its angular velocity, (6,); see `Simulation`."""
+        self._check(body)
+        load = Load.of(self._name, point=point, frame=frame)
+        out, turn = self._bodies.velocity(self._index), self.pose()[:3, :3]
+        out[:3] += np.cross(out[3:], turn @ (load.point - self._mechanism.com[0]))
+        return out if frame == "world" else np.concatenate([out[:3] @ turn, out[3:] @ turn])
+
+    def move(
+        self, pose: ArrayLike | None = None, velocity: ArrayLike | None = None, spin: ArrayLike | None = None
+    ) -> None:
+        """Place the body and set it in motion.
+
+        Args:
+            pose: of its frame, 4 x 4; unchanged if None.
+            velocity: of the centre of mass, world axes, m/s; unchanged if None.
+            spin: angular velocity, world axes, rad/s; unchanged if None.
+        """
+        place = None if pose is None else np.array(pose, dtype=np.float64)
+        if place is not None and (
+            place.shape != (4, 4)
+            or not np.isfinite(place).all()
+            or np.abs(place[:3, :3] @ place[:3, :3].T - np.eye(3)).max() > 1e-9
+        ):
+            raise InputError("pose: a 4 x 4 matrix with a rotation in it expected")
+        moved, turned = (None if v is None else Load.of(self._name, v).force for v in (velocity, spin))
+        self._bodies.move(self._index, place, moved, turned)
+
+    @property
+    def momentum(self) -> Floats:
+        """Momentum and angular momentum about the world's origin, (6,)."""
+        return self._bodies.momentum(self._index)
+
+    @property
+    def kinetic(self) -> float:
+        """Kinetic energy, J."""
+        return self._bodies.kinetic(self._index)
+
+    @property
+    def energy(self) -> Energy:
+        """Kinetic, elastic (none) and gravitational energy, J."""
+        centre = self.pose()[:3, :3] @ self._mechanism.com[0] + self.position
+        return Energy(self.kinetic, 0.0, -self.mass * float(self.gravity @ centre))
+
+    def apply_wrench(
+        self,
+        body: str | None = None,
+        force: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        *,
+        point: ArrayLike | None = None,
+        frame: str = "world",
+    ) -> None:
+        """Set the wrench on the body; it replaces the one before and stays until cleared. As in all simulations."""
+        self._check(body)
+        self._bodies.set_load(self._index, Load.of(self._name, force, torque, point, frame))
+
+    def clear_wrenches(self) -> None:
+        """Take the wrench away."""
+        self._bodies.set_load(self._index, Load.of(self._name))
+
+    @property
+    def wrenches(self) -> dict[str, Load]:
+        """The wrench that acts, by the body's name."""
+        load = self._bodies.loads.get(self._index)
+        return {} if load is None else {self._name: load}
+
+    def pull(
+        self,
+        body: str | None = None,
+        target: ArrayLike = (0.0, 0.0, 0.0),
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        **words: Any,
+    ) -> None:
+        """Pull the body towards a point of the world; see `World.pull`."""
+        self._check(body)
+        self._world.pull(self._name, target, point, **words)
+
+    def release(self, body: str | None = None) -> None:
+        """Let go of the body."""
+        self._check(body)
+        self._world.release(self._name)
+
+    @property
+    def pulls(self) -> dict[str, Floats]:
+        """Force of a pull in the last step, N, world, by the body's name."""
+        return {name: force for name, force in self._world.pulls.items() if name == self._name}
+
+    def step(self, n: int = 1) -> NoReturn:
+        """The world steps."""
+        self._refuse("step")
+
+    def reset(self) -> NoReturn:
+        """The world goes back to its start."""
+        self._refuse("reset")
+
+    def summary(self) -> str:
+        """What moves and where, readable."""
+        energy = self.energy
+        return (
+            f"free body '{self._name}': {self.mass:.4g} kg at {np.array2string(self.position, precision=4)}\n"
+            f"  energy    {energy.total:.4g} J: kinetic {energy.kinetic:.4g}, gravity {energy.gravity:.4g}"
+        )
+
+    def _check(self, body: str | None) -> None:
+        if body is not None and body != self._name:
+            raise InputError(f"'{self._name}' is a body by itself: it has no '{body}'")
+
+    def __repr__(self) -> str:
+        return (
+            f"<FreeBody '{self._name}': {self.mass:.6g} kg at {np.array2string(self.position, precision=4)}>"
+        )
+
+
+class Static(Handle):
+    """Something that never moves."""
+
+    __slots__ = ("_pose", "_shapes")
+
+    def __init__(self, world: World, name: str, shapes: tuple[Shape, ...], pose: Floats):
+        super().__init__(world, name)
+        self._shapes, self._pose = shapes, pose
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Its shapes, in its frame."""
+        return self._shapes
+
+    def pose(self, body: str | None = None) -> Floats:
+        """World pose, 4 x 4."""
+        return self._pose.copy()
+
+    def __repr__(self) -> str:
+        return f"<Static '{self._name}'>"

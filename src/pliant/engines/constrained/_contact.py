@@ -1,0 +1,258 @@
+"""Contact step of a mechanism: backward Euler in two halves, with Jacobian and response of contacts in between.
+
+Contacts are decided at the end of the step, so it has to be backward Euler: the midpoint rule would throw off
+elastically whatever it stops. Between the halves the factors of the step's matrix are at hand, and answer for impulses.
+"""
+
+import math
+
+from pliant.compilation import njit
+from pliant.engines.constrained import _aba, _border, _links, _step
+from pliant.engines.constrained import arrays as col
+from pliant.engines.constrained._links import axis, matrix, put_vector, rotate, vector
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
+
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+HALVINGS = 12  # of a correction of positions that raises the energy too far
+
+
+@_jit
+def begin(h, model, state, scratch):
+    """First half: joint velocities u at the end of the step; nothing moves yet. False if they are not finite."""
+    u, backup, info = state.u, scratch.backup, scratch.info
+    for d in range(u.shape[0]):
+        backup[d] = u[d]
+    unsettled = info[col.INFO_UNSETTLED]
+    found = _step.solve_damped(model, state, h, scratch)
+    if found:
+        info[col.INFO_UNSETTLED] = unsettled  # backward Euler was asked for
+    else:
+        for d in range(u.shape[0]):
+            u[d] = 0.0
+        _step.newton_step(model, state, 2.0 * h, h, scratch, True)
+        for d in range(u.shape[0]):
+            u[d] += scratch.du[d]
+        _step.evaluate_midpoint(model, state, 2.0 * h, scratch, False)
+    largest = 0.0
+    for d in range(u.shape[0]):
+        largest = max(largest, abs(u[d]))
+        if not math.isfinite(u[d]):
+            largest = math.inf
+    return largest < 1e100
+
+
+@_jit
+def finish(h, model, state, scratch, own, brought):
+    """Second half: take the step with the velocities u and the present loads; False if it is not finite.
+
+    Loads from row `own` on are of contacts, whose work is `brought`, J.
+    """
+    if not _step.accept_damped(model, state, h, scratch, own, brought):
+        return False
+    _step.update_guess(model.dofs, state.u, scratch.backup, state.earlier, state.past, False)
+    _links.integrate(model.links, state.q, state.u, h)
+    state.past[col.SINCE_CHECK] = 0.0  # momenta are those of joint velocities
+    scratch.info[col.INFO_SUBSTEPS] += 1.0
+    scratch.info[col.INFO_LAST] = h
+    return True
+
+
+@_jit
+def shift(h, w, lift, model, state, scratch, ahead, moving):
+    """Correct positions by h w, with the joint velocities as they are.
+
+    Contacts are linear in w, but the mechanism is not: a correction can turn joints of a light cable many times over.
+    It is halved until it raises the energy by no more than the kinetic energy and `lift`, the work of contact forces
+    along it. The rise is taken from the kinetic energy, as far as that goes.
+    """
+    constants, u, v = model.constants, state.u, state.v
+    kinetic = _links.kinetic(constants, state.momentum) + _step.rotor_energy(model.dofs, v)
+    for d in range(u.shape[0]):
+        scratch.backup[d], u[d] = u[d], w[d]
+    before = _step.potential_energy(model, state, 0.0, scratch)
+    rise, share = 0.0, 1.0
+    for _ in range(HALVINGS):
+        rise = _step.potential_energy(model, state, share * h, scratch) - before
+        if rise <= kinetic + share * lift:
+            break
+        share *= 0.5
+    else:
+        share = rise = 0.0
+    for d in range(u.shape[0]):
+        u[d] = scratch.backup[d]
+    _links.integrate(model.links, state.q, w, share * h)
+    _links.forward(model.links, constants, state.q, v, 0.0, ahead)
+    _links.momenta(0, model.links.shape[0], constants, ahead, moving)
+    _links.set_momentum(ahead, moving, state.momentum)
+    has = _links.kinetic(constants, state.momentum) + _step.rotor_energy(model.dofs, v)
+    left = max(kinetic - rise, 0.0)
+    if has > left:
+        scale = math.sqrt(left / has)
+        for k in range(state.momentum.shape[0]):
+            for i in range(6):
+                state.momentum[k, i] *= scale
+        for d in range(v.shape[0]):
+            v[d] *= scale
+
+
+@_jit
+def correction_work(count, body, side, J, impulse, amount, first, last, w):
+    """Work of contact forces, and of the impulses that correct positions, along the correction w; at least zero.
+
+    The force that holds a body up does as much work as its weight takes; springs that the correction stretches take
+    half of `amount` times the velocity, or less, since w is the answer of inertia and springs to `amount`.
+    """
+    nv, total = w.shape[0], 0.0
+    for b in range(count):
+        for s in range(2):
+            if first <= body[b, s] < last:
+                at, along = side[b, s, 0], 0.0
+                for d in range(nv):
+                    along += J[at + d] * w[d]
+                total += (impulse[b, 0] + amount[b, 0]) * along
+    return max(total, 0.0)
+
+
+@_jit
+def prepare(links, scratch):
+    """Columns whose `columnsᵀ columns j` is the share of loops, couplings and tendons in a response A⁻¹ j."""
+    columns, schur = scratch.columns, scratch.schur
+    _border.factor_rows(links, scratch)
+    for i in range(int(scratch.info[col.INFO_KEPT])):
+        for d in range(columns.shape[1]):
+            total = columns[i, d]
+            for k in range(i):
+                total -= schur[i, k] * columns[k, d]
+            columns[i, d] = total * schur[i, i]
+
+
+@_jit
+def respond(links, work, columns, force, out):
+    """Joint velocities per generalised impulse `force`."""
+    _aba.load(links, force, work)
+    _aba.solve(links, work, out)
+    for d in range(out.shape[0]):
+        out[d] = -out[d]
+    for r in range(columns.shape[0]):
+        total = 0.0
+        for d in range(out.shape[0]):
+            total += columns[r, d] * force[d]
+        for d in range(out.shape[0]):
+            out[d] -= total * columns[r, d]
+
+
+@_jit
+def jacobian(links, work, link, x, y, z, turning, sign, axes, out):
+    """Velocity of a point of a link, or its angular velocity if `turning`, along three axes: `out`, 3 rows of nv."""
+    nv = out.shape[0] // 3
+    for i in range(3 * nv):
+        out[i] = 0.0
+    k = link
+    while k >= 0:
+        kind, d = links[k, col.KIND], links[k, col.DOF]
+        if kind != LINK_FIXED:
+            px, py, pz = vector(work, k, col.W_POSITION)
+            rx, ry, rz = x - px, y - py, z - pz
+            for j in range(3 if kind == LINK_BALL else 1):
+                ax, ay, az = axis(work, k, j if kind == LINK_BALL else 2)
+                if kind in (LINK_BALL, LINK_HINGE):
+                    if not turning:
+                        ax, ay, az = ay * rz - az * ry, az * rx - ax * rz, ax * ry - ay * rx
+                elif turning:
+                    continue
+                for i in range(3):
+                    out[i * nv + d + j] = sign * (axes[i, 0] * ax + axes[i, 1] * ay + axes[i, 2] * az)
+        k = links[k, col.PARENT]
+
+
+@_jit
+def contact_rows(
+    count, turning, body, point, axes, side, J, Y, first, body_link, model, scratch, start, force, impulse, u
+):
+    """Jacobian J and response Y of contacts' sides on this mechanism; takes the given impulses out of u.
+
+    Its bodies are numbered from `first` on. `start` holds kinematics where the step starts, as the points do.
+    """
+    links, work = model.links, scratch.work
+    columns = scratch.columns[: int(scratch.info[col.INFO_KEPT])]
+    last, nv = first + body_link.shape[0], u.shape[0]
+    prepare(links, scratch)
+    for b in range(count):
+        for s in range(2):
+            if not first <= body[b, s] < last:
+                continue
+            k = body_link[body[b, s] - first]
+            x, y, z = carry_point(start, work, k, point[b, 0], point[b, 1], point[b, 2])
+            at, sign = side[b, s, 0], -1.0 if s == 0 else 1.0
+            jacobian(links, work, k, x, y, z, turning[b], sign, axes[b], J[at : at + 3 * nv])
+            for i in range(3):
+                for d in range(nv):
+                    force[d] = J[at + i * nv + d]
+                out = Y[at + i * nv : at + (i + 1) * nv]
+                respond(links, work, columns, force, out)
+                for d in range(nv):
+                    u[d] -= impulse[b, i] * out[d]
+
+
+@_jit
+def energy_brought(count, spring, body, side, J, impulse, first, last, u):
+    """Work of impulses at the velocities u on bodies from `first` up to `last`, J.
+
+    Springs may do any work. Contacts with fixed bodies do none, though impulses that have not converged may seem to.
+    """
+    nv, total, fixed = u.shape[0], 0.0, 0.0
+    for b in range(count):
+        for s in range(2):
+            if first <= body[b, s] < last:
+                at, own = side[b, s, 0], 0.0
+                for i in range(3):
+                    for d in range(nv):
+                        own += impulse[b, i] * J[at + i * nv + d] * u[d]
+                if side[b, 1 - s, 1] == 0 and not spring[b]:
+                    fixed += own
+                else:
+                    total += own
+    return total + min(fixed, 0.0)
+
+
+@_jit
+def carry_point(start, now, k, x, y, z):
+    """Contact point of link k after the step: translated with the link's origin, its rotation ignored."""
+    px, py, pz = vector(start, k, col.W_POSITION)
+    nx, ny, nz = vector(now, k, col.W_POSITION)
+    return x - px + nx, y - py + ny, z - pz + nz
+
+
+@_jit
+def contact_loads(
+    count, turning, body, point, axes, impulse, first, body_link, constants, start, h, row, loads
+):
+    """Impulses of contacts' sides on this mechanism as loads from row `row` on; returns the next row."""
+    last = first + body_link.shape[0]
+    for b in range(count):
+        for s in range(2):
+            if not first <= body[b, s] < last:
+                continue
+            k = body_link[body[b, s] - first]
+            scale = (-1.0 if s == 0 else 1.0) / h
+            for i in range(col.LOAD_COLUMNS):
+                loads[row, i] = 0.0
+            loads[row, col.LOAD_LINK] = k
+            for i in range(3):
+                total = 0.0
+                for j in range(3):
+                    total += impulse[b, j] * axes[b, j, i]
+                loads[row, (col.LOAD_TORQUE if turning[b] else col.LOAD_FORCE) + i] = scale * total
+            if not turning[b]:
+                # Moment about the centre of mass, in world axes: the contact point does not turn with the link.
+                cx, cy, cz = vector(constants, k, col.C_COM)
+                px, py, pz = vector(start, k, col.W_POSITION)
+                r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(start, k, col.W_ROTATION)
+                cx, cy, cz = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, cx, cy, cz)
+                rx, ry, rz = point[b, 0] - px - cx, point[b, 1] - py - cy, point[b, 2] - pz - cz
+                fx, fy, fz = vector(loads, row, col.LOAD_FORCE)
+                put_vector(
+                    loads, row, col.LOAD_TORQUE, ry * fz - rz * fy, rz * fx - rx * fz, rx * fy - ry * fx
+                )
+            row += 1
+    return row

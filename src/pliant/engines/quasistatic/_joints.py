@@ -1,0 +1,259 @@
+"""Kernels for poses and single joints: transforms of motions and wrenches, poses, spring torques, steps along dofs.
+
+Kernels called for every joint take their arrays one by one: to pass a tuple of arrays takes longer than they do.
+
+A pose x of a child in its parent is 12 numbers, rotation (row by row) and translation. E denotes the transform of
+motions from the parent's frame to the child's; wrenches go the other way by its transpose.
+"""
+
+import math
+
+from pliant.compilation import njit
+from pliant.engines.quasistatic.arrays import COORDINATE, COUNT, FIRST, MOTION, MOTION_DOF
+from pliant.mechanism.links import LINK_BALL, LINK_HINGE
+from pliant.spatial import _kernels as se3
+
+_jit = njit(error_model="numpy", nogil=True, fastmath=False)
+_fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+
+# --- poses, motions, wrenches
+
+
+@_jit
+def set_identity(pose):
+    """pose = 1."""
+    for i in range(12):
+        pose[i] = 0.0
+    pose[0], pose[4], pose[8] = 1.0, 1.0, 1.0
+
+
+@_jit
+def copy_pose(pose, out):
+    """out = pose."""
+    for i in range(12):
+        out[i] = pose[i]
+
+
+@_jit
+def compose(a, b, out):
+    """out = a b; `out` is neither of them."""
+    for i in range(3):
+        for j in range(3):
+            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j]
+        out[9 + i] = a[3 * i] * b[9] + a[3 * i + 1] * b[10] + a[3 * i + 2] * b[11] + a[9 + i]
+
+
+@_fused
+def relative_pose(a, b, out):
+    """out = a^-1 b."""
+    x, y, z = b[9] - a[9], b[10] - a[10], b[11] - a[11]
+    for i in range(3):
+        for j in range(3):
+            out[3 * i + j] = a[i] * b[j] + a[3 + i] * b[3 + j] + a[6 + i] * b[6 + j]
+        out[9 + i] = a[i] * x + a[3 + i] * y + a[6 + i] * z
+
+
+@_jit
+def distance(pose):
+    """Distance of a frame's origin, m."""
+    return math.sqrt(pose[9] * pose[9] + pose[10] * pose[10] + pose[11] * pose[11])
+
+
+def _motion_to_child(x, v0, v1, v2, w0, w1, w2):
+    """E times a motion."""
+    v0, v1, v2 = v0 + w1 * x[11] - w2 * x[10], v1 + w2 * x[9] - w0 * x[11], v2 + w0 * x[10] - w1 * x[9]
+    return (
+        x[0] * v0 + x[3] * v1 + x[6] * v2,
+        x[1] * v0 + x[4] * v1 + x[7] * v2,
+        x[2] * v0 + x[5] * v1 + x[8] * v2,
+        x[0] * w0 + x[3] * w1 + x[6] * w2,
+        x[1] * w0 + x[4] * w1 + x[7] * w2,
+        x[2] * w0 + x[5] * w1 + x[8] * w2,
+    )
+
+
+@_fused
+def wrench_to_parent(x, f0, f1, f2, t0, t1, t2):
+    """E^T times a wrench."""
+    f0, f1, f2, t0, t1, t2 = (
+        x[0] * f0 + x[1] * f1 + x[2] * f2,
+        x[3] * f0 + x[4] * f1 + x[5] * f2,
+        x[6] * f0 + x[7] * f1 + x[8] * f2,
+        x[0] * t0 + x[1] * t1 + x[2] * t2,
+        x[3] * t0 + x[4] * t1 + x[5] * t2,
+        x[6] * t0 + x[7] * t1 + x[8] * t2,
+    )
+    return (
+        f0,
+        f1,
+        f2,
+        t0 + x[10] * f2 - x[11] * f1,
+        t1 + x[11] * f0 - x[9] * f2,
+        t2 + x[9] * f1 - x[10] * f0,
+    )
+
+
+_exact_motion_to_child, motion_to_child = _jit(_motion_to_child), _fused(_motion_to_child)
+
+
+@_jit
+def to_child(x, v, out):
+    """out = E v. `out` may be `v`."""
+    out[0], out[1], out[2], out[3], out[4], out[5] = _exact_motion_to_child(
+        x, v[0], v[1], v[2], v[3], v[4], v[5]
+    )
+
+
+@_fused
+def to_parent(x, f, out):
+    """out = E^T f. `out` may be `f`."""
+    out[0], out[1], out[2], out[3], out[4], out[5] = wrench_to_parent(x, f[0], f[1], f[2], f[3], f[4], f[5])
+
+
+@_fused
+def motion_transform(x, sign, out):
+    """out[:6] = sign E; two more rows of `out` are scratch."""
+    unit, column = out[6], out[7]
+    for j in range(6):
+        for i in range(6):
+            unit[i] = 0.0
+        unit[j] = sign
+        to_child(x, unit, column)
+        for i in range(6):
+            out[i, j] = column[i]
+
+
+# --- joints
+
+
+@_jit
+def _primitive_pose(k, primitives, offsets, q, out):
+    """Pose of primitive k's frame in the one before it: its offset, then a turn about z, a slide along z, or a ball."""
+    kind, c, offset = primitives[k, MOTION], primitives[k, COORDINATE], offsets[k]
+    if kind == LINK_HINGE:
+        cosine, sine = math.cos(q[c]), math.sin(q[c])
+        for i in range(0, 9, 3):
+            x, y = offset[i], offset[i + 1]
+            out[i], out[i + 1] = x * cosine + y * sine, y * cosine - x * sine
+            out[i + 2] = offset[i + 2]
+        for i in range(9, 12):
+            out[i] = offset[i]
+    elif kind == LINK_BALL:
+        w, x, y, z = q[c], q[c + 1], q[c + 2], q[c + 3]
+        b00, b01, b02 = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
+        b10, b11, b12 = 2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)
+        b20, b21, b22 = 2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)
+        for i in range(0, 9, 3):
+            r0, r1, r2 = offset[i], offset[i + 1], offset[i + 2]
+            out[i] = r0 * b00 + r1 * b10 + r2 * b20
+            out[i + 1] = r0 * b01 + r1 * b11 + r2 * b21
+            out[i + 2] = r0 * b02 + r1 * b12 + r2 * b22
+        for i in range(9, 12):
+            out[i] = offset[i]
+    else:
+        copy_pose(offset, out)
+        for i in range(3):
+            out[9 + i] += offset[3 * i + 2] * q[c]
+
+
+@_jit
+def joint_pose(g, groups, primitives, offsets, q, poses, screws, spare):
+    """Pose of group g in its parent; for a joint with several primitives also its screws, in the group's frame.
+
+    From the last primitive to the first: `pose` is that of the group in the frame at hand. `spare` is (3, 12).
+    """
+    first, pose = groups[g, FIRST], poses[g]
+    last = first + groups[g, COUNT] - 1
+    _primitive_pose(last, primitives, offsets, q, pose)
+    if last == first:
+        return
+    _primitive_screws(last, primitives, pose, True, screws, spare[2])
+    for k in range(last - 1, first - 1, -1):
+        _primitive_screws(k, primitives, pose, False, screws, spare[2])
+        _primitive_pose(k, primitives, offsets, q, spare[0])
+        compose(spare[0], pose, spare[1])
+        copy_pose(spare[1], pose)
+
+
+@_jit
+def _primitive_screws(k, primitives, pose, own, screws, unit):
+    """Screws of primitive k, with the group at `pose` in its frame (or, if `own`, in the group's frame)."""
+    kind, d = primitives[k, MOTION], primitives[k, MOTION_DOF]
+    for j in range(3 if kind == LINK_BALL else 1):
+        for i in range(6):
+            unit[i] = 0.0
+        if kind == LINK_BALL:
+            unit[3 + j] = 1.0
+        elif kind == LINK_HINGE:
+            unit[5] = 1.0
+        else:
+            unit[2] = 1.0
+        if own:
+            for i in range(6):
+                screws[d + j, i] = unit[i]
+        else:
+            to_child(pose, unit[:6], screws[d + j])
+
+
+@_jit
+def joint_torques(g, groups, primitives, stiffness, pull, rest, motor, q, torque):
+    """Torques of springs and motors on the dofs of group g's joint."""
+    first = groups[g, FIRST]
+    for k in range(first, first + groups[g, COUNT]):
+        d, c = primitives[k, MOTION_DOF], primitives[k, COORDINATE]
+        if primitives[k, MOTION] == LINK_BALL:
+            _ball_torques(stiffness, rest, q, c, d, torque)
+            for i in range(3):
+                torque[d + i] += motor[d + i]
+        else:
+            torque[d] = pull[d] - stiffness[d] * q[c] + motor[d]
+
+
+@_jit
+def _ball_torques(stiffness, rest, q, c, d, torque):
+    """-J^-T K s, with s the rotation vector from rest and J its right Jacobian."""
+    if stiffness[d] == 0.0 and stiffness[d + 1] == 0.0 and stiffness[d + 2] == 0.0:
+        torque[d], torque[d + 1], torque[d + 2] = 0.0, 0.0, 0.0
+        return
+    w, x, y, z = q[c], q[c + 1], q[c + 2], q[c + 3]
+    rw, rx, ry, rz = rest[c], -rest[c + 1], -rest[c + 2], -rest[c + 3]
+    sw = rw * w - rx * x - ry * y - rz * z
+    sx = rw * x + rx * w + ry * z - rz * y
+    sy = rw * y - rx * z + ry * w + rz * x
+    sz = rw * z + rx * y - ry * x + rz * w
+    if sw < 0.0:
+        sw, sx, sy, sz = -sw, -sx, -sy, -sz
+    n = math.sqrt(sx * sx + sy * sy + sz * sz)
+    scale = 2.0 if n < 1e-12 else 2.0 * math.atan2(n, sw) / n
+    sx, sy, sz = scale * sx, scale * sy, scale * sz
+    yx, yy, yz = stiffness[d] * sx, stiffness[d + 1] * sy, stiffness[d + 2] * sz
+    square = sx * sx + sy * sy + sz * sz
+    curve = 1.0 / 12.0 + square / 720.0
+    if square > 1e-4:
+        angle = math.sqrt(square)
+        curve = (1.0 - 0.5 * angle * math.sin(angle) / max(1.0 - math.cos(angle), 1e-12)) / square
+    nx, ny, nz = sy * yz - sz * yy, sz * yx - sx * yz, sx * yy - sy * yx
+    torque[d] = -(yx - 0.5 * nx + curve * (sy * nz - sz * ny))
+    torque[d + 1] = -(yy - 0.5 * ny + curve * (sz * nx - sx * nz))
+    torque[d + 2] = -(yz - 0.5 * nz + curve * (sx * ny - sy * nx))
+
+
+@_jit
+def integrate_joint(g, groups, primitives, q, qdd, scale):
+    """q += scale qdd for group g's joint; balls by the exponential map."""
+    first = groups[g, FIRST]
+    for k in range(first, first + groups[g, COUNT]):
+        d, c = primitives[k, MOTION_DOF], primitives[k, COORDINATE]
+        if primitives[k, MOTION] == LINK_BALL:
+            x, y, z = scale * qdd[d], scale * qdd[d + 1], scale * qdd[d + 2]
+            cosine, sine, _ = se3.half_angle(x * x + y * y + z * z)
+            x, y, z = 0.5 * sine * x, 0.5 * sine * y, 0.5 * sine * z
+            a, b, e, f = q[c], q[c + 1], q[c + 2], q[c + 3]
+            w = a * cosine - b * x - e * y - f * z
+            i = a * x + b * cosine + e * z - f * y
+            j = a * y - b * z + e * cosine + f * x
+            k_ = a * z + b * y - e * x + f * cosine
+            n = 1.0 / math.sqrt(w * w + i * i + j * j + k_ * k_)
+            q[c], q[c + 1], q[c + 2], q[c + 3] = n * w, n * i, n * j, n * k_
+        else:
+            q[c] += scale * qdd[d]

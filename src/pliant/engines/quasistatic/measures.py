@@ -1,0 +1,104 @@
+"""Measures of the error of accelerations, and weights of dofs in them: radians and metres do not add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.engines.quasistatic.arrays import (
+    ABSOLUTE_JOINT,
+    ABSOLUTE_LINKAGE,
+    RELATIVE_JOINT,
+    RELATIVE_LINKAGE,
+    WORLD,
+    Floats,
+)
+from pliant.errors import InputError
+from pliant.mechanism import Mechanism, edit
+from pliant.mechanism.joints import SLIDE
+
+__all__ = ["MEASURES", "WEIGHTS", "dof_weights"]
+
+MEASURES = {
+    "relative-joint": RELATIVE_JOINT,
+    "relative-linkage": RELATIVE_LINKAGE,
+    "absolute-joint": ABSOLUTE_JOINT,
+    "absolute-linkage": ABSOLUTE_LINKAGE,
+    "world": WORLD,
+}
+WEIGHTS = ("radians", "lever", "plain")
+
+
+def dof_weights(m: Mechanism, given: str | Mapping[str, ArrayLike] | ArrayLike) -> Floats:
+    """Weight of every dof.
+
+    Args:
+        m: the mechanism.
+        given: "radians", 1 for rotations and one over the mechanism's radius for slides; "lever", 1 for slides and
+            the distance to the farthest body moved, at the reference pose, for rotations; "plain", 1 for all as in
+            RL05; or weights per dof, or `{joint or dof: weight}` on top of "radians".
+    """
+    slide = m.dof_kind == SLIDE
+    out = np.where(slide, 1 / m.radius, 1.0)
+    if isinstance(given, str):
+        if given == "radians":
+            return out
+        if given == "lever":
+            return np.where(slide, 1.0, lever_arms(m)[m.dof_joint])
+        if given == "plain":
+            return np.ones(m.nv)
+        known = ", ".join(f"'{name}'" for name in WEIGHTS)
+        raise InputError(f"weights: {known}, an array or a mapping expected, not {given!r}")
+    if isinstance(given, Mapping):
+        for name, value in given.items():
+            dofs = edit.matching_dofs(m, name)
+            out[dofs] = _numbers(value, f"weight of '{name}'")
+    else:
+        values: Any = _numbers(given, "weights")
+        if values.shape != (m.nv,):
+            raise InputError(f"weights: {m.nv} numbers expected, one per dof, got shape {values.shape}")
+        out = values
+    if not (np.isfinite(out).all() and (out > 0).all()):
+        raise InputError("weights: finite numbers above 0 expected")
+    return out
+
+
+def _numbers(value: Any, what: str) -> Floats:
+    try:
+        return np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{what}: numbers expected, not {value!r:.80}") from None
+
+
+def lever_arms(m: Mechanism) -> Floats:
+    """Per joint, a bound on the distance to the centres of mass that it moves, m, at the reference pose.
+
+    From spheres around the subtree of every body, from the tips to the root.
+    """
+    poses = m.reference_poses
+    centre = np.einsum("nij,nj->ni", poses[:, :3, :3], m.com) + poses[:, :3, 3]
+    radius = np.sqrt(((centre - poses[:, :3, 3]) ** 2).sum(axis=1))
+    arms = np.zeros(m.joint_count)
+    anchors = (poses[m.joint_children] @ m.child_frames)[:, :3, 3]
+    for joint in m.topology.tree[::-1].tolist():
+        child, parent = int(m.joint_children[joint]), int(m.joint_parents[joint])
+        arms[joint] = np.sqrt(((anchors[joint] - centre[child]) ** 2).sum()) + radius[child]
+        if parent >= 0:
+            centre[parent], radius[parent] = _enclosing_sphere(
+                centre[parent], radius[parent], centre[child], radius[child]
+            )
+    return np.maximum(arms, 1e-9 * m.radius)
+
+
+def _enclosing_sphere(a: Floats, r: float, b: Floats, s: float) -> tuple[Floats, float]:
+    """Smallest sphere around two spheres."""
+    gap = float(np.sqrt(((b - a) ** 2).sum()))
+    if gap + s <= r:
+        return a, r
+    if gap + r <= s:
+        return b, s
+    size = 0.5 * (gap + r + s)
+    return a + (b - a) * ((size - r) / gap), size

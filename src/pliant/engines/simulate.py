@@ -1,0 +1,111 @@
+"""`simulate`: the one factory of simulations, by the name of the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pliant.engines.arguments import EARTH, acceleration
+from pliant.engines.constrained import ConstrainedSimulation
+from pliant.engines.quasistatic import QuasistaticSimulation
+from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, reduce, sample
+from pliant.engines.simulation import Simulation
+from pliant.errors import InputError
+from pliant.mechanism import Mechanism
+from pliant.statics import equilibrium
+
+__all__ = ["ENGINES", "TIMESTEPS", "make_model", "simulate"]
+
+TIMESTEPS = {"reduced": 1e-3, "blended": 1e-3, "constrained": 1 / 60, "quasistatic": 1 / 60}  # s, by default
+ENGINES = tuple(TIMESTEPS)
+
+
+def simulate(
+    what: Mechanism | ReducedModel | BlendedModel,
+    engine: str | None = None,
+    timestep: float | None = None,
+    *,
+    gravity: ArrayLike | None = None,
+    end_effectors: str | Sequence[str] | None = None,
+    sampling: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Simulation:
+    """A simulation at its start, by any engine.
+
+    Args:
+        what: a mechanism, or a model made before.
+        engine: "reduced", "blended", "constrained" or "quasistatic". By default a model moves by itself, a mechanism by
+            the constrained engine.
+        timestep: seconds; 1 ms for models and 1/60 s for the other engines by default.
+        gravity: m/s². By default (0, 0, -9.81) for the constrained and the quasi-static engine and for models whose
+            base floats; compensated for other models, so that the reference pose is the rest pose.
+        end_effectors: of a model that is made here; the mechanism's own by default.
+        sampling: words for `pliant.sample`, which chooses the models of a blend made here.
+        options: further words of the engine's constructor.
+
+    Raises:
+        InputError: there is no such engine, or it cannot run on what was given.
+
+    Example:
+        >>> import pliant
+        >>> simulation = pliant.simulate(pliant.gallery.hand(), "reduced")
+        >>> simulation.step(10)
+        >>> round(simulation.time, 6)
+        0.01
+    """
+    made = isinstance(what, ReducedModel | BlendedModel)
+    if not made and not isinstance(what, Mechanism):
+        raise InputError(f"a ReducedModel, BlendedModel or Mechanism expected, not {type(what).__name__}")
+    if engine is None:
+        engine = "constrained" if not made else "blended" if isinstance(what, BlendedModel) else "reduced"
+    if engine not in TIMESTEPS:
+        raise InputError(f"the engine is one of {', '.join(ENGINES)}, not {engine!r:.80}")
+    h = TIMESTEPS[engine] if timestep is None else timestep
+    if engine in ("reduced", "blended"):
+        model = make_model(what, engine, gravity, end_effectors, sampling)
+        falls = gravity if model.base is not None else None
+        return ReducedSimulation(model, h, gravity=falls, **options)
+    if isinstance(what, ReducedModel | BlendedModel):
+        raise InputError(f"the {engine} engine moves mechanisms: give the model's mechanism")
+    if end_effectors is not None or sampling is not None:
+        raise InputError(f"end_effectors and sampling are for models: the {engine} engine has none")
+    down = EARTH if gravity is None else gravity
+    if engine == "constrained":
+        return ConstrainedSimulation(what, h, down, **options)
+    return QuasistaticSimulation(what, h, down, **options)
+
+
+def make_model(
+    what: Mechanism | ReducedModel | BlendedModel,
+    engine: str,
+    gravity: ArrayLike | None = None,
+    end_effectors: str | Sequence[str] | None = None,
+    sampling: Mapping[str, Any] | None = None,
+) -> ReducedModel | BlendedModel:
+    """The model that the reduced or blended engine moves; see `simulate`."""
+    heavy = gravity is not None and bool(acceleration(gravity).any())
+    if isinstance(what, ReducedModel | BlendedModel):
+        if isinstance(what, BlendedModel) != (engine == "blended"):
+            raise InputError(
+                "a blend of models moves by the engine 'blended'"
+                if engine == "reduced"
+                else "a single model is no blend: give the mechanism, or `pliant.blend` several models"
+            )
+        if heavy and what.base is None:
+            raise InputError(
+                "the model was linearised already: give its mechanism to have gravity, or leave it out"
+            )
+        return what
+    if engine == "blended":
+        if heavy:
+            raise InputError("blended models are sampled with gravity compensated: leave gravity out")
+        words: dict[str, Any] = {"progress": False, **(sampling or {})}
+        return sample(what, end_effectors, words.pop("wrenches", None), **words).model
+    model = reduce(what, end_effectors)
+    if heavy and model.base is None:
+        down = tuple(np.asarray(gravity, dtype=np.float64).tolist())
+        return reduce(what, end_effectors, at=equilibrium(what, gravity=down))
+    return model

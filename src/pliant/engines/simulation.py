@@ -1,0 +1,859 @@
+"""`Simulation`: the protocol of all engines, implemented once over a few hooks per engine.
+
+A simulation is a mechanism in motion. Whoever knows one engine knows all: the words below mean the same everywhere,
+in the same frames and shapes. An engine implements the hooks at the end of the class, nothing else.
+"""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from threading import get_ident
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import spatial
+from pliant.engines.actor import Actor
+from pliant.engines.arguments import acceleration, seconds, torques, whole
+from pliant.engines.trajectory import Trajectory
+from pliant.errors import ConvergenceError, InputError, PliantError
+from pliant.mechanism import Mechanism, edit, kinematics
+from pliant.statics import Configuration
+from pliant.statics.inertia import link_twists
+from pliant.statics.loads import Load
+
+__all__ = [
+    "Effort",
+    "Energy",
+    "Motor",
+    "Pull",
+    "Simulation",
+    "State",
+    "body_twists",
+    "free_coordinates",
+    "free_rates",
+    "matching_motion",
+    "record",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_DENSE = 300  # dofs: up to this, the mobility of a point is computed exactly
+_LARGE = 100_000  # dofs: up to this, its bound takes springs into account: 40 ms for 13,000
+
+
+class Energy(NamedTuple):
+    """Energies, J.
+
+    Attributes:
+        kinetic: of bodies and rotors.
+        elastic: of springs and tendons.
+        gravity: of bodies, zero at the world's origin.
+    """
+
+    kinetic: float
+    elastic: float
+    gravity: float
+
+    @property
+    def total(self) -> float:
+        """Sum of all three."""
+        return self.kinetic + self.elastic + self.gravity
+
+
+class Motor(NamedTuple):
+    """Drive of a dof: `torque + stiffness (target - q) + damping (velocity - dq/dt)`.
+
+    Attributes:
+        torque: N m, or N on slides.
+        target, stiffness: rad or m, and N m/rad or N/m; of engines that hold targets.
+        velocity, damping: rad/s or m/s, and N m s/rad or N s/m; likewise.
+    """
+
+    torque: float = 0.0
+    target: float = 0.0
+    stiffness: float = 0.0
+    velocity: float = 0.0
+    damping: float = 0.0
+
+
+class Effort(NamedTuple):
+    """Cost of the last call of `step`, summed over its steps.
+
+    Attributes:
+        solves: linear solves; sweeps of a contact solver.
+        active: joints, or contact rows, that took part in the last step.
+        residual: what is left of the equations in the last step, in the engine's own unit.
+        substeps: parts that steps were cut into.
+        unsettled: parts whose iterations did not converge and that were damped instead.
+        rebuilds: assemblies of the whole tree (quasi-static engine).
+    """
+
+    solves: int = 0
+    active: int = 0
+    residual: float = 0.0
+    substeps: int = 0
+    unsettled: int = 0
+    rebuilds: int = 0
+
+
+class State:
+    """All that moves in a simulation: opaque numbers, and a fingerprint of the simulation they belong to.
+
+    `simulation.state = state` goes back there, bit for bit. Equal states compare equal; `np.asarray(state)` shows the
+    numbers, time first.
+    """
+
+    __slots__ = ("_fingerprint", "_numbers")
+
+    def __init__(self, fingerprint: int, numbers: Floats):
+        self._fingerprint, self._numbers = fingerprint, numbers
+        numbers.flags.writeable = False
+
+    @property
+    def fingerprint(self) -> int:
+        """Checksum of engine, mechanism and model."""
+        return self._fingerprint
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start."""
+        return float(self._numbers[0])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self._numbers, dtype=dtype) if copy or dtype else self._numbers
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, State):
+            return NotImplemented
+        return self._fingerprint == other._fingerprint and np.array_equal(self._numbers, other._numbers)
+
+    def __hash__(self) -> int:
+        return hash((self._fingerprint, self._numbers.tobytes()))
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __repr__(self) -> str:
+        return f"<State at t = {self.time:.6g} s: {len(self)} numbers>"
+
+
+@dataclass(eq=False)
+class Pull:
+    """A spring from a point of a body to a point of the world.
+
+    Attributes:
+        body: name of the body.
+        index: its number in the mechanism, or among the bodies of a world.
+        point: where the spring holds it, body frame, m.
+        target: where to, world, m.
+        frequency, ratio: natural frequency, Hz, and damping ratio of the mass that the point feels like.
+        force: on the body in the last step, N, world.
+    """
+
+    body: str
+    index: int
+    point: Floats
+    target: Floats
+    frequency: float
+    ratio: float
+    force: Floats
+
+    @classmethod
+    def of(
+        cls, body: str, index: int, target: ArrayLike, point: ArrayLike, frequency: float, ratio: float
+    ) -> Pull:
+        """A pull from the words of `Simulation.pull`, checked."""
+        for value, what in ((frequency, "frequency"), (ratio, "ratio")):
+            if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+                raise InputError(f"pull: {what} above 0 expected, not {value!r}")
+        place, at = Load.of(body, point=target).point, Load.of(body, point=point).point
+        return cls(body, index, at.copy(), place.copy(), float(frequency), float(ratio), np.zeros(3))
+
+    def coefficients(self, mobility: Floats) -> tuple[float, float]:
+        """Stiffness, N/m, and damping, N s/m, for a point of this mobility, 1/kg, (3, 3)."""
+        mass = 3.0 / max(float(np.trace(mobility)), 1e-300)
+        rate = 2 * np.pi * self.frequency
+        return mass * rate**2, 2 * self.ratio * mass * rate
+
+
+class Simulation(ABC):
+    """A mechanism in motion.
+
+    Wrenches, motors and pulls stay until they are replaced or cleared. A call that ends early, by divergence, Ctrl-C or
+    an error in `act`, leaves the simulation as after its last whole step; `time` says when. One thread at a time may
+    use a simulation: a second one gets an error. Copies and pickles are independent of the original.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_gravity",
+        "_loads",
+        "_mark",
+        "_mechanism",
+        "_origin",
+        "_poses",
+        "_pulls",
+        "_start",
+        "_steps",
+        "_timestep",
+        "_torque",
+        "_user",
+    )
+
+    engine: ClassVar[str] = ""
+    holds_targets: ClassVar[bool] = False  # whether motors take targets and velocities besides torques
+    has_velocities: ClassVar[bool] = True  # False: every step starts from rest
+
+    def _begin(self, mechanism: Mechanism, timestep: float, gravity: ArrayLike) -> None:
+        """Common part of a constructor; `_started` ends it."""
+        if not isinstance(mechanism, Mechanism):
+            raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
+        self._mechanism, self._timestep, self._gravity = mechanism, seconds(timestep), acceleration(gravity)
+        self._origin, self._steps, self._mark = 0.0, 0, 0
+        self._loads: dict[int, Load] = {}
+        self._torque: Floats = np.zeros(mechanism.nv)
+        self._pulls: dict[str, Pull] = {}
+        self._poses: Floats | None = None
+        self._user: dict[int, int] = {}  # the thread that is in `step`
+
+    def _started(self) -> None:
+        """Keep the present state as the one that `reset` goes back to."""
+        self._start = self._read()
+
+    # --- what moves, and when
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """The mechanism in motion."""
+        return self._mechanism
+
+    @property
+    def timestep(self) -> float:
+        """Length of a step, s."""
+        return self._timestep
+
+    @property
+    def gravity(self) -> Floats:
+        """Acceleration of gravity, m/s², world, (3,)."""
+        return self._gravity.copy()
+
+    @property
+    def time(self) -> float:
+        """Seconds since the start."""
+        return self._origin + (self._steps + self._taken()) * self._timestep
+
+    def step(self, n: int = 1) -> None:
+        """Advance by `n` time steps.
+
+        Raises:
+            ConvergenceError: the motion left the finite numbers; the simulation is as after its last whole step.
+        """
+        if type(n) is not int or n < 0:
+            n = whole(n, "step: n", 0)
+        me = get_ident()
+        if self._user.setdefault(0, me) != me:
+            raise InputError(
+                "this simulation is in use by another thread: give each thread a copy of its own"
+            )
+        try:
+            done = self._advance_pulled(n) if self._pulls else self._advance(n)
+        finally:
+            self._user.pop(0, None)
+        if done < n:
+            raise ConvergenceError(self._why())
+
+    def record(
+        self,
+        n: int,
+        every: int = 1,
+        act: Callable[[float], None] | None = None,
+        progress: bool | Callable[[int], None] = False,
+    ) -> Trajectory:
+        """Advance by `n` times `every` steps and keep the poses of all bodies after each `every`.
+
+        Args:
+            n: number of frames.
+            every: steps from one frame to the next.
+            act: called before every step with the time, to push or to steer.
+            progress: show a progress bar on stderr; or a function that is told the number of frames done.
+
+        Raises:
+            ConvergenceError: as in `step`. This and every other exception carries the frames so far as `trajectory`.
+        """
+        return record(self, self._mechanism, n, every, act, progress)
+
+    @property
+    def poses(self) -> Floats:
+        """World poses of all bodies, (bodies, 4, 4); read-only, changed by the next step."""
+        if self._poses is None:
+            self._poses = self._body_poses()
+            self._poses.flags.writeable = False
+        return self._poses
+
+    def pose(self, body: str) -> Floats:
+        """World pose of a body, 4 x 4; a copy."""
+        index = self._mechanism.body_index(body)
+        return np.eye(4) if index < 0 else self._body_pose(index)
+
+    @property
+    def q(self) -> Floats:
+        """Joint coordinates of the whole mechanism, (nq,); set them to place it there, at rest."""
+        return self._motion()[0]
+
+    @q.setter
+    def q(self, value: Configuration | Mapping[str, ArrayLike] | ArrayLike) -> None:
+        self._set_motion(self._placeable(value), np.zeros(self._mechanism.nv))
+        self._poses = None
+
+    @property
+    def velocity(self) -> Floats:
+        """Joint rates of the whole mechanism, (nv,); set them, as an array or `{joint or dof: rate}`, others zero."""
+        return self._motion()[1]
+
+    @velocity.setter
+    def velocity(self, value: Mapping[str, ArrayLike] | ArrayLike) -> None:
+        m = self._mechanism
+        if isinstance(value, Mapping):
+            given = np.zeros(m.nv)
+            for name, part in value.items():
+                dofs = edit.matching_dofs(m, name)
+                given[dofs] = np.broadcast_to(np.asarray(part, dtype=np.float64), (len(dofs),))
+        else:
+            given = np.asarray(value, dtype=np.float64)
+        if given.shape != (m.nv,) or not np.isfinite(given).all():
+            raise InputError(f"velocity: {m.nv} finite numbers expected, got shape {given.shape}")
+        self._set_velocity(given)
+        self._poses = None
+
+    @property
+    def configuration(self) -> Configuration:
+        """Where the mechanism is now, as a `Configuration`."""
+        return Configuration(self._mechanism, self.q)
+
+    def twist(self, body: str, point: ArrayLike | None = None, frame: str = "world") -> Floats:
+        """Velocity of a body's origin, then its angular velocity, (6,).
+
+        Args:
+            body: any body.
+            point: of the body, in its frame: its velocity instead of the origin's.
+            frame: axes of both: "world" or "body".
+        """
+        load = Load.of(body, point=point, frame=frame)
+        index = self._mechanism.body_index(body)
+        if index < 0:
+            return np.zeros(6)
+        out, turn = self._body_twists()[index].copy(), self.poses[index, :3, :3]
+        out[:3] += np.cross(out[3:], turn @ load.point)
+        return out if frame == "world" else np.concatenate([out[:3] @ turn, out[3:] @ turn])
+
+    # --- what acts
+
+    def apply_wrench(
+        self,
+        body: str,
+        force: ArrayLike | None = None,
+        torque: ArrayLike | None = None,
+        *,
+        point: ArrayLike | None = None,
+        frame: str = "world",
+    ) -> None:
+        """Set the wrench on a body; it replaces the one before and stays until cleared.
+
+        Args:
+            body: any body; an end effector of a reduced model.
+            force, torque: N and N m.
+            point: where the force acts, in the body's frame; its origin by default.
+            frame: axes of force and torque: "world", and they keep their direction; or "body", and they turn with it.
+        """
+        index = self._loadable(body)
+        load = Load.of(body, force, torque, point, frame)
+        if load.acts:
+            self._loads[index] = load
+        else:
+            self._loads.pop(index, None)
+        self._set_load(index, load)
+
+    def clear_wrenches(self) -> None:
+        """Take all wrenches away."""
+        self._loads.clear()
+        self._set_loads(self._loads)
+
+    @property
+    def wrenches(self) -> dict[str, Load]:
+        """Wrenches that act, by body."""
+        return {self._mechanism.body_names[i]: load for i, load in self._loads.items()}
+
+    def set_motor(self, joint: str, *, torque: ArrayLike) -> None:
+        """Drive a joint by a torque (N m; N on slides), until set again.
+
+        Args:
+            joint: its name, or a pattern: "*" and an array drive all joints at once.
+            torque: one for all dofs of the joint, or one per dof.
+        """
+        dofs, given = torques(self._mechanism, joint, torque)
+        after = self._torque.copy()
+        after[dofs] = given
+        self._set_torque(after)
+        self._torque[:] = after
+
+    def clear_motors(self) -> None:
+        """Take all motors away."""
+        if self._torque.any():
+            self._set_torque(np.zeros_like(self._torque))
+            self._torque[:] = 0.0
+
+    @property
+    def motors(self) -> dict[str, Motor]:
+        """Motors that act, by dof."""
+        names = self._mechanism.dof_names
+        return {names[d]: Motor(float(self._torque[d])) for d in np.flatnonzero(self._torque)}
+
+    def pull(
+        self,
+        body: str,
+        target: ArrayLike,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        *,
+        frequency: float = 2.0,
+        ratio: float = 1.0,
+    ) -> None:
+        """Pull a body towards a point of the world, with a spring that suits its mass; it stays until `release`.
+
+        Args:
+            body: as for `apply_wrench`; it has one pull, replaced by the next.
+            target: where to, world.
+            point: where the spring holds it, in its frame.
+            frequency, ratio: natural frequency, Hz, and damping ratio of the body on its spring.
+        """
+        self._pulls[body] = Pull.of(body, self._loadable(body), target, point, frequency, ratio)
+
+    def release(self, body: str | None = None) -> None:
+        """Let go of a body, or of all."""
+        pulls = list(self._pulls) if body is None else [body]
+        for name in pulls:
+            if self._pulls.pop(name, None) is None:
+                self._mechanism.body_index(name)  # not a body at all?
+        self._set_loads(self._loads)
+
+    @property
+    def pulls(self) -> dict[str, Floats]:
+        """Forces of pulls in the last step, N, world, by body."""
+        return {body: pull.force.copy() for body, pull in self._pulls.items()}
+
+    @property
+    def pulling(self) -> tuple[Pull, ...]:
+        """The springs of all pulls."""
+        return tuple(self._pulls.values())
+
+    def _advance_pulled(self, n: int) -> int:
+        """Steps with springs that are linearly implicit: forces are found for the end of each step."""
+        h = self._timestep
+        for done in range(n):
+            rows = dict(self._loads)
+            for pull in self._pulls.values():
+                mobility = self.mobility(pull.body, pull.point)
+                stiffness, damping = pull.coefficients(mobility)
+                pose = self._body_pose(pull.index)
+                velocity = self.twist(pull.body, pull.point)[:3]
+                stretch = pull.target - (pose[:3, :3] @ pull.point + pose[:3, 3])
+                left = np.eye(3) + h * (damping + h * stiffness) * mobility
+                pull.force[:] = np.linalg.solve(
+                    left, stiffness * stretch - (damping + h * stiffness) * velocity
+                )
+                rows[pull.index] = _sum(rows.get(pull.index), pull, pose)
+            self._set_loads(rows)
+            if self._advance(1) < 1:
+                return done
+        return n
+
+    def mobility(self, body: str, point: Floats) -> Floats:
+        """Change of a point's velocity at the end of the next step per impulse during it, world axes, (3, 3)."""
+        m, h = self._mechanism, self._timestep
+        if m.nv > _DENSE:
+            return self._mobility_bound(body, point) * np.eye(3)
+        at = self.configuration
+        jacobian = at.jacobian(body, "world")
+        rows = jacobian[:3] - spatial.hat(at.pose(body)[:3, :3] @ point) @ jacobian[3:]
+        matrix = at.mass_matrix() + h * m.damping_matrix + h * h * m.stiffness_matrix
+        matrix += 1e-9 * np.diag(matrix).max() * np.eye(m.nv)  # pins of loops move no mass of their own
+        constraints = at.loop_jacobian
+        both = np.linalg.solve(matrix, np.concatenate([rows, constraints]).T)
+        out = rows @ both[:, :3]
+        if len(constraints):
+            across = constraints @ both[:, :3]
+            out -= across.T @ np.linalg.lstsq(constraints @ both[:, 3:], across, rcond=1e-9)[0]
+        return (out + out.T) / 2
+
+    def _mobility_bound(self, body: str, point: Floats) -> float:
+        """Upper bound of the mobility in large mechanisms, 1/kg.
+
+        A rod hit at its end acts with a third of its mass or more; and springs limit the response to the static one,
+        J (M + h D + h² K)^-1 J^T <= J K^-1 J^T / h².
+        """
+        m, h = self._mechanism, self._timestep
+        light = 3.0 / max(float(m.mass[m.body_index(body)]), 1e-9 * m.total_mass, 1e-12)
+        if m.nv > _LARGE:
+            return light
+        try:
+            compliance = self.configuration.compliance(body)
+        except PliantError:
+            return light
+        lever = np.hstack([np.eye(3), -spatial.hat(point)])
+        found = lever @ compliance @ lever.T
+        soft = float(np.linalg.eigvalsh((found + found.T) / 2).max()) if np.isfinite(found).all() else 0.0
+        return min(light, soft / h**2) if soft > 0 else light
+
+    # --- going back
+
+    @property
+    def state(self) -> State:
+        """All that moves, as an opaque value; set it to go back there, bit for bit.
+
+        Wrenches, motors and pulls are not part of it.
+        """
+        return State(self._fingerprint(), np.concatenate([[self.time, *self._clock()], self._read()]))
+
+    @state.setter
+    def state(self, value: State) -> None:
+        if not isinstance(value, State):
+            raise InputError(f"state: a value of `simulation.state` expected, not {type(value).__name__}")
+        if value.fingerprint != self._fingerprint():
+            raise InputError("state: it belongs to another simulation, of another engine, mechanism or model")
+        numbers = np.asarray(value)
+        self._set_clock(float(numbers[1]), int(numbers[2]))
+        self._write(numbers[3:])
+        self._poses = None
+
+    def reset(self) -> None:
+        """As constructed, bit for bit: time zero, no wrenches, motors or pulls."""
+        self._pulls.clear()
+        self.clear_wrenches()
+        self.clear_motors()
+        self._set_clock(0.0)
+        self._write(self._start)
+        self._poses = None
+
+    def follow(self, other: Simulation) -> None:
+        """Go to the time and motion of another simulation of this mechanism, or as near as this engine can.
+
+        A base that is fixed there may be free here, not the other way round.
+        """
+        self._set_motion(*matching_motion(other, self._mechanism))
+        self._set_clock(other.time)
+        self._poses = None
+
+    def _fingerprint(self) -> int:
+        if self._mark == 0:
+            m = self._mechanism
+            parts = (self.engine, "\n".join(m.joint_names), "\n".join(m.body_names), *self._identity())
+            self._mark = zlib.crc32("\n\n".join(parts).encode()) or 1
+        return self._mark
+
+    def _clock(self) -> tuple[float, int]:
+        """Time at which steps began to be counted, and their number since: products lose no digits, sums do."""
+        return self._origin, self._steps + self._taken()
+
+    def _set_clock(self, origin: float, steps: int = 0) -> None:
+        self._origin, self._steps = origin, steps - self._taken()
+
+    # --- what engineers ask
+
+    @property
+    def energy(self) -> Energy:
+        """Kinetic, elastic and gravitational energy, J; work of wrenches and motors is not in it."""
+        return Energy(self._kinetic(), *self._potential())
+
+    @property
+    def kinetic(self) -> float:
+        """Kinetic energy, J."""
+        return self._kinetic()
+
+    @property
+    def violation(self) -> float:
+        """The largest distance by which a joint or loop has come apart, m."""
+        m = self._mechanism
+        if not m.topology.loops:
+            return 0.0
+        return float(np.linalg.norm(self.configuration.loop_residual[:, :3], axis=1).max(initial=0.0))
+
+    @property
+    def effort(self) -> Effort:
+        """Cost of the last call of `step`."""
+        return self._cost()
+
+    def summary(self) -> str:
+        """What moves, how, and where it stands, readable."""
+        m, energy = self._mechanism, self.energy
+        acting = [
+            *(f"wrench on {body}" for body in self.wrenches),
+            *(f"motor of {dof}" for dof in self.motors),
+        ]
+        acting += [f"pull on {body}" for body in self._pulls]
+        return "\n".join(
+            [
+                f"{self.engine} simulation of '{m.name}': {m.body_count} bodies, {m.nv} dofs",
+                f"  time      {self.time:.6g} s, in steps of {self._timestep:.6g} s",
+                f"  energy    {energy.total:.4g} J: kinetic {energy.kinetic:.4g}, elastic {energy.elastic:.4g}, "
+                f"gravity {energy.gravity:.4g}",
+                f"  acting    {', '.join(acting[:6]) + (', ...' if len(acting) > 6 else '') if acting else 'nothing'}",
+            ]
+        )
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of '{self._mechanism.name}' at t = {self.time:.6g} s>"
+
+    # --- copies
+
+    def copy(self) -> Self:
+        """An independent simulation that stands where this one does, with its wrenches, motors and pulls."""
+        make, arguments = self.__reduce__()
+        return make(*arguments)
+
+    def __copy__(self) -> Self:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        pulls = {body: replace(pull, force=pull.force.copy()) for body, pull in self._pulls.items()}
+        kept = {"_start": self._start.copy(), "_loads": dict(self._loads), "_pulls": pulls}
+        return _restored, (type(self), self._options(), kept, self._motor_table(), self.state)
+
+    def _motor_table(self) -> Any:
+        """Motors as a value that `_set_motor_table` takes."""
+        return self._torque.copy()
+
+    def _set_motor_table(self, table: Any) -> None:
+        self._set_torque(table)
+        self._torque[:] = table
+
+    # --- helpers for engines
+
+    def _placeable(self, given: Configuration | Mapping[str, ArrayLike] | ArrayLike) -> Floats:
+        """Coordinates (nq,) at which the engine can stand, from a configuration, a mapping or an array."""
+        if isinstance(given, Configuration):
+            if given.mechanism.joint_names != self._mechanism.joint_names:
+                raise InputError("start: a configuration of another mechanism")
+            given = given.q
+        return edit.coordinates(self._mechanism, given)
+
+    def _loadable(self, body: str) -> int:
+        """Number of a body that can take a wrench."""
+        index = self._mechanism.body_index(body)
+        if index < 0:
+            raise InputError("a wrench on the world moves nothing: name a body")
+        return index
+
+    def _body_pose(self, index: int) -> Floats:
+        """World pose of one body; a copy."""
+        return self.poses[index].copy()
+
+    def _body_twists(self) -> Floats:
+        """Velocities of origins and angular velocities of all bodies, world axes, (bodies, 6)."""
+        q, rates = self._motion()
+        return body_twists(self._mechanism, q, rates)
+
+    def _why(self) -> str:
+        """Message of a divergence."""
+        return (
+            f"the motion of '{self._mechanism.name}' left the finite numbers at t = {self.time:.6g} s: "
+            "are the wrenches as large as you meant? A shorter timestep may help"
+        )
+
+    def _set_load(self, index: int, load: Load) -> None:
+        """One wrench has changed, in `_loads` already."""
+        self._set_loads(self._loads)
+
+    def _set_velocity(self, rates: Floats) -> None:
+        """Set joint rates where the mechanism is."""
+        self._set_motion(self.q, rates)
+
+    def _identity(self) -> tuple[str, ...]:
+        """Further texts that tell one simulation's states from another's."""
+        return ()
+
+    def _taken(self) -> int:
+        """Steps that the engine counts where it takes them, so that Ctrl-C loses none; others call `stepped`."""
+        return 0
+
+    def stepped(self) -> None:
+        """A step was taken from outside, by a world with contacts: time goes on."""
+        self._steps += 1
+        self._poses = None
+
+    def actor(self) -> Actor | None:
+        """This simulation as contact sees it, a new one at each call; None if the engine cannot touch."""
+        return None
+
+    # --- hooks
+
+    @abstractmethod
+    def _advance(self, n: int) -> int:
+        """Take up to `n` steps, time included; returns the number of whole steps done, and stands after the last."""
+
+    @abstractmethod
+    def _read(self) -> Floats:
+        """All that moves, flat; a copy. Time is not in it."""
+
+    @abstractmethod
+    def _write(self, values: Floats) -> None:
+        """Go to values of `_read`, bit for bit."""
+
+    @abstractmethod
+    def _motion(self) -> tuple[Floats, Floats]:
+        """Joint coordinates (nq,) and rates (nv,) of the whole mechanism; copies."""
+
+    @abstractmethod
+    def _set_motion(self, q: Floats, rates: Floats) -> None:
+        """Go to joint coordinates and rates, or as near as the engine can."""
+
+    @abstractmethod
+    def _body_poses(self) -> Floats:
+        """World poses of all bodies, (bodies, 4, 4); an array of the caller's own."""
+
+    @abstractmethod
+    def _set_loads(self, loads: Mapping[int, Load]) -> None:
+        """Wrenches by number of body, in place of all before."""
+
+    @abstractmethod
+    def _set_torque(self, torque: Floats) -> None:
+        """Torques of motors, (nv,)."""
+
+    @abstractmethod
+    def _kinetic(self) -> float:
+        """Kinetic energy, J."""
+
+    @abstractmethod
+    def _potential(self) -> tuple[float, float]:
+        """Elastic and gravitational energy, J."""
+
+    @abstractmethod
+    def _cost(self) -> Effort:
+        """Cost of the last call of `step`."""
+
+    @abstractmethod
+    def _options(self) -> dict[str, Any]:
+        """Keyword arguments of the constructor that make another simulation like this one."""
+
+
+def _restored(
+    kind: type[Simulation], arguments: dict[str, Any], kept: dict[str, Any], motors: Any, state: State
+) -> Simulation:
+    """A simulation from its pickle."""
+    out = kind(**arguments)
+    for word, value in kept.items():
+        setattr(out, word, value)
+    out._set_loads(out._loads)
+    out._set_motor_table(motors)
+    out.state = state
+    return out
+
+
+def _sum(load: Load | None, pull: Pull, pose: Floats) -> Load:
+    """A wrench and the force of a pull on the same body, as one load in world axes."""
+    if load is None:
+        return Load(pull.force.copy(), np.zeros(3), pull.point)
+    turn = pose[:3, :3]
+    force, torque = (
+        (load.force, load.torque) if load.frame == "world" else (turn @ load.force, turn @ load.torque)
+    )
+    moment = np.cross(turn @ load.point, force) + np.cross(turn @ pull.point, pull.force)
+    return Load(force + pull.force, torque + moment, np.zeros(3))
+
+
+def body_twists(m: Mechanism, q: Floats, rates: Floats) -> Floats:
+    """Velocities of origins and angular velocities of all bodies at joint coordinates and rates, world axes."""
+    local, poses = kinematics.link_transforms(m, q)
+    own = link_twists(m, local, np.ascontiguousarray(rates[None]))[0][m.links.body_link]
+    turn = poses[m.links.body_link, :3, :3]
+    return np.concatenate(
+        [np.einsum("nij,nj->ni", turn, own[:, :3]), np.einsum("nij,nj->ni", turn, own[:, 3:])], axis=1
+    )
+
+
+def free_coordinates(m: Mechanism, joint: int, pose: Floats) -> Floats:
+    """Coordinates of a free joint to the world, three shifts and a quaternion, that bring its child to a pose."""
+    relative = spatial.se3_inverse(m.parent_frames[joint]) @ pose @ m.child_frames[joint]
+    return np.concatenate([relative[:3, 3], spatial.quat_from_matrix(relative[:3, :3])])
+
+
+def free_rates(m: Mechanism, joint: int, q: Floats, twist: Floats) -> Floats:
+    """Rates of a free joint to the world that give its child a twist (origin, world axes), (6,)."""
+    link = int(m.links.body_link[m.joint_children[joint]])
+    jacobian = kinematics.link_jacobian(m, kinematics.link_poses(m, q), link)
+    return np.linalg.solve(jacobian[:, m.joint_dofs(joint)], twist).astype(np.float64)
+
+
+def matching_motion(simulation: Simulation, m: Mechanism) -> tuple[Floats, Floats]:
+    """Joint coordinates and rates of a simulation as those of `m`; a base fixed there may be free in `m`."""
+    own, q, rates = simulation.mechanism, simulation.q, simulation.velocity
+    if own.nq == m.nq:
+        return q, rates
+    out_q, out_rates = m.reference.copy(), np.zeros(m.nv)
+    freed = []
+    for j in range(m.joint_count):
+        here, there = own.joint_coordinates(j), m.joint_coordinates(j)
+        if here.stop - here.start == there.stop - there.start:
+            out_q[there], out_rates[m.joint_dofs(j)] = q[here], rates[own.joint_dofs(j)]
+        elif m.joint_types[j] == "free" and m.joint_parents[j] < 0:
+            out_q[there] = free_coordinates(m, j, simulation.pose(m.body_names[m.joint_children[j]]))
+            freed.append(j)
+        else:
+            raise InputError("switch: the base of the model is fixed, and that of the mechanism moves")
+    for j in freed:
+        twist = simulation.twist(m.body_names[m.joint_children[j]])
+        out_rates[m.joint_dofs(j)] = free_rates(m, j, out_q, twist)
+    return out_q, out_rates
+
+
+@contextmanager
+def _progress(progress: bool | Callable[[int], None], total: int) -> Iterator[Callable[[int], None]]:
+    """A function that is told the number of frames done."""
+    if callable(progress):
+        yield progress
+        return
+    if not progress:
+        yield lambda done: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("recording", total=total)
+        yield lambda done: bar.update(task, completed=done)
+
+
+def record(
+    simulation: Any,
+    mechanism: Mechanism,
+    n: int,
+    every: int,
+    act: Callable[[float], None] | None,
+    progress: bool | Callable[[int], None],
+) -> Trajectory:
+    """Poses of a simulation, or of a world, over time; see `Simulation.record`."""
+    n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
+    out, time = np.empty((n, mechanism.body_count, 4, 4)), np.empty(n)
+    with _progress(progress, n) as tell:
+        i = 0
+        try:
+            for i in range(n):
+                if act is None:
+                    simulation.step(every)
+                else:
+                    for _ in range(every):
+                        act(simulation.time)
+                        simulation.step()
+                out[i], time[i] = simulation.poses[: mechanism.body_count], simulation.time
+                tell(i + 1)
+        except BaseException as error:
+            error.trajectory = Trajectory(mechanism, time[:i].copy(), out[:i].copy())  # type: ignore[attr-defined]
+            raise
+    return Trajectory(mechanism, time, out)

@@ -1,0 +1,57 @@
+"""`SingleActor`: an actor whose bodies all move by the same generalised velocities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.engines.simulation import Simulation, State
+
+__all__ = ["SingleActor"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class SingleActor:
+    """The common part of actors that are one simulation each; see `Actor`.
+
+    Args:
+        simulation: what moves.
+        size: number of generalised velocities.
+        floats: whether a base without springs falls unless a contact holds it.
+    """
+
+    def __init__(self, simulation: Simulation, size: int, floats: bool):
+        self.simulation, self.count, self.size = simulation, simulation.mechanism.body_count, size
+        self.fall = simulation.timestep * float(np.linalg.norm(simulation.gravity)) if floats else 0.0
+        self.step, self.reset = simulation.step, simulation.reset
+
+    @property
+    def sizes(self) -> Ints:
+        """Length of the rows of each body."""
+        return np.full(self.count, self.size, dtype=np.int64)
+
+    @property
+    def offsets(self) -> Ints:
+        """Where the rows of each body start among the actor's velocities."""
+        return np.zeros(self.count, dtype=np.int64)
+
+    def write_poses(self, out: Floats) -> None:
+        """Poses of all bodies, (count, 4, 4)."""
+        out[:] = self.simulation.poses
+
+    def compiled(self) -> tuple[NDArray[Any], ...] | None:
+        """None: this actor steps from Python."""
+        return None
+
+    @property
+    def state(self) -> State:
+        """All that moves."""
+        return self.simulation.state
+
+    @state.setter
+    def state(self, value: State) -> None:
+        self.simulation.state = value

@@ -1,0 +1,109 @@
+"""Files: paths given by users, whole files in, complete files out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from pliant.errors import FormatError, InputError, PliantError
+
+__all__ = ["as_path", "check_writable", "read_bytes", "replacing", "replacing_path"]
+
+
+def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
+    """A path given by the user."""
+    if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
+        raise InputError(f"{what}: a string or a path expected, not {value!r}")
+    text = os.fspath(value)
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise InputError(f"{what}: {value!r} is not a path")
+    return Path(text)
+
+
+def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
+    """A whole file.
+
+    Raises:
+        FormatError: it cannot be read, or is larger than `limit`.
+    """
+    shown = shown or f"'{path}'"
+    if not os.path.isfile(path):  # a pipe or device could block for ever
+        raise FormatError(
+            f"{shown} is not a file" if os.path.exists(path) else f"{shown}: there is no such file"
+        )
+    try:
+        with path.open("rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise FormatError(f"{shown} cannot be read: {error.strerror or error}") from None
+    if len(data) > limit:
+        raise FormatError(f"{shown} is larger than {limit} bytes")
+    return data
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """An open file, written beside `path` and moved there when it is complete; `path` stays as it was otherwise.
+
+    Raises:
+        FormatError: it cannot be written.
+    """
+    temporary = None
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)  # a temporary file is private; the result is an ordinary one
+        os.replace(temporary, path)
+    except OSError as error:
+        raise FormatError(f"'{path}' cannot be written: {error.strerror or error}") from None
+    finally:
+        if temporary is not None and os.path.exists(temporary):
+            os.unlink(temporary)
+
+
+@contextmanager
+def replacing_path(path: Path) -> Iterator[Path]:
+    """The same for writers that open files themselves: a path of the same name and suffix, in a folder beside `path`.
+
+    Raises:
+        FormatError: it cannot be written; a `PliantError` of the writer becomes one that names `path`.
+    """
+    temporary = None
+    try:
+        with tempfile.TemporaryDirectory(prefix=f".{path.name[:50]}.", dir=path.parent) as folder:
+            temporary = Path(folder) / path.name
+            yield temporary
+            os.replace(temporary, path.resolve())
+    except OSError as error:
+        raise FormatError(f"'{path}' cannot be written: {error.strerror or error}") from None
+    except PliantError as error:
+        raise FormatError(str(error).replace(str(temporary), str(path))) from None
+
+
+def check_writable(path: Path, *suffixes: str) -> None:
+    """Refuse, before any work is done, a place where a file cannot be written.
+
+    Args:
+        path: the file.
+        suffixes: the suffixes it may have; any if none are given.
+
+    Raises:
+        FormatError: there is no such folder, it is not writable, or something else is in the way.
+    """
+    if path.is_dir():
+        raise FormatError(f"'{path}' cannot be written: it is a folder; add a file name")
+    if path.exists() and not path.is_file():  # a device must not be replaced
+        raise FormatError(f"'{path}' cannot be written: it is no regular file")
+    if not path.parent.is_dir():
+        raise FormatError(f"'{path}' cannot be written: there is no folder '{path.parent}'; create it first")
+    if not os.access(path.parent, os.W_OK):
+        raise FormatError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only")
+    if suffixes and path.suffix.lower() not in suffixes:
+        raise FormatError(f"'{path}': a name that ends in {' or '.join(suffixes)} expected")

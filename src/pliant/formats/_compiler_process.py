@@ -1,0 +1,119 @@
+"""The child process that runs MuJoCo's compiler: reads models on stdin, writes compiled arrays on stdout.
+
+Malformed models can make the compiler abort or loop for ever; here that ends this process, not the user's. A request
+is a header in JSON that names the assets, the text of the model, and the assets; a reply is a header that lists the
+arrays, and the arrays. JSON and bytes rather than pickles: models are untrusted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from typing import Any
+
+from pliant.child import read_frame, write_frame
+
+__all__ = ["main"]
+
+MEMORY_LIMIT = 16 << 30  # bytes of address space; far above any real model
+
+# The arrays of an MjModel that `from_mujoco` and `servos` read.
+_FIELDS = {
+    "body": "parentid pos quat mass ipos iquat inertia jntadr jntnum mocapid gravcomp",
+    "jnt": "type qposadr dofadr pos axis stiffness stiffnesspoly limited range springyield",
+    "": "qpos0 qpos_spring",
+    "dof": "damping dampingpoly armature frictionloss",
+    "geom": "contype conaffinity group type bodyid dataid matid size pos quat rgba",
+    "mat": "rgba",
+    "mesh": "vertadr vertnum faceadr facenum vert face",
+    "hfield": "nrow ncol size adr data",
+    "site": "bodyid pos quat",
+    "eq": "type obj1id obj2id objtype active0 data",
+    "tendon": (
+        "adr num stiffness stiffnesspoly damping dampingpoly lengthspring length0 limited "
+        "frictionloss armature springyield"
+    ),
+    "wrap": "type objid prm",
+    "actuator": (
+        "trntype dyntype gaintype biastype ctrladr ctrlnum ctrlspec actadr trnid gainprm biasprm "
+        "gear ctrllimited ctrlrange actlimited actrange damping dampingpoly armature group"
+    ),
+    "key": "qpos ctrl act mpos mquat",
+}
+FIELDS = [f"{kind}_{field}".lstrip("_") for kind, fields in _FIELDS.items() for field in fields.split()]
+NAMED = ("body", "jnt", "eq", "tendon", "actuator", "key")
+
+
+def _compile(mujoco: Any, text: str, assets: dict[str, bytes]) -> tuple[dict[str, Any], list[Any]]:
+    """Header and arrays of a compiled model, or a header with MuJoCo's error."""
+    import numpy as np
+
+    try:
+        model = mujoco.MjModel.from_xml_string(text, assets)
+    except Exception as error:  # of any type: the caller reports it as a fault of the file
+        return {"error": str(error) or type(error).__name__}, []
+    names = {}
+    for kind in NAMED:
+        table = getattr(model, f"name_{kind}adr")
+        names[kind] = [
+            model.names[start : model.names.index(b"\0", start)].decode(errors="replace")
+            for start in table.tolist()
+        ]
+    arrays = [np.ascontiguousarray(getattr(model, field)) for field in FIELDS]
+    header = {
+        "arrays": [
+            [field, array.dtype.str, array.shape] for field, array in zip(FIELDS, arrays, strict=True)
+        ],
+        "names": names,
+        "model": model.names[: model.names.index(b"\0")].decode(errors="replace"),
+        "counts": {count: int(getattr(model, count)) for count in ("nflex", "nskin", "nplugin")},
+        "disableflags": int(model.opt.disableflags),
+        "disableactuator": int(model.opt.disableactuator),
+    }
+    return header, [array.reshape(-1).view(np.uint8).data for array in arrays]
+
+
+def main() -> None:
+    """Serve requests until stdin ends; then remove the folder that `sys.argv` names, as our parent may be gone."""
+    try:
+        _serve()
+    finally:
+        for folder in sys.argv[1:]:
+            os.chdir(os.path.dirname(folder))
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _serve() -> None:
+    # MuJoCo prints to the standard streams: keep the pipes to ourselves and give it the null device.
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        os.dup2(null, stream)
+    try:
+        import resource
+    except ImportError:  # Windows
+        pass
+    else:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    mujoco, missing = None, ""
+    try:
+        import mujoco
+    except ImportError as error:
+        missing = f"Error: MuJoCo cannot be imported ({error}); install mujoco-core"
+    else:
+        mujoco.set_mju_user_warning(lambda message: None)  # otherwise warnings go to a file
+    while True:
+        try:
+            names = json.loads(read_frame(requests))["assets"]
+            text = read_frame(requests).decode()
+            assets = {name: read_frame(requests) for name in names}
+        except EOFError:
+            return
+        header, arrays = ({"error": missing}, []) if missing else _compile(mujoco, text, assets)
+        write_frame(replies, json.dumps(header).encode())
+        for array in arrays:
+            write_frame(replies, array, flush=False)
+        replies.flush()

@@ -1,0 +1,151 @@
+"""Loop closure: joint coordinates at which all loops close and all couplings hold, near given ones.
+
+`assemble` is for users, `close_loops` for solvers, `close_reference` for files: keyframes are rounded, and a weld or
+coupling may ask for another relative pose than the one drawn. The reference pose is then the nearest one at which
+everything holds, as MuJoCo's constraints would pull it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import spatial
+from pliant.errors import ConvergenceError, InputError, MechanismError
+from pliant.mechanism import edit, kinematics, validate
+from pliant.mechanism.joints import SLIDE
+from pliant.mechanism.mechanism import Mechanism
+
+__all__ = ["assemble", "close_loops", "close_reference"]
+
+Floats = NDArray[np.float64]
+_ROUNDS = 100
+_CLOSED = 1e-9  # radians and fractions of the radius: gaps up to this are left as a file has them
+
+
+def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) -> Floats:
+    """The nearby q with closed loops: Gauss-Newton with least-norm steps, lengths in units of the radius.
+
+    Args:
+        m: the mechanism.
+        q: the start.
+        held: dofs that must not move.
+
+    Raises:
+        ConvergenceError: loops do not close.
+    """
+    if not m.topology.loops and not len(m.couplings):
+        return q
+    size = m.radius
+    row_scale = np.ones(6 * m.topology.loops + len(m.couplings))
+    row_scale[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = 1 / size
+    column = np.where(m.dof_kind == SLIDE, size, 1.0)
+    if held is not None:
+        column = np.where(held, 0.0, column)
+    error = np.inf
+    for _ in range(_ROUNDS):
+        poses = kinematics.link_poses(m, q)
+        gaps = row_scale * kinematics.constraint_gaps(m, q, poses)
+        previous, error = error, float(np.abs(gaps).max())
+        if error < 1e-14 or (error < 1e-12 and error >= 0.5 * previous):
+            return q
+        rows = row_scale[:, None] * kinematics.constraint_rows(m, poses) * column
+        step = np.asarray(np.linalg.lstsq(rows, -gaps, rcond=1e-9)[0], dtype=np.float64)
+        longest = float(np.abs(step).max())
+        if longest < 1e-16 and error > 1e-12:
+            break
+        q = kinematics.move(m, q, column * step * min(1.0, 0.5 / max(longest, 1e-300)))
+    raise ConvergenceError(
+        f"the loops of '{m.name}' do not close: still {error:.2g} (radians, or fractions of its size) apart; "
+        "hold fewer joints, or start nearer to a closed pose",
+        residual=error,
+    )
+
+
+def assemble(
+    mechanism: Mechanism, coordinates: Mapping[str, ArrayLike] | ArrayLike | None = None
+) -> Mechanism:
+    """The mechanism at another reference pose, with loops closed and couplings met.
+
+    Args:
+        mechanism: the mechanism.
+        coordinates: `{joint or dof: value}`: these are held exactly and all others adapt. Or a whole q (or a
+            `Configuration`): the nearest assembled pose.
+
+    Returns:
+        A mechanism whose reference pose is the assembled one.
+
+    Raises:
+        ConvergenceError: no assembled pose was found.
+    """
+    held = np.zeros(mechanism.nv, dtype=bool)
+    if isinstance(coordinates, Mapping):
+        for name in coordinates:
+            held[_dofs(mechanism, name)] = True
+    q = edit.coordinates(mechanism, {} if coordinates is None else coordinates)
+    return edit.with_pose(mechanism, close_loops(mechanism, q, held))
+
+
+def _dofs(m: Mechanism, name: Any) -> Any:
+    if not isinstance(name, str):
+        raise InputError(f"{name!r} is not a joint's name")
+    joint = m._joint_index.get(name)
+    return m.dof_index(name) if joint is None else m.joint_dofs(joint)
+
+
+def close_reference(attributes: dict[str, Any], rests_at_reference: NDArray[np.bool_]) -> Mechanism:
+    """The mechanism of these attributes, its reference pose moved so that loops close and couplings hold.
+
+    Args:
+        attributes: those of a `Mechanism`, joints of the tree first; loops are fixed joints, or balls at the identity.
+        rests_at_reference: coordinates whose rest follows the reference, (nq,).
+
+    Raises:
+        MechanismError: it is not sound, or its loops do not close.
+    """
+    if len(attributes["joint_names"]) == len(attributes["body_names"]) and not len(attributes["couplings"]):
+        return Mechanism(**attributes)  # a tree
+    loose = _unchecked(attributes)
+    # Check all but the closure: with loop frames and coupling offsets as they are at the given reference pose.
+    world = np.concatenate([loose.reference_poses, np.eye(4)[None]])
+    frames, loops = loose.parent_frames.copy(), slice(loose.body_count, None)
+    child = world[loose.joint_children[loops]] @ loose.child_frames[loops]
+    frames[loops] = spatial.se3_inverse(world[loose.joint_parents[loops]]) @ child
+    drawn: dict[str, Any] = {
+        "parent_frames": frames,
+        "coupling_offset": loose.couplings.sums(loose.reference[loose.dof_coordinate]),
+    }
+    radius = Mechanism(**attributes | drawn).radius
+    if _largest_gap(loose, radius) <= _CLOSED:
+        return Mechanism(**attributes)
+    try:
+        with np.errstate(all="ignore"):
+            q = close_loops(loose, loose.reference)
+            poses = kinematics.link_poses(loose, q)[loose.links.body_link]
+    except (ConvergenceError, np.linalg.LinAlgError) as error:
+        raise MechanismError(f"the reference pose cannot be assembled: {error}") from None
+    rest = np.where(rests_at_reference, q, attributes["rest"])
+    return Mechanism(**attributes | {"reference": q, "rest": rest, "reference_poses": poses})
+
+
+def _unchecked(attributes: dict[str, Any]) -> Mechanism:
+    """A mechanism whose loops may be open, only for the solver that closes them."""
+    m = object.__new__(Mechanism)
+    for field in fields(Mechanism):
+        default = field.default_factory() if callable(field.default_factory) else field.default
+        object.__setattr__(m, field.name, attributes.get(field.name, default))
+    validate.normalize(m)
+    return m
+
+
+def _largest_gap(m: Mechanism, radius: float) -> float:
+    """Largest gap of joints and couplings at the reference pose, radians and fractions of the radius."""
+    gap = validate.joint_gaps(m)
+    distance = np.sqrt((gap[:, :3, 3] ** 2).sum(axis=1)).max(initial=0) / radius
+    angle = np.sqrt((spatial.so3_log(gap[:, :3, :3]) ** 2).sum(axis=1)).max(initial=0)
+    coupling = np.abs(m.couplings.sums(m.reference[m.dof_coordinate]) - m.coupling_offset).max(initial=0)
+    return float(max(distance, angle, coupling))

@@ -1,0 +1,475 @@
+"""`Mechanism`: rigid bodies, springy joints, loops; immutable, arrays inside, names outside.
+
+`Rows` are its couplings and tendons, `ShapeTable` its shapes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import shapes as shapes_module
+from pliant.errors import InputError, UnknownNameError
+from pliant.mechanism import edit, validate
+from pliant.mechanism.joints import BALL, NDOF, NQ
+from pliant.mechanism.links import Links, build_links
+from pliant.mechanism.summary import summarize
+from pliant.mechanism.tree import Topology, spanning_tree
+from pliant.text import counted, suggestion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["Floats", "Ints", "Mechanism", "Rows", "ShapeTable"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def _empty(*shape: int) -> Floats:
+    return np.zeros(shape)
+
+
+def _no_index() -> Ints:
+    return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Sparse rows over degrees of freedom: row r holds dofs `dof[start[r]:start[r+1]]`."""
+
+    start: Ints = field(default_factory=lambda: np.zeros(1, dtype=np.int64))
+    dof: Ints = field(default_factory=_no_index)
+    coefficient: Floats = field(default_factory=lambda: _empty(0))
+
+    @classmethod
+    def pack(cls, rows: Iterable[tuple[Sequence[int], Sequence[float]]]) -> Rows:
+        """Rows from the dofs and coefficients of each."""
+        rows = list(rows)
+        return cls(
+            np.concatenate([[0], np.cumsum([len(dofs) for dofs, _ in rows])]).astype(np.int64),
+            np.array([d for dofs, _ in rows for d in dofs], dtype=np.int64),
+            np.array([c for _, coefficients in rows for c in coefficients], dtype=np.float64),
+        )
+
+    def __len__(self) -> int:
+        return len(self.start) - 1
+
+    def row(self, r: int) -> tuple[Ints, Floats]:
+        """The dofs of row r and their coefficients."""
+        part = slice(self.start[r], self.start[r + 1])
+        return self.dof[part], self.coefficient[part]
+
+    def sums(self, values: Floats) -> Floats:
+        """`sum(coefficient * value)` of every row, (rows,), from one value per dof."""
+        if not len(self):
+            return np.zeros(0)
+        return np.add.reduceat(self.coefficient * values[self.dof], self.start[:-1])
+
+    def dense(self, nv: int) -> Floats:
+        """The rows as a matrix (rows, nv)."""
+        out = np.zeros((len(self), nv))
+        if not len(self):
+            return out
+        np.add.at(out, (np.repeat(np.arange(len(self)), np.diff(self.start)), self.dof), self.coefficient)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeTable:
+    """All shapes of a mechanism, as columns. `Mechanism.shapes(body)` gives them as objects."""
+
+    body: Ints = field(default_factory=_no_index)
+    kind: Ints = field(default_factory=_no_index)
+    size: Floats = field(default_factory=lambda: _empty(0, 3))
+    pose: Floats = field(default_factory=lambda: _empty(0, 4, 4))
+    rgba: Floats = field(default_factory=lambda: _empty(0, 4))
+    mesh: Ints = field(default_factory=_no_index)
+    role: Ints = field(default_factory=_no_index)
+    meshes: tuple[shapes_module.Mesh, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.body)
+
+    def with_shapes(self, body: int, shapes: Sequence[shapes_module.Shape]) -> ShapeTable:
+        """The same table with shapes other than meshes added to a body, -1 the world."""
+        return replace(
+            self,
+            body=np.append(self.body, np.full(len(shapes), body)),
+            kind=np.append(self.kind, [shapes_module.KINDS.index(s.kind) for s in shapes]),
+            size=np.concatenate([self.size, [s.size for s in shapes]]),
+            pose=np.concatenate([self.pose, [s.pose for s in shapes]]),
+            rgba=np.concatenate([self.rgba, [s.rgba for s in shapes]]),
+            mesh=np.append(self.mesh, np.full(len(shapes), -1)),
+            role=np.append(self.role, [shapes_module.ROLES.index(s.role) for s in shapes]),
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Mechanism:
+    """A compliant articulated mechanism. Make one with `pliant.Builder`, `pliant.load` or `pliant.gallery`.
+
+    Arrays are read-only; `with_...` methods return an edited copy. `q` holds every joint's coordinates in
+    joint order (balls as quaternions w, x, y, z); tangent vectors (velocities, displacements, forces) have
+    `nv` entries.
+
+    Attributes:
+        mass, com, inertia: per body; inertia about the centre of mass, in body axes (kg, m, kg m^2).
+        reference_poses: body poses in the world at the reference configuration, (bodies, 4, 4).
+        joint_types: "hinge", "bushing", ...
+        joint_parents, joint_children: body indices, -1 the world.
+        parent_frames, child_frames: the joint frame on either body, (joints, 4, 4).
+        primitive_joint, primitive_kind, primitive_axis, primitive_anchor: the stacks of primitives of all joints, in
+            joint order; axes and anchors in the joint frame.
+        stiffness, damping, armature, lower, upper: per dof. A ball's limit is its largest rotation angle.
+        rest: coordinates at which springs are slack, in the layout of q.
+        reference: q at the reference pose.
+        couplings, coupling_offset: rows `sum(coefficient * q) = offset`.
+        tendons, tendon_stiffness, tendon_damping, tendon_rest: springs on a sum of coordinates,
+            `force = -stiffness * (sum(coefficient * q) - rest)`; on a ball the coordinate is its rotation
+            from rest.
+        end_effectors: bodies suggested as end effectors; by default the leaves of the tree.
+    """
+
+    name: str = "mechanism"
+    body_names: tuple[str, ...]
+    mass: Floats
+    com: Floats
+    inertia: Floats
+    reference_poses: Floats
+    joint_names: tuple[str, ...]
+    joint_types: tuple[str, ...]
+    joint_parents: Ints
+    joint_children: Ints
+    parent_frames: Floats
+    child_frames: Floats
+    primitive_joint: Ints
+    primitive_kind: Ints
+    primitive_axis: Floats
+    primitive_anchor: Floats
+    dof_names: tuple[str, ...]
+    stiffness: Floats
+    damping: Floats
+    armature: Floats
+    lower: Floats
+    upper: Floats
+    rest: Floats
+    reference: Floats
+    coupling_names: tuple[str, ...] = ()
+    couplings: Rows = field(default_factory=Rows)
+    coupling_offset: Floats = field(default_factory=lambda: _empty(0))
+    tendon_names: tuple[str, ...] = ()
+    tendons: Rows = field(default_factory=Rows)
+    tendon_stiffness: Floats = field(default_factory=lambda: _empty(0))
+    tendon_damping: Floats = field(default_factory=lambda: _empty(0))
+    tendon_rest: Floats = field(default_factory=lambda: _empty(0))
+    shape_table: ShapeTable = field(default_factory=ShapeTable)
+    end_effectors: tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles make the mechanism anew: its arrays are read-only there, too."""
+        return _made, (
+            type(self),
+            {part.name: getattr(self, part.name) for part in fields(self) if part.init},
+        )
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Mechanism:
+        return self  # nothing in it can change
+
+    def __post_init__(self) -> None:
+        validate.normalize(self)
+        validate.check(self)
+
+    # --- sizes and names
+
+    @property
+    def body_count(self) -> int:
+        """Number of bodies, the world not counted."""
+        return len(self.body_names)
+
+    @property
+    def joint_count(self) -> int:
+        """Number of joints."""
+        return len(self.joint_names)
+
+    @property
+    def nv(self) -> int:
+        """Number of degrees of freedom of all joints, loops and couplings not subtracted."""
+        return len(self.stiffness)
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates: `nv` and one more per ball."""
+        return len(self.reference)
+
+    @cached_property
+    def _body_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.body_names)}
+
+    @cached_property
+    def _joint_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.joint_names)}
+
+    @cached_property
+    def _dof_index(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.dof_names)}
+
+    def body_index(self, name: str) -> int:
+        """Index of a body; "world" is -1."""
+        return -1 if name == "world" else _look_up(self._body_index, name, "body", self.name)
+
+    def joint_index(self, name: str) -> int:
+        """Index of a joint."""
+        return _look_up(self._joint_index, name, "joint", self.name)
+
+    def dof_index(self, name: str) -> int:
+        """Index of a degree of freedom; a joint with only one goes by the joint's name too."""
+        return _look_up(self._dof_index, name, "degree of freedom", self.name)
+
+    # --- layout of coordinates
+
+    @cached_property
+    def primitive_dof(self) -> Ints:
+        """First dof of every primitive, then `nv`, (primitives + 1,)."""
+        return np.concatenate([[0], np.cumsum(NDOF[self.primitive_kind])]).astype(np.int64)
+
+    @cached_property
+    def primitive_coordinate(self) -> Ints:
+        """First coordinate of every primitive, then `nq`, (primitives + 1,)."""
+        return np.concatenate([[0], np.cumsum(NQ[self.primitive_kind])]).astype(np.int64)
+
+    @cached_property
+    def _joint_primitive(self) -> Ints:
+        count = np.bincount(self.primitive_joint, minlength=self.joint_count)
+        return np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
+
+    def joint_primitives(self, joint: int) -> slice:
+        """The primitives of a joint."""
+        return slice(int(self._joint_primitive[joint]), int(self._joint_primitive[joint + 1]))
+
+    @cached_property
+    def _dof_cache(self) -> dict[str, Ints]:
+        """Dofs by name or pattern, filled by `edit.matching_dofs`."""
+        return {}
+
+    def joint_dofs(self, joint: int) -> slice:
+        """The dofs of a joint in a tangent vector."""
+        return slice(*self.primitive_dof[self._joint_primitive[[joint, joint + 1]]].tolist())
+
+    def joint_coordinates(self, joint: int) -> slice:
+        """The coordinates of a joint in q."""
+        return slice(*self.primitive_coordinate[self._joint_primitive[[joint, joint + 1]]].tolist())
+
+    @cached_property
+    def dof_joint(self) -> Ints:
+        """Joint of every dof."""
+        return np.repeat(self.primitive_joint, NDOF[self.primitive_kind])
+
+    @cached_property
+    def dof_kind(self) -> Ints:
+        """HINGE, SLIDE or BALL, per dof."""
+        return np.repeat(self.primitive_kind, NDOF[self.primitive_kind])
+
+    @cached_property
+    def dof_coordinate(self) -> Ints:
+        """Coordinate of every hinge and slide dof; for a ball, the first of its quaternion."""
+        return np.repeat(self.primitive_coordinate[:-1], NDOF[self.primitive_kind])
+
+    @cached_property
+    def ball_primitives(self) -> Ints:
+        """Indices of the primitives that are balls."""
+        return np.flatnonzero(self.primitive_kind == BALL)
+
+    # --- derived
+
+    @cached_property
+    def topology(self) -> Topology:
+        """Spanning tree, chords and depth."""
+        return spanning_tree(self.joint_parents, self.joint_children, self.body_names, self.joint_names)
+
+    @cached_property
+    def links(self) -> Links:
+        """Primitives of all joints as a tree of links, for kernels."""
+        return build_links(
+            self.topology,
+            self.joint_parents,
+            self.joint_children,
+            self.parent_frames,
+            self.child_frames,
+            self.primitive_joint,
+            self.primitive_kind,
+            self.primitive_axis,
+            self.primitive_anchor,
+        )
+
+    @cached_property
+    def radius(self) -> float:
+        """Radius of a sphere around frames, centres of mass and anchors at the reference pose: the unit of length."""
+        points = self.landmarks(self.reference_poses)
+        centre = (points.min(axis=0) + points.max(axis=0)) / 2
+        radius = float(np.sqrt(((points - centre) ** 2).sum(axis=1).max()))
+        # a spread of rounding errors is none
+        return radius if radius > 1e-12 * float(np.abs(points).max()) else 1.0
+
+    def landmarks(self, poses: Floats) -> Floats:
+        """Origins and centres of mass of bodies and anchors of joints, world, for bodies at `poses`, (points, 3)."""
+        centres = np.einsum("nij,nj->ni", poses[:, :3, :3], self.com) + poses[:, :3, 3]
+        anchors = poses[self.joint_children] @ self.child_frames
+        return np.concatenate([poses[:, :3, 3], centres, anchors[:, :3, 3]])
+
+    @property
+    def total_mass(self) -> float:
+        """Sum of the bodies' masses, kg."""
+        return float(self.mass.sum())
+
+    @property
+    def springless(self) -> tuple[str, ...]:
+        """Dofs that no spring, tendon or coupling holds; a user's first step is to give them stiffness.
+
+        Where one tendon pulls several dofs that have no springs of their own, it holds none of them by itself.
+        Joints that close a loop are left out if none of their dofs has a spring: a plain pin needs none.
+        """
+        held = self.stiffness > 0
+        rows = np.concatenate(
+            [self.tendons.dense(self.nv)[self.tendon_stiffness > 0], self.couplings.dense(self.nv)]
+        )
+        tied = np.flatnonzero(~held & rows.any(axis=0))
+        if len(tied):
+            # Null space of the rows on these dofs: a dof is held if no motion in it moves the dof.
+            _, size, directions = np.linalg.svd(rows[:, tied])
+            free = directions[int((size > 1e-9 * size[0]).sum()) :]
+            held[tied] = (np.abs(free) < 1e-9).all(axis=0)
+        for joint in self.topology.chords.tolist():
+            dofs = self.joint_dofs(joint)
+            held[dofs] |= not held[dofs].any()
+        return tuple(name for name, has in zip(self.dof_names, held.tolist(), strict=True) if not has)
+
+    @property
+    def stiffness_matrix(self) -> Floats:
+        """Joint-space stiffness (nv, nv) of springs and tendons; dense, so for small mechanisms."""
+        rows = self.tendons.dense(self.nv)
+        return np.diag(self.stiffness) + rows.T @ (self.tendon_stiffness[:, None] * rows)
+
+    @property
+    def damping_matrix(self) -> Floats:
+        """Joint-space damping (nv, nv) of joints and tendons; dense, so for small mechanisms."""
+        rows = self.tendons.dense(self.nv)
+        return np.diag(self.damping) + rows.T @ (self.tendon_damping[:, None] * rows)
+
+    @cached_property
+    def _shape_order(self) -> tuple[Ints, Ints]:
+        order = np.argsort(self.shape_table.body, kind="stable")
+        return order, np.searchsorted(self.shape_table.body[order], np.arange(-1, self.body_count + 1))
+
+    def shapes(self, body: str) -> tuple[shapes_module.Shape, ...]:
+        """The shapes of a body, or those fixed to "world"."""
+        order, start = self._shape_order
+        index, table = self.body_index(body), self.shape_table
+        return tuple(
+            shapes_module.Shape(
+                kind=shapes_module.KINDS[table.kind[s]],
+                size=tuple(table.size[s].tolist()),
+                pose=table.pose[s],
+                rgba=tuple(table.rgba[s].tolist()),
+                mesh=table.meshes[table.mesh[s]] if table.mesh[s] >= 0 else None,
+                role=shapes_module.ROLES[table.role[s]],
+            )
+            for s in order[start[index + 1] : start[index + 2]].tolist()
+        )
+
+    # --- editing: a new mechanism each time
+
+    def with_stiffness(
+        self, pattern: str | Iterable[str], stiffness: ArrayLike, damping: ArrayLike | None = None
+    ) -> Mechanism:
+        """Set the stiffness, and damping if given, of all joints or dofs whose name matches.
+
+        Args:
+            pattern: a name or a shell pattern ("rh_FF*"), or several.
+            stiffness: one value for all matching dofs, or one per dof (N m/rad or N/m).
+            damping: likewise (N m s/rad or N s/m); unchanged if None.
+        """
+        return edit.with_stiffness(self, pattern, stiffness, damping)
+
+    def with_rest(self, pattern: str | Iterable[str], rest: ArrayLike) -> Mechanism:
+        """Set the rest coordinate of the springs of matching joints (hinges and slides)."""
+        return edit.with_rest(self, pattern, rest)
+
+    def with_pose(self, coordinates: Mapping[str, ArrayLike] | ArrayLike) -> Mechanism:
+        """The same mechanism with another reference pose.
+
+        Args:
+            coordinates: `{joint or dof: value}` (the others keep theirs), a whole q, or a `Configuration`.
+
+        Loops must close there; `pliant.assemble` finds coordinates at which they do. Springs keep their rest.
+        """
+        return edit.with_pose(self, coordinates)
+
+    def with_fixed_base(self) -> Mechanism:
+        """The same mechanism with every free joint to the world made fixed, at the reference pose."""
+        return edit.with_fixed_base(self)
+
+    def with_end_effectors(self, *bodies: str) -> Mechanism:
+        """The same mechanism with other suggested end effectors."""
+        return self.replace(end_effectors=tuple(bodies))
+
+    def replace(self, **changes: Any) -> Mechanism:
+        """A copy with some attributes replaced, checked like any other mechanism."""
+        known = {f.name for f in fields(self)}
+        for key in changes:
+            if key not in known:
+                raise InputError(f"a mechanism has no attribute '{key}'")
+        return replace(self, **changes)
+
+    # --- summary, picture, files
+
+    def summary(self) -> str:
+        """A readable table of bodies and joints."""
+        return summarize(self)
+
+    def plot(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
+        """A picture of the reference pose; see `pliant.picture`."""
+        from pliant.viewer import picture
+
+        return picture(self, path, **options)
+
+    def _repr_png_(self) -> bytes:
+        from pliant.viewer.picture import png
+
+        return png(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Mechanism '{self.name}': {counted(self.body_count, 'body', 'bodies')}, "
+            f"{counted(self.joint_count, 'joint')}, {counted(self.nv, 'dof')}, {counted(self.topology.loops, 'loop')}>"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write the mechanism to a JSON file that `pliant.load` reads back without loss."""
+        from pliant.formats import save
+
+        save(self, path)
+
+    def to_mjcf(self) -> str:
+        """The mechanism as MJCF text that MuJoCo loads and that behaves the same."""
+        from pliant.formats import to_mjcf
+
+        return to_mjcf(self)
+
+
+def _look_up(index: Mapping[str, int], name: str, what: str, owner: str) -> int:
+    found = index.get(name) if isinstance(name, str) else None
+    if found is None:
+        raise UnknownNameError(f"no {what} '{name}' in '{owner}'{suggestion(name, index)}")
+    return found
+
+
+def _made(kind: type[Mechanism], values: dict[str, Any]) -> Mechanism:
+    """A mechanism from its pickle."""
+    return kind(**values)

@@ -1,0 +1,157 @@
+"""The graph of a mechanism: spanning tree, loop-closing joints (chords), depth, biconnected components."""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.errors import MechanismError
+
+__all__ = ["Topology", "blocks_of", "joint_ends", "spanning_tree"]
+
+
+@dataclass(frozen=True, eq=False)
+class Topology:
+    """The spanning tree of bodies. Indices are those of the mechanism; -1 stands for the world.
+
+    Attributes:
+        tree: joints of the spanning tree, every parent before its children.
+        chords: joints that close loops, one independent loop each.
+        tree_joint: per body, the joint of the tree that carries it.
+        parent: per body, its parent body in the tree.
+        depth: per body, the number of tree joints to the world.
+    """
+
+    tree: NDArray[np.int64]
+    chords: NDArray[np.int64]
+    tree_joint: NDArray[np.int64]
+    parent: NDArray[np.int64]
+    depth: NDArray[np.int64]
+
+    @property
+    def loops(self) -> int:
+        """Number of independent loops."""
+        return len(self.chords)
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether there are no loops."""
+        return len(self.chords) == 0
+
+    @property
+    def leaves(self) -> NDArray[np.int64]:
+        """Bodies without children in the spanning tree."""
+        has_child = np.zeros(len(self.parent), dtype=bool)
+        has_child[self.parent[self.parent >= 0]] = True
+        return np.flatnonzero(~has_child)
+
+
+def spanning_tree(
+    parents: NDArray, children: NDArray, body_names: tuple[str, ...], joint_names: tuple[str, ...]
+) -> Topology:
+    """The spanning tree in joint order: a body is carried by the first joint whose parent is in the tree already."""
+    n = len(body_names)
+    outgoing: list[list[int]] = [[] for _ in range(n + 1)]
+    for joint, parent in enumerate(parents.tolist()):
+        outgoing[parent].append(joint)  # the world's -1 is the last list
+    child_of = children.tolist()
+    tree_joint = [-1] * n
+    parent_body = [-1] * n
+    depth = [0] * n
+    order: list[int] = []
+    queue = list(outgoing[n])
+    heapq.heapify(queue)
+    while queue:
+        joint = heapq.heappop(queue)
+        child = child_of[joint]
+        if tree_joint[child] >= 0:
+            continue
+        parent = int(parents[joint])
+        tree_joint[child] = joint
+        parent_body[child] = parent
+        depth[child] = 1 + (depth[parent] if parent >= 0 else 0)
+        order.append(joint)
+        for following in outgoing[child]:
+            heapq.heappush(queue, following)
+    unreached = [body for body in range(n) if tree_joint[body] < 0]
+    if unreached:
+        _explain(unreached, parents, children, body_names, joint_names)
+    in_tree = np.zeros(len(parents), dtype=bool)
+    in_tree[order] = True
+    return Topology(
+        tree=np.array(order, dtype=np.int64),
+        chords=np.flatnonzero(~in_tree),
+        tree_joint=np.array(tree_joint, dtype=np.int64),
+        parent=np.array(parent_body, dtype=np.int64),
+        depth=np.array(depth, dtype=np.int64),
+    )
+
+
+def _explain(
+    unreached: list[int],
+    parents: NDArray,
+    children: NDArray,
+    body_names: tuple[str, ...],
+    joint_names: tuple[str, ...],
+) -> None:
+    """Raise the error that says why some bodies cannot be reached from the world."""
+    lost = set(unreached)
+    for joint, (parent, child) in enumerate(zip(parents.tolist(), children.tolist(), strict=True)):
+        if parent in lost and child not in lost:
+            raise MechanismError(
+                f"body '{body_names[parent]}' is reached only against the direction of joint '{joint_names[joint]}': "
+                f"swap the joint's parent and child"
+            )
+    shown = ", ".join(f"'{body_names[body]}'" for body in unreached[:5]) + (
+        ", ..." if len(unreached) > 5 else ""
+    )
+    raise MechanismError(
+        f"{len(unreached)} bodies have no path of joints to the world: {shown}; "
+        f"join them to another body, or to 'world' with a fixed or free joint"
+    )
+
+
+def joint_ends(m: Any) -> list[tuple[int, int]]:
+    """Parent and child of every joint of a `Mechanism`; the world is numbered after the bodies."""
+    parents = np.where(m.joint_parents < 0, m.body_count, m.joint_parents)
+    return list(zip(parents.tolist(), m.joint_children.tolist(), strict=True))
+
+
+def blocks_of(world: int, ends: list[tuple[int, int]]) -> list[tuple[int, list[int]]]:
+    """Blocks (biconnected components: single joints, or loops that share links), those far from the world first.
+
+    Depth-first search after Hopcroft and Tarjan, without recursion: chains may be long. Returns the body through which
+    a block is entered from the world, and its joints.
+    """
+    near: list[list[tuple[int, int]]] = [[] for _ in range(world + 1)]
+    for j, (parent, child) in enumerate(ends):
+        near[parent].append((j, child))
+        near[child].append((j, parent))
+    order, low = [-1] * (world + 1), [0] * (world + 1)
+    order[world], count = 0, 1
+    path, open_joints, out = [(world, -1, 0, iter(near[world]))], [], []
+    while path:
+        body, via, start, rest = path[-1]
+        for j, other in rest:
+            if order[other] < 0:
+                order[other] = low[other] = count
+                count += 1
+                path.append((other, j, len(open_joints), iter(near[other])))
+                open_joints.append(j)
+                break
+            if j != via and order[other] < order[body]:
+                open_joints.append(j)
+                low[body] = min(low[body], order[other])
+        else:
+            path.pop()
+            if path:
+                above = path[-1][0]
+                low[above] = min(low[above], low[body])
+                if low[body] >= order[above]:
+                    out.append((above, open_joints[start:]))
+                    del open_joints[start:]
+    return out

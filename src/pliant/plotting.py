@@ -1,0 +1,112 @@
+"""Figures of matplotlib without a display: panels, scales, files. matplotlib is imported when first used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pliant.errors import InputError
+from pliant.extras import require
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+__all__ = ["DPI", "figure", "label_axis", "logarithmic", "panels", "save", "target_path"]
+
+DPI = 150
+
+
+def figure(width: float, height: float, *, layout: str | None = "constrained") -> Figure:
+    """An empty figure, inches."""
+    require("matplotlib")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    made = Figure(figsize=(width, height), dpi=DPI, layout=layout)  # pyright: ignore[reportArgumentType]
+    FigureCanvasAgg(made)
+    return made
+
+
+def panels(
+    rows: int, columns: int, width: float, height: float, *, grid: bool = False
+) -> tuple[Figure, list[Axes]]:
+    """A figure and its panels, row by row, each of this size, inches; `grid` draws lines behind the data."""
+    made = figure(width * columns, height * rows)
+    found = list(np.ravel(made.subplots(rows, columns, squeeze=False)))
+    for axes in found:
+        if grid:
+            axes.grid(True, which="major", color="#dddddd", linewidth=0.6, zorder=0)
+        axes.tick_params(labelsize=8)
+        axes.spines[["top", "right"]].set_visible(False)
+    return made, found
+
+
+def logarithmic(axes: Axes) -> None:
+    """A logarithmic y axis with plain numbers: at every decade, and at 2 and 5 where the range is narrow."""
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    narrow = high < 300 * low
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.yaxis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
+    axes.yaxis.set_minor_formatter(StrMethodFormatter("{x:g}") if narrow else NullFormatter())
+    axes.tick_params(which="both", labelsize=8)
+
+
+def label_axis(axis: Axis, values: np.ndarray, *, log: bool, most: int = 5) -> None:
+    """Plain numbers along an axis that shows these values, at most about `most`; the scale itself is left alone."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
+
+    if not log:
+        plain = ScalarFormatter(useMathText=True)
+        plain.set_powerlimits((-3, 4))
+        axis.set_major_formatter(plain)
+        axis.set_major_locator(MaxNLocator(most))
+        axis.get_offset_text().set_fontsize(8)
+        return
+    decades = np.log10(values.max() / values.min())
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2 else (1,), numticks=8))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def target_path(path: Any) -> Path:
+    """The file a picture is to be written to, checked before it is drawn.
+
+    Raises:
+        InputError: it is no file name, or its folder is not there.
+    """
+    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str) or not os.fspath(path):
+        raise InputError(f"path: a file name expected, not {path!r}")
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(
+            f"'{target}' cannot be written: there is no folder '{target.parent}'; create it first"
+        )
+    if target.is_dir():
+        raise InputError(f"'{target}' cannot be written: it is a folder; add a file name")
+    return target
+
+
+def save(drawn: Figure, path: str | os.PathLike[str] | None) -> None:
+    """Write a figure, unless the path is None; the suffix decides the format, PNG without one.
+
+    Raises:
+        InputError: the format is unknown, or the file cannot be written.
+    """
+    if path is None:
+        return
+    target = target_path(path)
+    suffix = target.suffix.lower().lstrip(".") or "png"
+    if suffix not in drawn.canvas.get_supported_filetypes():
+        raise InputError(f"'{target}': pictures cannot be written as '.{suffix}'; use .png, .svg or .pdf")
+    try:
+        drawn.savefig(target, format=suffix, dpi=DPI)
+    except OSError as error:
+        raise InputError(f"'{target}' cannot be written: {error.strerror or error}") from None

@@ -1,0 +1,448 @@
+"""Tree kernels: static forces and their exact derivative, twists and inertias, linear in the number of links.
+
+Everything is in link frames, twists and wrenches linear part first. With `F_k` the sum of the wrenches on the
+subtree of link k, the residual of a dof is `r = spring force - S . F`. Its derivative along tangent vectors,
+`H`, is solved by eliminating dofs from the leaves to the root, as in the articulated-body algorithm, with the
+6 x 6 derivative of `F` in place of the inertia:  dF_k = P_k x_k + p_k  for the link's twist x_k.  The terms
+that make it exact are the change of a dead load seen from a turning body, and `Z = S x* F`, the change of a
+child's wrench when its own joint moves it. P is not symmetric in general (a torque fixed in the world has no
+potential), so nothing here assumes it.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.compilation import njit
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED
+from pliant.spatial import _kernels as se3
+
+_jit = njit(error_model="numpy")
+
+
+class Factors(NamedTuple):
+    """Factors of H, per dof: `P S + Z` (nv, 6), `S^T P` (nv, 6), and inverse pivots, row by row (nv, 3)."""
+
+    left: NDArray[np.float64]
+    right: NDArray[np.float64]
+    inverse: NDArray[np.float64]
+
+
+@_jit
+def _into_link(pose, v, out):
+    """A world vector in the axes of a link."""
+    for i in range(3):
+        out[i] = pose[0, i] * v[0] + pose[1, i] * v[1] + pose[2, i] * v[2]
+
+
+@_jit
+def point_loads(poses, link, point, force, wrench, tangent):
+    """Add forces fixed in the world, acting at points of links, to wrenches and their derivatives."""
+    f = np.empty(3)
+    for e in range(link.shape[0]):
+        k = link[e]
+        _into_link(poses[k], force[e], f)
+        x, y, z = point[e, 0], point[e, 1], point[e, 2]
+        wrench[k, 0] += f[0]
+        wrench[k, 1] += f[1]
+        wrench[k, 2] += f[2]
+        wrench[k, 3] += y * f[2] - z * f[1]
+        wrench[k, 4] += z * f[0] - x * f[2]
+        wrench[k, 5] += x * f[1] - y * f[0]
+        add_hat(f, 1.0, tangent[k], 0, 3)
+        # torque = c x f, so its derivative is c^ f^
+        dot = x * f[0] + y * f[1] + z * f[2]
+        for i in range(3):
+            for j in range(3):
+                tangent[k, 3 + i, 3 + j] += f[i] * point[e, j]
+            tangent[k, 3 + i, 3 + i] -= dot
+
+
+@_jit
+def torques(poses, link, torque, turn, wrench, tangent):
+    """Add torques fixed in the world. `turn` 1 gives their exact derivative, 1/2 its symmetric part."""
+    t = np.empty(3)
+    for e in range(link.shape[0]):
+        k = link[e]
+        _into_link(poses[k], torque[e], t)
+        for i in range(3):
+            wrench[k, 3 + i] += t[i]
+        add_hat(t, turn, tangent[k], 3, 3)
+
+
+@_jit
+def add_hat(v, scale, matrix, row, column):
+    """Add `scale` times the cross-product matrix of v to the 3 x 3 block at (row, column)."""
+    matrix[row, column + 1] -= scale * v[2]
+    matrix[row, column + 2] += scale * v[1]
+    matrix[row + 1, column] += scale * v[2]
+    matrix[row + 1, column + 2] -= scale * v[0]
+    matrix[row + 2, column] -= scale * v[1]
+    matrix[row + 2, column + 1] += scale * v[0]
+
+
+@_jit
+def accumulate(links, local, wrench, residual):
+    """Sum wrenches on links over subtrees, in place, and subtract `S . F` from the residual."""
+    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
+    for k in range(parent.shape[0] - 1, -1, -1):
+        if kind[k] != LINK_FIXED:
+            for d in range(dof[k], dof[k] + (3 if kind[k] == LINK_BALL else 1)):
+                total = 0.0
+                for i in range(6):
+                    total += screw[d, i] * wrench[k, i]
+                residual[d] -= total
+        if parent[k] >= 0:
+            se3.force_to_parent_add(local[k], wrench[k], wrench[parent[k]])
+
+
+@_jit
+def factor(links, local, wrench, diagonal, ball, tangent, factors):
+    """Eliminate dofs from the leaves to the root.
+
+    Args:
+        links: `LinkArrays`.
+        local: poses of links in their parents, (links, 4, 4).
+        wrench: on subtrees, from `accumulate`.
+        diagonal: stiffness of hinge and slide dofs.
+        ball: stiffness blocks of ball dofs, row by row: (nv, 3).
+        tangent: derivative of the load on each link, (links, 6, 6); overwritten by P.
+        factors: written.
+
+    Returns:
+        Number of negative pivots; for a symmetric H, that of its negative eigenvalues.
+    """
+    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
+    left, right, inverse = factors.left, factors.right, factors.inverse
+    negative = 0
+    pivot = np.empty((3, 3))
+    moved = np.empty((6, 6))
+    for k in range(parent.shape[0] - 1, -1, -1):
+        P = tangent[k]
+        if kind[k] != LINK_FIXED:
+            d = dof[k]
+            m = 3 if kind[k] == LINK_BALL else 1
+            for a in range(m):
+                _columns(P, screw[d + a], wrench[k], left[d + a], right[d + a])
+            for a in range(m):
+                for b in range(m):
+                    value = ball[d + a, b] if m == 3 else diagonal[d]
+                    for i in range(6):
+                        # left holds P S + Z; the pivot needs S^T P S, which right gives
+                        value -= right[d + a, i] * screw[d + b, i]
+                    pivot[a, b] = value
+            negative += _invert(pivot, m, inverse[d : d + m])
+            for a in range(m):
+                for i in range(6):
+                    scaled = 0.0
+                    for b in range(m):
+                        scaled += left[d + b, i] * inverse[d + b, a]
+                    for j in range(6):
+                        P[i, j] += scaled * right[d + a, j]
+        if parent[k] >= 0:
+            congruence_add(local[k], P, moved, tangent[parent[k]])
+    return negative
+
+
+@_jit
+def _columns(P, s, f, left, right):
+    """`P s + s x* f` and `s^T P`."""
+    for i in range(6):
+        column = 0.0
+        row = 0.0
+        for j in range(6):
+            column += P[i, j] * s[j]
+            row += s[j] * P[j, i]
+        left[i] = column
+        right[i] = row
+    # crf(s) f = (w x f, v x f + w x t)
+    left[0] += s[4] * f[2] - s[5] * f[1]
+    left[1] += s[5] * f[0] - s[3] * f[2]
+    left[2] += s[3] * f[1] - s[4] * f[0]
+    left[3] += s[1] * f[2] - s[2] * f[1] + s[4] * f[5] - s[5] * f[4]
+    left[4] += s[2] * f[0] - s[0] * f[2] + s[5] * f[3] - s[3] * f[5]
+    left[5] += s[0] * f[1] - s[1] * f[0] + s[3] * f[4] - s[4] * f[3]
+
+
+@_jit
+def _invert(D, m, out):
+    """Inverse of a 1 x 1 or 3 x 3 pivot; returns the number of its negative eigenvalues (of the symmetric part)."""
+    tiny = 1e-200
+    if m == 1:
+        value = D[0, 0]
+        if abs(value) < tiny:
+            value = tiny
+        out[0, 0] = 1.0 / value
+        return 1 if value < 0.0 else 0
+    c00 = D[1, 1] * D[2, 2] - D[1, 2] * D[2, 1]
+    c01 = D[1, 2] * D[2, 0] - D[1, 0] * D[2, 2]
+    c02 = D[1, 0] * D[2, 1] - D[1, 1] * D[2, 0]
+    det = D[0, 0] * c00 + D[0, 1] * c01 + D[0, 2] * c02
+    if abs(det) < tiny:
+        det = tiny
+    out[0, 0] = c00 / det
+    out[1, 0] = c01 / det
+    out[2, 0] = c02 / det
+    out[0, 1] = (D[0, 2] * D[2, 1] - D[0, 1] * D[2, 2]) / det
+    out[1, 1] = (D[0, 0] * D[2, 2] - D[0, 2] * D[2, 0]) / det
+    out[2, 1] = (D[0, 1] * D[2, 0] - D[0, 0] * D[2, 1]) / det
+    out[0, 2] = (D[0, 1] * D[1, 2] - D[0, 2] * D[1, 1]) / det
+    out[1, 2] = (D[0, 2] * D[1, 0] - D[0, 0] * D[1, 2]) / det
+    out[2, 2] = (D[0, 0] * D[1, 1] - D[0, 1] * D[1, 0]) / det
+    # Signs of the symmetric part's eigenvalues, by Descartes' rule on its characteristic polynomial.
+    a, b, c = D[0, 0], D[1, 1], D[2, 2]
+    x, y, z = 0.5 * (D[0, 1] + D[1, 0]), 0.5 * (D[0, 2] + D[2, 0]), 0.5 * (D[1, 2] + D[2, 1])
+    trace = a + b + c
+    minors = a * b - x * x + a * c - y * y + b * c - z * z
+    determinant = a * (b * c - z * z) - x * (x * c - y * z) + y * (x * z - y * b)
+    # p(-t) = -(t^3 + trace t^2 + minors t + determinant): all roots are real, so sign changes count negatives
+    negative = 0
+    previous = 1.0
+    for value in (trace, minors, determinant):
+        if value * previous < 0.0:
+            negative += 1
+        if value != 0.0:
+            previous = value
+    return negative
+
+
+@_jit
+def congruence_add(T, P, moved, out):
+    """`out += X^T P X` with X = Ad(T^-1), which takes the parent's twist to the child's frame."""
+    for block in range(4):
+        r, c = 3 * (block // 2), 3 * (block % 2)
+        for i in range(3):
+            for j in range(3):
+                total = 0.0
+                for a in range(3):
+                    inner = 0.0
+                    for b in range(3):
+                        inner += P[r + a, c + b] * T[j, b]
+                    total += T[i, a] * inner
+                moved[r + i, c + j] = total
+    x, y, z = T[0, 3], T[1, 3], T[2, 3]
+    # From the child's origin to the parent's: columns B - A p^, D - C p^, then rows C + p^ A, D + p^ B.
+    for i in range(6):
+        a, b, c = moved[i, 0], moved[i, 1], moved[i, 2]
+        moved[i, 3] -= b * z - c * y
+        moved[i, 4] -= c * x - a * z
+        moved[i, 5] -= a * y - b * x
+    for j in range(6):
+        a, b, c = moved[0, j], moved[1, j], moved[2, j]
+        moved[3, j] += y * c - z * b
+        moved[4, j] += z * a - x * c
+        moved[5, j] += x * b - y * a
+    for i in range(6):
+        for j in range(6):
+            out[i, j] += moved[i, j]
+
+
+@_jit
+def solve(links, local, factors, rhs, out, force, twist):
+    """Solve H out = rhs for one right side. `force` and `twist` are work space, (links, 6)."""
+    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
+    left, right, inverse = factors.left, factors.right, factors.inverse
+    n = parent.shape[0]
+    u = np.empty(3)
+    for k in range(n):
+        for i in range(6):
+            force[k, i] = 0.0
+    for k in range(n - 1, -1, -1):
+        if kind[k] != LINK_FIXED:
+            d = dof[k]
+            m = 3 if kind[k] == LINK_BALL else 1
+            for a in range(m):
+                total = rhs[d + a]
+                for i in range(6):
+                    total += screw[d + a, i] * force[k, i]
+                u[a] = total
+            for a in range(m):
+                total = 0.0
+                for b in range(m):
+                    total += inverse[d + a, b] * u[b]
+                out[d + a] = total
+            for a in range(m):
+                for i in range(6):
+                    force[k, i] += left[d + a, i] * out[d + a]
+        if parent[k] >= 0:
+            se3.force_to_parent_add(local[k], force[k], force[parent[k]])
+    for k in range(n):
+        if parent[k] >= 0:
+            se3.motion_to_child(local[k], twist[parent[k]], twist[k])
+        else:
+            for i in range(6):
+                twist[k, i] = 0.0
+        if kind[k] != LINK_FIXED:
+            d = dof[k]
+            m = 3 if kind[k] == LINK_BALL else 1
+            for a in range(m):
+                total = 0.0
+                for i in range(6):
+                    total += right[d + a, i] * twist[k, i]
+                u[a] = total
+            for a in range(m):
+                for b in range(m):
+                    out[d + a] += inverse[d + a, b] * u[b]
+            for a in range(m):
+                for i in range(6):
+                    twist[k, i] += screw[d + a, i] * out[d + a]
+
+
+@_jit
+def solve_many(links, local, factors, rhs, out):
+    """Solve H out = rhs row by row: right sides and solutions are the rows of (m, nv)."""
+    force = np.empty((local.shape[0], 6))
+    twist = np.empty((local.shape[0], 6))
+    for r in range(rhs.shape[0]):
+        solve(links, local, factors, rhs[r], out[r], force, twist)
+
+
+@_jit
+def ball_springs(dof, coordinate, stiffness, extra, q, rest, residual, blocks, displacement, jacobian):
+    """Springs of balls on the rotation vector s from rest: energy 1/2 s^T K s + extra . s.
+
+    Adds the torque `J^-T (K s + extra)` to the residual and writes its derivative (row by row), s and
+    `J^-1(s)`; J is the right Jacobian of SO(3).
+    """
+    inverse_rest = np.empty(4)
+    relative = np.empty(4)
+    s = np.empty(3)
+    y = np.empty(3)
+    J = np.empty((3, 3))
+    K = np.empty((3, 3))
+    for ball in range(dof.shape[0]):
+        d, c = dof[ball], coordinate[ball]
+        inverse_rest[0] = rest[c]
+        for i in range(1, 4):
+            inverse_rest[i] = -rest[c + i]
+        se3.quat_multiply(inverse_rest, q[c : c + 4], relative)
+        se3.quat_log(relative, s)
+        se3.right_jacobian_inverse(s, J)
+        for i in range(3):
+            displacement[d + i] = s[i]
+            y[i] = stiffness[d + i] * s[i] + extra[d + i]
+            for j in range(3):
+                jacobian[d + i, j] = J[i, j]
+        for i in range(3):
+            residual[d + i] += J[0, i] * y[0] + J[1, i] * y[1] + J[2, i] * y[2]
+        # d(J^-T y)/ds = J^-T K + d(J^-T)/ds y, then times ds = J^-1 dphi
+        _transpose_derivative(s, y, K)
+        for i in range(3):
+            for j in range(3):
+                K[i, j] += J[j, i] * stiffness[d + j]
+        for i in range(3):
+            for j in range(3):
+                blocks[d + i, j] = K[i, 0] * J[0, j] + K[i, 1] * J[1, j] + K[i, 2] * J[2, j]
+
+
+@_jit
+def _transpose_derivative(s, y, out):
+    """d/ds of J^-T(s) y with y held, J^-T(s) y = y - 1/2 s x y + c(|s|) s x (s x y)."""
+    square = s[0] * s[0] + s[1] * s[1] + s[2] * s[2]
+    if square < 1e-2:
+        # c = 1/12 + t/720 + t^2/30240 + ..., t = |s|^2
+        c = 1 / 12 + square * (1 / 720 + square * (1 / 30240 + square * (1 / 1209600 + square / 47900160)))
+        slope = 1 / 720 + square * (2 / 30240 + square * (3 / 1209600 + square * (4 / 47900160)))
+    else:
+        angle = np.sqrt(square)
+        cotangent = 1 / np.tan(0.5 * angle)
+        c = (1 - 0.5 * angle * cotangent) / square
+        # dc/dt: d(angle cot(angle/2) / 2)/d angle = (cot - angle/2 (1 + cot^2)) / 2
+        bend = 0.5 * (cotangent - 0.5 * angle * (1 + cotangent * cotangent))
+        slope = (-bend / (2 * angle) - c) / square
+    dot = s[0] * y[0] + s[1] * y[1] + s[2] * y[2]
+    # s x (s x y) = s (s.y) - y |s|^2;  its derivative: (s.y) I + s y^T - 2 y s^T
+    for i in range(3):
+        double = s[i] * dot - y[i] * square
+        for j in range(3):
+            out[i, j] = c * (s[i] * y[j] - 2 * y[i] * s[j]) + 2 * slope * double * s[j]
+        out[i, i] += c * dot
+    # -1/2 ds x y = 1/2 y^ ds
+    add_hat(y, 0.5, out, 0, 0)
+
+
+# --- twists and inertias
+
+
+@_jit
+def link_twists(links, local, motion, out):
+    """Twist of every link, in its frame, under the joint motions in the rows of (m, nv): out (m, links, 6)."""
+    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
+    for r in range(motion.shape[0]):
+        for k in range(parent.shape[0]):
+            twist = out[r, k]
+            if parent[k] >= 0:
+                se3.motion_to_child(local[k], out[r, parent[k]], twist)
+            else:
+                for i in range(6):
+                    twist[i] = 0.0
+            if kind[k] != LINK_FIXED:
+                for d in range(dof[k], dof[k] + (3 if kind[k] == LINK_BALL else 1)):
+                    for i in range(6):
+                        twist[i] += screw[d, i] * motion[r, d]
+
+
+@_jit
+def composite_inertias(links, local, inertia):
+    """Sum inertias of links over subtrees, in place, (links, 6, 6)."""
+    parent = links.parent
+    moved = np.empty((6, 6))
+    for k in range(parent.shape[0] - 1, -1, -1):
+        if parent[k] >= 0:
+            congruence_add(local[k], inertia[k], moved, inertia[parent[k]])
+
+
+@_jit
+def mass_matrix(links, local, composite, out):
+    """Composite-rigid-body algorithm: joint-space inertia (nv, nv) from the inertias of subtrees."""
+    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
+    f = np.empty(6)
+    carried = np.empty(6)
+    for k in range(parent.shape[0] - 1, -1, -1):
+        if kind[k] == LINK_FIXED:
+            continue
+        count = 3 if kind[k] == LINK_BALL else 1
+        for d in range(dof[k], dof[k] + count):
+            for i in range(6):
+                f[i] = 0.0
+                for j in range(6):
+                    f[i] += composite[k, i, j] * screw[d, j]
+            at = k
+            while at >= 0:
+                if kind[at] != LINK_FIXED:
+                    for e in range(dof[at], dof[at] + (3 if kind[at] == LINK_BALL else 1)):
+                        total = 0.0
+                        for i in range(6):
+                            total += screw[e, i] * f[i]
+                        out[d, e] = total
+                        out[e, d] = total
+                se3.force_to_parent(local[at], f, carried)
+                for i in range(6):
+                    f[i] = carried[i]
+                at = parent[at]
+
+
+@_jit
+def link_inertias(body, mass, com, inertia, out):
+    """[[m I, -m c^], [m c^, I - m c^ c^]] of the body on every link about its origin; zero for links without."""
+    for k in range(body.shape[0]):
+        b = body[k]
+        if b >= 0:
+            _spatial_inertia(mass[b], com[b], inertia[b], out[k])
+
+
+@_jit
+def _spatial_inertia(m, c, inertia, out):
+    """[[m I, -m c^], [m c^, I - m c^ c^]] of a body about its origin."""
+    for i in range(6):
+        for j in range(6):
+            out[i, j] = 0.0
+    square = c[0] * c[0] + c[1] * c[1] + c[2] * c[2]
+    for i in range(3):
+        out[i, i] = m
+        for j in range(3):
+            out[3 + i, 3 + j] = inertia[i, j] - m * c[i] * c[j]
+        out[3 + i, 3 + i] += m * square
+    add_hat(c, -m, out, 0, 3)
+    add_hat(c, m, out, 3, 0)

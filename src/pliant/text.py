@@ -1,0 +1,88 @@
+"""Text for people: counts, lists of names, tables, suggestions, round numbers, units."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+__all__ = [
+    "FORCES",
+    "LENGTHS",
+    "counted",
+    "listed",
+    "round_down",
+    "suggestion",
+    "table",
+    "unique_name",
+    "unit_for",
+]
+
+# Units: the least size that is shown in it, its size in SI units, its name.
+LENGTHS = ((0.1, 1.0, "m"), (1e-3, 1e-3, "mm"), (0.0, 1e-6, "µm"))
+FORCES = ((1e4, 1e3, "kN"), (0.01, 1.0, "N"), (0.0, 1e-3, "mN"))
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """A count and its noun: "1 loop", "2 loops"."""
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def listed(names: Sequence[str], most: int, *, quoted: bool = True) -> str:
+    """The first `most` names, separated by commas; ", ..." if there are more."""
+    shown = ", ".join(f"'{name}'" if quoted else name for name in names[:most])
+    return shown + (", ..." if len(names) > most else "")
+
+
+def suggestion(name: Any, known: Iterable[str]) -> str:
+    """ "; did you mean ...?" with the names closest to an unknown one, or else a few of the names there are."""
+    names = list(known)
+    close = difflib.get_close_matches(str(name), names[:5000], n=3)
+    if close:
+        return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
+    return f"; there are {listed(names, 5)}" if names else "; there are none"
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    """Columns padded to their widest entry; columns of words to the left, of numbers to the right."""
+    widths = [max(len(row[c]) for row in [header, *rows]) for c in range(len(header))]
+    numeric = [all(_is_number(row[c]) for row in rows) for c in range(len(header))]
+
+    def line(row: list[str]) -> str:
+        cells = (
+            cell.rjust(w) if right else cell.ljust(w)
+            for cell, w, right in zip(row, widths, numeric, strict=True)
+        )
+        return "  ".join(cells).rstrip()
+
+    return "\n".join([line(header), "  ".join("-" * w for w in widths), *(line(row) for row in rows)])
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return text in ("", "-")
+    return True
+
+
+def round_down(value: float, steps: Sequence[int] = (1, 2, 5)) -> float:
+    """The largest of 1, 2, 5, 10, ... (`steps` times powers of ten) not above a positive value."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return float(max(step * power for step in steps if step * power <= value * (1 + 1e-9)))
+
+
+def unit_for(size: float, units: Sequence[tuple[float, float, str]]) -> tuple[float, str]:
+    """The unit in which a quantity of this size reads well: its size in SI units, and its name."""
+    return next((factor, name) for least, factor, name in units if size >= 0.999 * least)
+
+
+def unique_name(wish: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken; added to `taken`."""
+    name, n = wish, 1
+    while name in taken:
+        n += 1
+        name = f"{wish}_{n}"
+    taken.add(name)
+    return name

@@ -1,0 +1,295 @@
+"""`Scene` and `Overlay`: the 3-D contents of a viser server.
+
+The scene is a mechanism as a few batched meshes, with a floor, lights and a camera that sees all of it. The overlay is
+drawn over it: arrows of pulls and contact forces, a compliance ellipsoid, a target handle.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant import spatial
+from pliant.mechanism import Mechanism
+from pliant.viewer.meshes import Part, bounds, make_parts, place_parts, sphere_mesh
+
+if TYPE_CHECKING:
+    from pliant.viewer.pulls import Pull
+    from pliant.viewer.session import Contacts, Ellipsoid
+
+__all__ = ["Overlay", "Scene", "force_text", "silence"]
+
+Floats = NDArray[np.float64]
+_MANY = 2000  # copies: beyond this, no shadows
+_RESOLVED = 100  # links across the picture that can be told apart
+_FADED = 0.45  # opacity
+_FIELD_OF_VIEW = 0.75  # rad, vertical
+_GRID, _GRID_SECTION = (222, 226, 232), (196, 203, 213)
+_SELECTED = np.array([255.0, 140.0, 40.0])  # tint of a selected body
+
+_PULL, _CONTACT, _SOFT = (198, 40, 40), (46, 139, 87), (255, 152, 0)
+_LONGEST_AXIS = 0.3  # of the scene's size: the longest axis of an ellipsoid
+_LONGEST_ARROW = 0.5  # of the scene's size: the largest contact force
+_SHORTEST_ARROW = 0.03  # of the longest: smaller contact forces are not drawn
+_DECAY = 0.02  # per frame: decay of the largest contact force, which scales the arrows
+
+
+class Scene:
+    """A mechanism drawn in a viser server.
+
+    Attributes:
+        mechanism: the mechanism.
+        handles: viser handles of its batched meshes.
+        size: radius of a sphere around it at the poses first drawn, m.
+        centre: centre of that sphere, world, m.
+    """
+
+    def __init__(self, server: Any, mechanism: Mechanism, poses: Floats | None = None, distance: float = 1.0):
+        """Draw a mechanism.
+
+        Args:
+            server: a `viser.ViserServer`.
+            mechanism: the mechanism.
+            poses: world poses of its bodies, (bodies, 4, 4); the reference poses if None.
+            distance: of the camera at first; 1: the mechanism just fits.
+        """
+        self.server, self.mechanism = server, mechanism
+        at = mechanism.reference_poses if poses is None else poses
+        self._parts = make_parts(mechanism)
+        low, high = bounds(self._parts, at)
+        self.centre, self.size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
+        self._many = sum(len(part.body) for part in self._parts) > _MANY
+        self.handles = [
+            self._add_part(i, part, *placed)
+            for i, (part, placed) in enumerate(zip(self._parts, self._placed(at), strict=True))
+        ]
+        self._add_floor(low[2])
+        self._add_lights()
+        self._set_camera(distance)
+
+    def _placed(self, poses: Floats) -> list[list[NDArray[np.float32]]]:
+        return [[a.astype(np.float32) for a in placed] for placed in place_parts(self._parts, poses)]
+
+    def _add_part(self, i: int, part: Part, position: NDArray[np.float32], wxyz: NDArray[np.float32]) -> Any:
+        clear = part.rgba[:, 3].min() < 1
+        return self.server.scene.add_batched_meshes_simple(
+            f"/mechanism/part{i}",
+            part.vertices,
+            part.faces,
+            batched_positions=position,
+            batched_wxyzs=wxyz,
+            batched_scales=part.scale.astype(np.float32),
+            batched_colors=_colours(part),
+            batched_opacities=part.rgba[:, 3].astype(np.float32) if clear else None,
+            lod="off",  # `make_parts` has chosen the resolution
+            flat_shading=part.flat,
+            side="double" if part.two_sided else "front",
+            cast_shadow=not self._many and not part.ground,
+            receive_shadow=False,  # the floor does; round surfaces would be striped
+        )
+
+    def update(self, poses: Floats) -> None:
+        """Move bodies to poses, (bodies, 4, 4): only arrays are sent, once for all clients."""
+        with self.server.atomic():
+            for handle, (position, wxyz) in zip(self.handles, self._placed(poses), strict=True):
+                handle.batched_positions = position
+                handle.batched_wxyzs = wxyz
+
+    def body(self, handle: Any, instance: int | None) -> int:
+        """Index of the body that an instance of one of the `handles` belongs to; -1 the world, or none."""
+        for part, known in zip(self._parts, self.handles, strict=True):
+            if known.name == handle.name and instance is not None and 0 <= instance < len(part.body):
+                return int(part.body[instance])
+        return -1
+
+    def tint(self, bodies: Floats | None) -> None:
+        """Tint bodies: one shade from 0 to 1 per body, (bodies,); their own colours if None."""
+        for part, handle in zip(self._parts, self.handles, strict=True):
+            own = _colours(part)
+            if bodies is not None:
+                shade = np.append(bodies, 0.0)[part.body][:, None]
+                own = np.round(own * (1 - shade) + _SELECTED * shade).astype(np.uint8)
+            handle.batched_colors = own
+
+    def fade(self, on: bool) -> None:
+        """Make opaque bodies translucent, or opaque again."""
+        for part, handle in zip(self._parts, self.handles, strict=True):
+            if part.rgba[:, 3].min() >= 1:
+                handle.opacity = _FADED if on else None
+
+    def _add_floor(self, height: float) -> None:
+        cell = 10.0 ** np.floor(np.log10(max(self.size, 1e-9)))  # 1, 0.1, ... m: lengths can be read off
+        cell = cell / 2 if self.size < 2 * cell else cell
+        self.server.scene.add_grid(
+            "/floor",
+            cell_size=float(cell),
+            section_size=float(5 * cell),
+            cell_color=_GRID,
+            section_color=_GRID_SECTION,
+            cell_thickness=0.8,
+            section_thickness=1.2,
+            shadow_opacity=0.2,
+            infinite_grid=True,
+            fade_distance=float(16 * self.size),
+            fade_strength=1.5,
+            position=(*np.round(self.centre[:2] / cell) * cell, height - 0.002 * self.size),
+        )
+
+    def _add_lights(self) -> None:
+        """Sky and sun; viser's default lights wash out the colours of shapes."""
+        scene = self.server.scene
+        scene.configure_environment_map(None)
+        scene.configure_default_lights(False)
+        scene.add_light_hemisphere(
+            "/light/sky", sky_color=(255, 255, 255), ground_color=(150, 152, 165), intensity=1.5
+        )
+        scene.add_light_directional(
+            "/light/sun",
+            color=(255, 252, 245),
+            intensity=1.9,
+            cast_shadow=not self._many,
+            position=(-0.35, -0.55, 1.0),
+        )
+
+    def _set_camera(self, distance: float) -> None:
+        """Look from the front, right and above; of thousands of links, only as many are seen as can be told apart."""
+        if self._many:
+            sizes = [p.scale.max(axis=1) * np.abs(p.vertices).max() for p in self._parts if len(p.vertices)]
+            distance *= float(np.clip(_RESOLVED * np.median(np.concatenate(sizes)) / self.size, 0.1, 1.0))
+        direction = np.array([0.62, -0.95, 0.55])
+        metres = 1.05 * distance * self.size / np.sin(_FIELD_OF_VIEW / 2)
+        camera = self.server.initial_camera
+        camera.position = self.centre + metres * direction / np.linalg.norm(direction)
+        camera.look_at, camera.up = self.centre, (0.0, 0.0, 1.0)
+        camera.fov = _FIELD_OF_VIEW
+        camera.near, camera.far = 0.002 * self.size, 200.0 * self.size
+
+
+def _colours(part: Part) -> NDArray[np.uint8]:
+    lifted = 0.06 + 0.94 * part.rgba[:, :3]  # black surfaces show their shading, too
+    return np.round(255 * lifted).astype(np.uint8)
+
+
+class Overlay:
+    """Arrows, labels, an ellipsoid and a target handle in a viser server.
+
+    Attributes:
+        target: the target handle, a transform control without rotations.
+    """
+
+    def __init__(self, server: Any, size: float):
+        """Add everything, invisible, for a scene of radius `size`, m."""
+        self._scene, self._size = server.scene, size
+        self._pulls = self._add_arrows("/pulls/arrows", _PULL, 0.008, 0.022, 0.06)
+        self._contacts = self._add_arrows("/contacts", _CONTACT, 0.01, 0.028, 0.07)
+        self._largest = 0.0  # contact force of the last frames, N
+        self._labels: dict[Hashable, Any] = {}
+        vertices, faces = sphere_mesh(32)
+        self._ellipsoid = self._scene.add_batched_meshes_simple(
+            "/ellipsoid",
+            vertices,
+            faces,
+            np.array([[1.0, 0, 0, 0]]),
+            np.zeros((1, 3)),
+            batched_scales=np.ones((1, 3), dtype=np.float32),
+            batched_colors=_SOFT,
+            opacity=0.45,
+            lod="off",
+            cast_shadow=False,
+            receive_shadow=False,
+            visible=False,
+        )
+        self.target = self._scene.add_transform_controls(
+            "/target", scale=0.35 * size, disable_rotations=True, depth_test=False, visible=False
+        )
+
+    def _add_arrows(
+        self, name: str, colour: tuple[int, ...], shaft: float, head: float, length: float
+    ) -> Any:
+        """Arrows with radii of shaft and head and length of the head relative to the scene's size."""
+        return self._scene.add_arrows(
+            name,
+            np.zeros((1, 2, 3)),
+            colour,
+            shaft_radius=shaft * self._size,
+            head_radius=head * self._size,
+            head_length=length * self._size,
+            visible=False,
+        )
+
+    def show_pulls(self, pulls: Mapping[Hashable, Pull]) -> None:
+        """Show an arrow from the pulled point to the target of every pull, labelled with its force."""
+        for key in [key for key in self._labels if key not in pulls]:
+            self._labels.pop(key).remove()
+        if pulls:
+            # An arrow of zero length has no direction.
+            ends = [
+                (p.place, np.where(p.target == p.place, p.target + 1e-6, p.target)) for p in pulls.values()
+            ]
+            self._pulls.points = np.array(ends, dtype=np.float32)
+        self._pulls.visible = bool(pulls)
+        for i, (key, pull) in enumerate(pulls.items()):
+            text = f"{pull.body}  {force_text(pull.force)}"
+            if key not in self._labels:
+                self._labels[key] = self._scene.add_label(
+                    f"/pulls/label{i}_{abs(hash(key))}", text, position=pull.target, anchor="bottom-center"
+                )
+            label = self._labels[key]
+            label.text, label.position = text, pull.target
+
+    def show_contacts(self, found: Contacts | None) -> None:
+        """Show contact forces as arrows from the contact points, scaled by the largest of the last frames, or none."""
+        now = 0.0 if found is None else found.largest
+        self._largest = max(now, self._largest + _DECAY * (now - self._largest))
+        if found is None or not now > 0:
+            self._contacts.visible = False
+            return
+        reach = _LONGEST_ARROW * self._size
+        arrows = found.forces * (reach / self._largest)
+        long = np.linalg.norm(arrows, axis=1) > _SHORTEST_ARROW * reach
+        ends = np.stack([found.points, found.points + arrows], axis=1)[long]
+        self._contacts.points = ends.astype(np.float32)
+        self._contacts.visible = bool(long.any())
+
+    def show_ellipsoid(self, shape: Ellipsoid | None, pose: Floats | None) -> float:
+        """Show the compliance ellipsoid of a body at a pose, or none.
+
+        Returns the force whose displacements in all directions the ellipsoid is, N.
+        """
+        if shape is None or pose is None or not shape.compliance[0] > 0:
+            self._ellipsoid.visible = False
+            return 0.0
+        force = _round_down(_LONGEST_AXIS * self._size / float(shape.compliance[0]))
+        lengths = np.maximum(force * shape.compliance, 0.004 * self._size)  # rigid directions stay visible
+        self._ellipsoid.batched_scales = lengths[None].astype(np.float32)
+        self._ellipsoid.batched_positions = pose[None, :3, 3].astype(np.float32)
+        turn = spatial.quat_from_matrix(pose[:3, :3] @ shape.axes)
+        self._ellipsoid.batched_wxyzs = turn[None].astype(np.float32)
+        self._ellipsoid.visible = True
+        return force
+
+
+def force_text(force: Floats) -> str:
+    """Magnitude of a force vector (3,), with its unit."""
+    size = float(np.linalg.norm(force))
+    if size >= 10_000:
+        return f"{size / 1000:.4g} kN"
+    return f"{size:.3g} N" if size >= 0.01 else f"{1000 * size:.3g} mN"
+
+
+def _round_down(value: float) -> float:
+    """Largest of 1, 2 and 5 times a power of ten that is at most the value."""
+    decade = 10.0 ** np.floor(np.log10(value))
+    return float(max(step * decade for step in (1, 2, 5) if step * decade <= value * (1 + 1e-9)))
+
+
+@contextlib.contextmanager
+def silence() -> Iterator[None]:
+    """Suppress viser's banners on standard output."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

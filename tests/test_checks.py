@@ -1,0 +1,90 @@
+"""Checks of arguments: what passes, and the exact words about what does not."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from pliant import checks
+from pliant.errors import InputError, MechanismError
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "expected"),
+    [
+        (lambda v: checks.whole(v, "n", 1), np.int64(3), 3),
+        (lambda v: checks.whole(v, "n", 0, 5), 5, 5),
+        (lambda v: checks.number(v, "x"), -2, -2.0),
+        (lambda v: checks.number(v, "x", above=0), Fraction(1, 2), 0.5),
+        (lambda v: checks.number(v, "x", least=0, most=1), np.float32(1), 1.0),
+        (lambda v: checks.number(v, "x"), np.array(2.5), 2.5),
+        (lambda v: checks.choice(v, "kind", ("a", "b")), "b", "b"),
+    ],
+)
+def test_values_pass_in_their_type(check, value, expected):
+    found = check(value)
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+def test_arrays_pass():
+    given = np.arange(3.0)
+    assert checks.numbers(given, "x") is given
+    found = checks.vector(given, "x")
+    assert found is not given
+    assert found.tolist() == [0, 1, 2]
+    assert checks.vector([1, 2], "size", 2).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("check", "message"),
+    [
+        (lambda: checks.whole(0, "n", 1), "n: a whole number from 1 expected, not 0"),
+        (lambda: checks.whole(True, "n"), "n: a whole number from 0 expected, not True"),
+        (lambda: checks.whole(1.0, "n"), "n: a whole number from 0 expected, not 1.0"),
+        (lambda: checks.whole(9, "n", 0, 8), "n: a whole number from 0 to 8 expected, not 9"),
+        (lambda: checks.whole("1", "n", kind="a count", expected="some"), "n: a count expected, not '1'"),
+        (lambda: checks.whole(-1, "n", kind="a count", expected="some"), "n: some expected, not -1"),
+        (lambda: checks.number(math.nan, "x"), "x: a finite number expected, not nan"),
+        (lambda: checks.number(True, "x"), "x: a finite number expected, not True"),
+        (lambda: checks.number("1", "x"), "x: a finite number expected, not '1'"),
+        (lambda: checks.number(1j, "x"), "x: a finite number expected, not 1j"),
+        (lambda: checks.number([1.0], "x"), "x: a finite number expected, not [1.0]"),
+        (lambda: checks.number(np.ones(1), "x"), "x: a finite number expected, not array([1.])"),
+        (lambda: checks.number(0, "x", above=0), "x: a number above 0 expected, not 0"),
+        (
+            lambda: checks.number(1, "x", above=0, most=0.1),
+            "x: a number above 0, at most 0.1, expected, not 1",
+        ),
+        (lambda: checks.number(1, "x", least=0, below=1), "x: a number from 0 to below 1 expected, not 1"),
+        (lambda: checks.number(9, "x", least=0.5, most=5), "x: a number from 0.5 to 5 expected, not 9"),
+        (lambda: checks.number(math.inf, "x", least=0), "x: a number from 0 on expected, not inf"),
+        (lambda: checks.number(None, "x", least=0, kind="a number"), "x: a number expected, not None"),
+        (lambda: checks.numbers("far", "x"), "x: numbers expected, not 'far'"),
+        (lambda: checks.vector("far", "x"), "x: 3 numbers expected, not 'far'"),
+        (lambda: checks.vector([1, 2], "x"), "x: 3 finite numbers expected, not [1, 2]"),
+        (lambda: checks.vector([1, 2, math.nan], "x"), "x: 3 finite numbers expected, not [1, 2, nan]"),
+        (
+            lambda: checks.vector([1, 2, 3e9], "x", below=1e9),
+            "x: 3 finite numbers below 1e+09 expected, not [1, 2, 3",
+        ),
+        (lambda: checks.choice("c", "kind", ("a", "b")), "kind is 'a' or 'b', not 'c'"),
+        (lambda: checks.choice(1, "kind", ("a", "b", "c")), "kind is one of 'a', 'b', 'c', not 1"),
+        (
+            lambda: checks.choice("c", "kind", ("a", "b"), colon=True),
+            "kind: one of 'a', 'b' expected, not 'c'",
+        ),
+    ],
+)
+def test_others_are_refused(check, message):
+    with pytest.raises(InputError) as refused:
+        check()
+    assert str(refused.value).startswith(message)
+
+
+def test_the_error_may_be_another():
+    with pytest.raises(MechanismError, match="mass: numbers expected, not 'heavy'"):
+        checks.numbers("heavy", "mass", MechanismError)

@@ -1,0 +1,314 @@
+"""The live view of a mechanism and of a world in a real browser: what is seen, dragged, clicked and typed."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant import spatial
+
+TIP = "index_tip"
+
+
+@pytest.fixture(scope="module")
+def shown():
+    with pytest.MonkeyPatch.context() as patch:
+        # No shadows: they take seconds a frame in software.
+        patch.setattr("pliant.viewer.browser_scene._MANY", 0)
+        view = pliant.view(pliant.gallery.hand(), port=0, block=False)
+    yield view
+    view.stop()
+
+
+@pytest.fixture(scope="module")
+def client(chromium, shown, look):
+    """A page that shows the view; all tests share it."""
+    page = connect(chromium, shown)
+    until(lambda: dark(look(page)) > 0.01)
+    yield page
+    page.context.close()
+
+
+@pytest.fixture
+def page(client, shown):
+    """That page, with the view at its start."""
+
+    def start(session):
+        session.set_engine("reduced")
+        session.reset()
+        session.playing = True
+
+    ask(shown, start)
+    shown.runner.ask(lambda: shown.page.show_controls())
+    client.get_by_role("button", name="Pause").wait_for()
+    return client
+
+
+def connect(chromium, shown):
+    known = set(shown._server.get_clients())
+    page = chromium.new_context(viewport={"width": 900, "height": 560}).new_page()
+    page.goto(shown.url)
+    page.get_by_text("Add a model here").wait_for()
+    until(lambda: set(shown._server.get_clients()) - known)
+    page.wait_for_timeout(300)
+    page.client = shown._server.get_clients()[max(shown._server.get_clients())]
+    return page
+
+
+def holds(condition, seconds):
+    """Whether a condition comes to hold within some seconds."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def until(condition, seconds=20.0):
+    assert holds(condition, seconds), "it did not come about"
+
+
+def ask(shown, question):
+    return shown.runner.ask(lambda: question(shown.session))
+
+
+def tip(shown):
+    return ask(shown, lambda s: s.simulation.pose(TIP)[:3, 3])
+
+
+def on_screen(page, point):
+    """Where a point of the world is in the page, pixels."""
+    camera = page.client.camera
+    x, y, z = spatial.quat_to_matrix(np.array(camera.wxyz)).T @ (point - camera.position)
+    scale = camera.image_height / 2 / np.tan(camera.fov / 2)
+    return camera.image_width / 2 + scale * x / z, camera.image_height / 2 + scale * y / z
+
+
+def drag(page, start, by):
+    """Press the mouse at a point and move it; it stays pressed."""
+    x, y = on_screen(page, start)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for part in (0.3, 0.6, 1.0):
+        page.mouse.move(x + part * by[0], y + part * by[1])
+        page.wait_for_timeout(60)
+
+
+def green(image):
+    """Fraction of pixels that are as green as contact forces."""
+    return float(((image[..., 1] - image[..., 0] > 0.08) & (image[..., 1] - image[..., 2] > 0.03)).mean())
+
+
+def dark(image):
+    """Fraction of pixels that are neither background nor floor."""
+    return float((image.min(axis=2) < 0.7).mean())
+
+
+def overlap(a, b):
+    """By how much the dark parts of two images cover each other, 1 if they are the same.
+
+    Each page draws as finely as it has time for, so images may differ in size.
+    """
+    small = []
+    for image in (a, b):
+        rows, columns = ((np.arange(150) + 0.5) * n / 150 for n in image.shape[:2])
+        small.append(image[rows.astype(int)][:, columns.astype(int)].min(axis=2) < 0.7)
+    return float((small[0] & small[1]).sum() / (small[0] | small[1]).sum())
+
+
+def test_the_mechanism_is_seen(page, shown, look):
+    ask(shown, lambda s: setattr(s, "playing", False))
+    until(lambda: dark(look(page)) > 0.01)
+    full = look(page)
+    handles = shown.page.scene.handles
+    for handle in handles:
+        handle.visible = False
+    try:
+        until(lambda: dark(look(page)) < 0.003)
+        assert overlap(full, look(page)) < 0.2
+    finally:
+        for handle in handles:
+            handle.visible = True
+
+
+def test_dragging_pulls_and_shows_a_force(page, shown):
+    start = tip(shown)
+    drag(page, start, (0, -60))
+    until(lambda: ask(shown, lambda s: s.pulls))
+    until(lambda: tip(shown)[2] > start[2] + 0.005)
+    (pull,) = ask(shown, lambda s: list(s.pulls.values()))
+    assert pull.body == TIP
+    assert np.linalg.norm(pull.force) > 0.1
+    # The value, in newtons, beside the arrow and in the panel.
+    page.locator("strong", has_text=TIP).wait_for()
+    assert " N" in page.locator("strong", has_text=TIP).locator("..").inner_text()
+    page.mouse.up()
+    until(lambda: not ask(shown, lambda s: s.pulls))
+    until(lambda: np.linalg.norm(tip(shown) - start) < 1e-3)
+
+
+def test_another_engine_keeps_the_pose(page, shown):
+    start = tip(shown)
+    drag(page, start, (0, -60))
+    until(lambda: tip(shown)[2] > start[2] + 0.005)
+    page.mouse.up()
+    page.get_by_role("button", name="Pause").click()
+    until(lambda: not ask(shown, lambda s: s.playing))
+    before = ask(shown, lambda s: s.poses.copy())
+    choose(page, "Engine", "constrained")
+    until(lambda: ask(shown, lambda s: s.engine) == "constrained")
+    after, stopped = ask(shown, lambda s: (s.poses.copy(), s.time))
+    np.testing.assert_allclose(after, before, atol=1e-6)
+    page.get_by_role("button", name="Step").click()
+    until(lambda: ask(shown, lambda s: s.time) > stopped)  # the click has been handled: the next test starts anew
+    assert np.abs(ask(shown, lambda s: s.poses) - after).max() > 0
+
+
+def choose(page, label, option):
+    page.get_by_role("textbox", name=label).or_(page.get_by_role("combobox", name=label)).first.click()
+    page.get_by_role("option", name=option).click()
+
+
+def test_adding_a_model_reduces_the_violation(page, shown):
+    start = tip(shown)
+    drag(page, start, (0, -90))
+    until(lambda: tip(shown)[2] > start[2] + 0.01)
+    time.sleep(0.5)
+    before = ask(shown, lambda s: s.violation)
+    # The mouse is busy: the button is pressed from the keyboard.
+    page.get_by_role("button", name="Add a model here").focus()
+    page.keyboard.press("Enter")
+    until(lambda: ask(shown, lambda s: s.engine) == "blended")
+    page.get_by_text("2 models blended").wait_for()
+    until(lambda: ask(shown, lambda s: s.violation) < 0.2 * before)
+    page.mouse.up()
+
+
+def test_two_clients_see_the_same_and_one_may_leave(page, shown, chromium, look):
+    guest = connect(chromium, shown)
+    until(lambda: dark(look(guest)) > 0.01)
+    start = tip(shown)
+    drag(guest, start, (0, -60))
+    until(lambda: tip(shown)[2] > start[2] + 0.005)
+    page.get_by_role("button", name="Pause").click()
+    guest.get_by_role("button", name="Play").wait_for()
+    until(lambda: overlap(look(page), look(guest)) > 0.85)
+    # It leaves with the mouse pressed: its pull goes with it, the other stays.
+    guest.context.close()
+    until(lambda: len(shown._server.get_clients()) == 1)
+    until(lambda: not ask(shown, lambda s: s.pulls))
+    page.get_by_role("button", name="Play").click()
+    before = ask(shown, lambda s: s.time)
+    until(lambda: ask(shown, lambda s: s.time) > before)
+
+
+def test_mistakes_are_told_and_change_nothing(page, shown):
+    field = page.get_by_role("textbox").nth(3)  # after those of three sliders
+    before = ask(shown, lambda s: s.end_effectors)
+    field.fill("index_tip, index_tpi")
+    page.get_by_role("button", name="Apply").click()
+    page.get_by_text("did you mean").first.wait_for()
+    assert ask(shown, lambda s: s.end_effectors) == before
+    until(lambda: field.input_value() == ", ".join(before))
+    field.fill("thumb_tip")
+    page.get_by_role("button", name="Apply").click()
+    until(lambda: ask(shown, lambda s: s.end_effectors) == ("thumb_tip",))
+    page.get_by_role("button", name="Add a model here").click()
+    page.get_by_text("nothing is pulled").first.wait_for()
+    assert ask(shown, lambda s: s.playing)
+    ask(shown, lambda s: s.set_end_effectors(before))
+
+
+def test_target_and_ellipsoid(page, shown):
+    for label in ("Ellipsoid", "Target"):
+        page.get_by_role("checkbox", name=label).check()
+    page.get_by_text("Stiffness of").wait_for()
+    until(lambda: "target" in ask(shown, lambda s: s.pulls))
+    page.get_by_role("button", name="Reset").click()
+    until(lambda: not ask(shown, lambda s: s.pulls))
+    until(lambda: not page.get_by_role("checkbox", name="Target").is_checked())
+    page.get_by_role("checkbox", name="Ellipsoid").uncheck()
+
+
+# --- a world: it waits for somebody to look, contact forces are seen, bodies are dragged
+
+
+@pytest.fixture(scope="module")
+def shown_world():
+    world = pliant.World(1 / 100)
+    world.add_static("floor", pliant.shapes.plane(0.5, 0.5))
+    grey = (0.3, 0.3, 0.3, 1.0)
+    world.add_body("box", pliant.shapes.box((0.1, 0.1, 0.1), rgba=grey), mass=2.0, position=(0, 0, 0.1))
+    with pytest.MonkeyPatch.context() as patch:
+        # No shadows: they take seconds a frame in software.
+        patch.setattr("pliant.viewer.browser_scene._MANY", 0)
+        view = pliant.view(world, port=0, block=False)
+    yield view
+    view.stop()
+
+
+@pytest.fixture
+def world_page(chromium):
+    context = chromium.new_context(viewport={"width": 700, "height": 440})
+    yield context.new_page()
+    context.close()
+
+
+def test_a_world_is_seen_and_pulled(shown_world, world_page, look):
+    shown, page = shown_world, world_page
+
+    def soon(condition):
+        until(condition, 40.0)
+
+    assert ask(shown, lambda s: (s.playing, s.time)) == (False, 0.0)  # nobody looks
+    page.goto(shown.url)
+    page.get_by_role("button", name="Pause").wait_for()
+    soon(lambda: ask(shown, lambda s: s.time) > 0.5)
+    page.get_by_text("contacts, the longest arrow is").wait_for()
+    # Contact forces are seen through the box, until they are not wanted.
+    page.get_by_role("checkbox", name="See through").check()
+    soon(lambda: green(look(page)) > 0.0005)
+    page.get_by_role("checkbox", name="Forces").uncheck()
+    soon(lambda: green(look(page)) == 0.0)
+    page.get_by_role("checkbox", name="See through").uncheck()
+    # A drag lifts the box and shows the force, which carries most of it at last.
+    (client,) = shown._server.get_clients().values()
+    camera = client.camera
+    start = ask(shown, lambda s: s.world["box"].position)
+    x, y, z = spatial.quat_to_matrix(np.array(camera.wxyz)).T @ (start - camera.position)
+    scale = camera.image_height / 2 / np.tan(camera.fov / 2)
+    at = camera.image_width / 2 + scale * x / z, camera.image_height / 2 + scale * y / z
+    look(page)  # a picture was drawn since
+    for _ in range(3):  # a page that is busy drawing may miss a press
+        page.mouse.move(at[0] + 1, at[1])
+        page.mouse.move(*at)
+        page.mouse.down()
+        for part in (0.3, 0.6, 1.0):
+            page.mouse.move(at[0], at[1] - 180 * part)
+            page.wait_for_timeout(100)
+        if holds(lambda: ask(shown, lambda s: s.pulls), 5.0):
+            break
+        page.mouse.up()
+    lifted = holds(lambda: ask(shown, lambda s: s.world["box"].position[2]) > 0.15, 40.0)
+    assert lifted, ask(shown, lambda s: (s.pulls, s.poses))
+    soon(lambda: 15 < ask(shown, lambda s: s.pulls[client.client_id].force[2]) < 20)
+    page.locator("strong", has_text="box").last.wait_for()
+    page.mouse.up()
+    soon(lambda: not ask(shown, lambda s: s.pulls))
+    # A click selects it, and its contacts are told.
+    page.get_by_role("button", name="Reset").click()
+    soon(lambda: abs(ask(shown, lambda s: s.world["box"].position[2]) - 0.1) < 1e-3)
+    page.mouse.click(*at)
+    page.get_by_text("contacts act with").wait_for()
+    page.get_by_role("button", name="Pause").click()
+    soon(lambda: not ask(shown, lambda s: s.playing))
+    before = ask(shown, lambda s: s.time)
+    page.get_by_role("button", name="Step").click()
+    soon(lambda: ask(shown, lambda s: s.time) == pytest.approx(before + 0.01))
+    page.close()
+    soon(lambda: not shown._server.get_clients())
+    assert shown.running
