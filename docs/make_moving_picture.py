@@ -182,8 +182,8 @@ def save(frames: list[Image.Image], path: Path) -> None:
     sheet.paste(RED, (0, SIZE[1] * len(shown), SIZE[0], sheet.height))  # rare, but to be kept
     palette = sheet.quantize(COLOURS, method=Image.Quantize.MEDIANCUT)
     flat = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in frames]
-    table = np.reshape(flat[0].getpalette(), (-1, 3))
-    table[flat[0].getpixel((0, 0))] = 255  # the background is white, not nearly so
+    table = np.reshape(flat[0].getpalette() or [], (-1, 3))
+    table[flat[0].getpixel((0, 0))] = 255  # the background is white, not nearly so  # pyright: ignore[reportArgumentType, reportCallIssue]
     for picture in flat:
         picture.putpalette(table.ravel().tolist())
     flat[0].save(

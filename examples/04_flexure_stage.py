@@ -22,7 +22,7 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     stage = pliant.gallery.flexure_stage()
     forces = np.linspace(0, 60, 25)
-    travel, drop, state = [], [], None
+    travel, drop, state = [], [], pliant.equilibrium(stage)
     for force in forces:  # each equilibrium starts from the one before
         state = pliant.equilibrium(stage, {"stage": (force, 0, 0)}, start=state)
         dx, _, dz = state.pose("stage")[:3, 3] - stage.reference_poses[stage.body_index("stage"), :3, 3]

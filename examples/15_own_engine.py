@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 import pliant
@@ -48,7 +50,7 @@ class ViscousSimulation(pliant.Simulation):
         m, h = self._mechanism, self._timestep
         for done in range(n):
             at = pliant.Configuration(m, self._now)
-            rates = np.linalg.solve(m.damping_matrix + h * m.stiffness_matrix, self._force(at))
+            rates: Any = np.linalg.solve(m.damping_matrix + h * m.stiffness_matrix, self._force(at))
             if not np.isfinite(rates).all():
                 return done
             self._now = kinematics.move(m, self._now, h * rates)

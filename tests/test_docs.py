@@ -121,7 +121,7 @@ def test_the_moving_picture_moves_and_is_small():
             assert image.info["loop"] == 0
             assert 600 <= image.width <= 700
             length, frames = 0.0, []
-            for i in range(image.n_frames):
+            for i in range(image.n_frames):  # pyright: ignore[reportAttributeAccessIssue]
                 image.seek(i)
                 length += image.info["duration"] / 1000
                 frames.append(np.asarray(image.convert("L"), float))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -139,7 +140,7 @@ class Shape:
 
 def _make(
     kind: str,
-    size: Sequence[float],
+    size: Any,
     position: ArrayLike,
     orientation: ArrayLike | None,
     rgba: Sequence[float],
@@ -172,7 +173,7 @@ def sphere(radius: float, *, position: ArrayLike = (0, 0, 0), rgba: Sequence[flo
 
 
 def box(
-    half_extents: Sequence[float],
+    half_extents: ArrayLike,
     *,
     position: ArrayLike = (0, 0, 0),
     orientation: ArrayLike | None = None,
@@ -209,7 +210,7 @@ def cylinder(
 
 
 def ellipsoid(
-    semi_axes: Sequence[float],
+    semi_axes: ArrayLike,
     *,
     position: ArrayLike = (0, 0, 0),
     orientation: ArrayLike | None = None,

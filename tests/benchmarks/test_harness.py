@@ -29,7 +29,7 @@ def load(name):
     """Module of the top-level folder benchmarks/, which is no package."""
     path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
     spec = util.spec_from_file_location(f"benchmarks_{name}", path)
-    module = sys.modules[spec.name] = util.module_from_spec(spec)
+    module = sys.modules[spec.name] = util.module_from_spec(spec)  # pyright: ignore[reportArgumentType]
     spec.loader.exec_module(module)
     return module
 

@@ -318,7 +318,7 @@ def test_a_wheel_of_a_mechanism_rolls_on(shape):
     it.velocity = {it.mechanism.dof_names[0]: speed, "axle": speed / 0.3}
     world.step(120)
     assert it.pose("wheel")[2, 3] == pytest.approx(0.3, abs=1e-4)
-    np.testing.assert_allclose(it.velocity, [speed, 0, speed / 0.3], atol=1e-3)
+    np.testing.assert_allclose(np.asarray(it.velocity), [speed, 0, speed / 0.3], atol=1e-3)
 
 
 @pytest.mark.parametrize("change", [0.0, *np.random.default_rng(0).uniform(-1e-12, 1e-12, 15)])

@@ -183,7 +183,7 @@ def test_a_field_has_no_mass():
 
 
 def test_a_field_is_drawn(terrain):
-    found = triangulate(terrain, terrain.reference_poses, 1.0).only(slice(None))
+    found = triangulate(terrain, terrain.reference_poses, 1.0).only(slice(None))  # pyright: ignore[reportArgumentType]
     field = found.body == -1
     assert field.sum() == 2 * 3 * 5
     assert found.two_sided[field].all()
@@ -234,7 +234,7 @@ def test_a_field_goes_to_mujoco_and_back(terrain, tmp_path):
     ours, other = terrain.shapes("world")[0], again.shapes("world")[0]
     assert other.kind == "height field"
     surface = [spatial.transform_points(s.pose, s.mesh.vertices) for s in (ours, other)]
-    np.testing.assert_allclose(*surface, atol=1e-6)
+    np.testing.assert_allclose(surface[0], surface[1], atol=1e-6)
     assert other.size == pytest.approx(ours.size)
 
 

@@ -6,6 +6,7 @@ import copy
 import pickle
 import signal
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ def make(name: str) -> Simulation:
             return pliant.simulate(m, engine, H)
         return pliant.simulate(m, engine, H, gravity=(0, 0, 0))
     if engine in ("reduced", "blended"):
-        options = {"reconstruction": what} if what else {}
+        options: dict[str, Any] = {"reconstruction": what} if what else {}
         return pliant.ReducedSimulation(model(engine), H, **options)
     if engine == "constrained":
         return pliant.ConstrainedSimulation(chain(), H, stabilization=what or "newmark")
@@ -332,7 +333,7 @@ def test_steps_add_up(name):
     assert a.state == b.state
     for n in (-1, 1.5, True, "2"):
         with pytest.raises(InputError, match="whole number"):
-            a.step(n)
+            a.step(n)  # pyright: ignore[reportArgumentType]
     assert a.state == b.state
 
 
@@ -361,7 +362,7 @@ def test_an_error_in_act_leaves_whole_steps(name):
 
     with pytest.raises(KeyboardInterrupt) as caught:
         a.record(10, every=2, act=act)
-    assert len(caught.value.trajectory) == 2
+    assert len(caught.value.trajectory) == 2  # pyright: ignore[reportAttributeAccessIssue]
     b.step(4)
     assert a.state == b.state
     assert a.time == pytest.approx(11 * H)
@@ -397,7 +398,7 @@ def test_an_interrupt_leaves_whole_steps(name):
 def test_divergence_leaves_whole_steps(name):
     s = busy(name)
     if name.startswith("reduced"):
-        s.coordinates = np.full_like(s.coordinates, 1e308)  # a linear model never diverges by a finite wrench
+        s.coordinates = np.full_like(s.coordinates, 1e308)  # a linear model never diverges by a finite wrench  # pyright: ignore[reportAttributeAccessIssue]
     s.apply_wrench(end(s), force=(0, 1e305, 1e308))
     other = s.copy()
     with pytest.raises(ConvergenceError, match="left the finite numbers"):
@@ -423,7 +424,7 @@ def test_states_go_round_bit_for_bit(name):
     np.testing.assert_array_equal(s.poses, poses)
     for wrong in (np.asarray(kept), None, 3):
         with pytest.raises(InputError, match=r"a value of `simulation\.state` expected"):
-            s.state = wrong
+            s.state = wrong  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_states_of_others_are_refused(name):
@@ -522,7 +523,7 @@ def test_one_thread_at_a_time(name):
             finish.wait(20)
             return super()._advance(n)
 
-    slow = Slow(**s._options())
+    slow = Slow(**s._options())  # pyright: ignore[reportAbstractUsage]
     thread = threading.Thread(target=slow.step)
     thread.start()
     begun.wait(20)

@@ -28,7 +28,7 @@ def inertias(file):
             i = {key: float(value) for key, value in inertial.find("inertia").attrib.items()}
             xy, xz, yz = (i.get(key, 0.0) for key in ("ixy", "ixz", "iyz"))
             matrix = [[i["ixx"], xy, xz], [xy, i["iyy"], yz], [xz, yz, i["izz"]]]
-            out[link.get("name")] = float(inertial.find("mass").get("value")), np.linalg.eigvalsh(matrix)
+            out[link.get("name")] = float(inertial.find("mass").attrib["value"]), np.linalg.eigvalsh(matrix)
     return out
 
 

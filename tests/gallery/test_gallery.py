@@ -241,11 +241,11 @@ def test_bad_arguments(name, arguments, culprit):
 
 
 def test_numpy_integers_are_whole_numbers():
-    assert gallery.helix(np.int32(4)).body_count == 4
+    assert gallery.helix(np.int32(4)).body_count == 4  # pyright: ignore[reportArgumentType]
 
 
 def test_unknown_name():
     with pytest.raises(InputError, match="did you mean 'helix'"):
         gallery.make("helyx")
     with pytest.raises(InputError, match="no '3'"):
-        gallery.make(3)
+        gallery.make(3)  # pyright: ignore[reportArgumentType]

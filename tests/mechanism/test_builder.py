@@ -56,7 +56,7 @@ def test_arrays_are_read_only():
     with pytest.raises(ValueError, match="read-only"):
         m.mass[0] = 2.0
     with pytest.raises(AttributeError):
-        m.mass = np.ones(1)
+        m.mass = np.ones(1)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_reference_coordinates_keep_the_geometry():

@@ -55,7 +55,7 @@ def test_with_pose_on_a_tree():
     q[m.dof_coordinate[m.dof_index(name)]] = 0.9
     assert np.allclose(moved.reference_poses, pliant.Configuration(m, q).poses)
     assert moved.rest is m.rest or np.array_equal(moved.rest, m.rest)
-    assert np.allclose(m.with_pose(pliant.Configuration(m, q)).reference_poses, moved.reference_poses)
+    assert np.allclose(m.with_pose(pliant.Configuration(m, q)).reference_poses, moved.reference_poses)  # pyright: ignore[reportArgumentType]
 
 
 def test_with_pose_needs_closed_loops_and_assemble_closes_them():

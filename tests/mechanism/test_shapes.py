@@ -85,7 +85,7 @@ def test_rod_points_from_start_to_end(end):
         lambda: shapes.sphere(0),
         lambda: shapes.sphere(-1),
         lambda: shapes.sphere(np.nan),
-        lambda: shapes.sphere("x"),
+        lambda: shapes.sphere("x"),  # pyright: ignore[reportArgumentType]
         lambda: shapes.box((1, 2)),
         lambda: shapes.box((1, 2, 0)),
         lambda: shapes.capsule(1, -1),

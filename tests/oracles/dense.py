@@ -125,7 +125,7 @@ def spring_energy(m: pliant.Mechanism, q, rest, tendon_rest) -> float:
     for r in range(len(m.tendons)):
         dofs, c = m.tendons.row(r)
         total += 0.5 * m.tendon_stiffness[r] * (c @ x[dofs] - tendon_rest[r]) ** 2
-    return total
+    return float(total)
 
 
 def energy(m: pliant.Mechanism, q, forces: dict[str, np.ndarray], gravity=None) -> float:

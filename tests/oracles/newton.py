@@ -26,9 +26,8 @@ def _gaps(m: pliant.Mechanism, q) -> np.ndarray:
 def _second(f, t: float = 2e-3) -> np.ndarray:
     """Second derivative at zero, error O(t^6)."""
     weights = {0: -49 / 18, 1: 3 / 2, 2: -3 / 20, 3: 1 / 90}
-    return sum(
-        w * (np.asarray(f(k * t)) + (np.asarray(f(-k * t)) if k else 0.0)) for k, w in weights.items()
-    ) / (t * t)
+    parts = [w * (np.asarray(f(k * t)) + (np.asarray(f(-k * t)) if k else 0.0)) for k, w in weights.items()]
+    return np.sum(parts, axis=0) / (t * t)
 
 
 def constraint_jacobian(m: pliant.Mechanism, q) -> np.ndarray:

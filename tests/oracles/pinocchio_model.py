@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pinocchio as pin
+import pinocchio as pin  # pyright: ignore[reportMissingImports]
 
 import pliant
 from pliant.mechanism.joints import BALL, HINGE

@@ -16,6 +16,11 @@ from pliant.errors import ConvergenceError, InputError, UnknownNameError
 INERTIA = (0.01, 0.01, 0.01)
 
 
+def root(f, low, high) -> float:
+    """Zero of `f` between two numbers, to the last bits."""
+    return float(brentq(f, low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]
+
+
 def rod(stiffness=10.0, length=1.0, mass=1.0, **more):
     """A vertical link on a hinge about y; its body frame is at the tip."""
     b = pliant.Builder("rod")
@@ -33,7 +38,7 @@ def check(c, tolerance=1e-9):
 @pytest.mark.parametrize("force", [0.1, 10.0, 100.0, 1e4, -3.0])
 def test_side_force_on_a_sprung_rod(force):
     c = equilibrium(rod(), {"tip": (force, 0, 0)})
-    angle = brentq(lambda a: 10 * a - force * np.cos(a), -np.pi / 2, np.pi / 2, xtol=1e-15)
+    angle = root(lambda a: 10 * a - force * np.cos(a), -np.pi / 2, np.pi / 2)
     check(c)
     assert c["pivot"] == pytest.approx(angle, abs=1e-12)
     assert c.stability == "stable"
@@ -47,7 +52,7 @@ def test_straight_rod_buckles():
     assert upright.stability == "unstable"
     assert upright["pivot"] == 0
     pushed = equilibrium(m, {"tip": (1e-3, 0, 0)}, gravity=(0, 0, -10.0))
-    angle = brentq(lambda a: 10 * a - 20 * np.sin(a) - 1e-3 * np.cos(a), 0.1, 3, xtol=1e-15)
+    angle = root(lambda a: 10 * a - 20 * np.sin(a) - 1e-3 * np.cos(a), 0.1, 3)
     assert pushed["pivot"] == pytest.approx(angle, abs=1e-10)
     assert pushed.stability == "stable"
     assert equilibrium(rod(stiffness=20.1, mass=2.0), gravity=(0, 0, -10.0)).stability == "stable"
@@ -61,7 +66,7 @@ def test_compensated_gravity_keeps_the_reference_pose_and_sag_does_not():
     free = equilibrium(m, gravity=(0, 0, 0))  # springs about their own rest, no weight
     assert free["pivot"] == pytest.approx(0.3, abs=1e-12)
     sag = equilibrium(m, gravity=(0, 0, -9.81))
-    angle = brentq(lambda a: 30 * (a - 0.3) - 9.81 * np.sin(a), 0, 2, xtol=1e-15)
+    angle = root(lambda a: 30 * (a - 0.3) - 9.81 * np.sin(a), 0, 2)
     assert sag["pivot"] == pytest.approx(angle, abs=1e-11)
 
 
@@ -92,7 +97,7 @@ def test_follower_force_stays_square():
 def test_force_at_a_point():
     c = equilibrium(rod(), {"tip": {"force": (0, 0, -5.0), "point": (1.0, 0, 0)}})
     # the point is at (cos a + sin a, cos a - sin a): torque about y is 5 (cos a + sin a)
-    angle = brentq(lambda a: 10 * a - 5 * (np.cos(a) + np.sin(a)), 0, 2, xtol=1e-15)
+    angle = root(lambda a: 10 * a - 5 * (np.cos(a) + np.sin(a)), 0, 2)
     assert c["pivot"] == pytest.approx(angle, abs=1e-12)
 
 
@@ -113,7 +118,7 @@ def parallelogram(stiffness=5.0):
 @pytest.mark.parametrize("force", [1.0, 30.0, 300.0])
 def test_parallelogram(force):
     c = equilibrium(parallelogram(), {"bar": (force, 0, 0)})
-    angle = brentq(lambda a: 20 * a - force * np.cos(a), 0, np.pi / 2, xtol=1e-15)
+    angle = root(lambda a: 20 * a - force * np.cos(a), 0, np.pi / 2)
     check(c)
     assert c["a"] == pytest.approx(angle, abs=1e-10)
     assert c["d"] == pytest.approx(angle, abs=1e-10)
@@ -219,7 +224,7 @@ def test_arguments_are_checked():
         ("tip", InputError, "mapping"),
     ):
         with pytest.raises(error, match=text):
-            equilibrium(m, wrenches)
+            equilibrium(m, wrenches)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="gravity"):
         equilibrium(m, gravity=9.81)
     with pytest.raises(InputError, match="another mechanism"):

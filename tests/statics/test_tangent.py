@@ -1,5 +1,7 @@
 """The factored derivative of static forces against differences and dense algebra."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -17,7 +19,7 @@ GRAVITY = (0.3, -0.2, -9.81)
 def random_loads(m, seed, torques=True, gravity=GRAVITY):
     rng = np.random.default_rng(seed)
     first, last = m.body_names[0], m.body_names[-1]
-    wrenches = {last: {"force": 20 * rng.normal(size=3), "point": rng.normal(size=3)}}
+    wrenches: dict[str, Any] = {last: {"force": 20 * rng.normal(size=3), "point": rng.normal(size=3)}}
     if torques:
         wrenches[last]["torque"] = 20 * rng.normal(size=3)
         wrenches[first] = {"force": rng.normal(size=3), "torque": rng.normal(size=3), "frame": "body"}

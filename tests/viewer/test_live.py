@@ -100,7 +100,7 @@ def test_hosts_that_are_none(arm, host):
 
 def test_what_cannot_be_viewed():
     with pytest.raises(InputError, match="a Mechanism"):
-        pliant.view(3, block=False)
+        pliant.view(3, block=False)  # pyright: ignore[reportArgumentType]
 
 
 # --- the thread
@@ -118,7 +118,7 @@ def test_commands_run_in_one_thread_in_order(arm):
     done, threads = [], set()
     try:
         for i in range(50):
-            runner.do(lambda i=i: (done.append(i), threads.add(threading.get_ident())))
+            runner.do(lambda i=i: (done.append(i), threads.add(threading.get_ident())))  # pyright: ignore[reportArgumentType]
         runner.ask(lambda: None)
     finally:
         runner.stop()
@@ -145,7 +145,7 @@ def test_errors_do_not_end_the_thread(arm, capsys):
     runner, failures = running(session)
     try:
         runner.do(lambda: session.set_engine("nonsense"), who="me")
-        runner.do(lambda: 1 / 0, who="you")
+        runner.do(lambda: 1 / 0, who="you")  # pyright: ignore[reportArgumentType]
         with pytest.raises(InputError):
             runner.ask(lambda: session.set_speed(-1))
         before = runner.ask(lambda: session.time)
@@ -179,7 +179,7 @@ def test_many_threads_may_ask(arm):
 
     def play(number):
         for k in range(20):
-            runner.do(lambda k=k: session.pull(number, tip, (0, 0, 0), (0, 0, 0.001 * k)))
+            runner.do(lambda k=k: session.pull(number, tip, (0, 0, 0), (0, 0, 0.001 * k)))  # pyright: ignore[reportArgumentType]
             runner.do(lambda k=k: session.set_engine(("reduced", "constrained")[k % 2]))
             runner.do(lambda: session.release(number))
 

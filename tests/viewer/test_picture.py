@@ -197,7 +197,7 @@ def test_unknown_body():
 
 def test_not_a_mechanism():
     with pytest.raises(InputError, match="Mechanism or a Configuration"):
-        picture("helix")
+        picture("helix")  # pyright: ignore[reportArgumentType]
 
 
 def test_no_folder_is_made(tmp_path):

@@ -278,7 +278,7 @@ def test_nothing_is_left_of_a_file_that_cannot_be_written(moved, tmp_path):
     with pytest.raises((FormatError, InputError)):
         export_gltf(moved, tmp_path)
     with pytest.raises(InputError):
-        export_gltf(moved, 3)
+        export_gltf(moved, 3)  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="Trajectory"):
         export_gltf(moved.mechanism, tmp_path / "moved.glb")
     assert list(tmp_path.iterdir()) == []

@@ -60,13 +60,13 @@ def test_huge_ones_begin_quasistatic(monkeypatch):
 def test_models_and_simulations(hand):
     model = pliant.reduce(hand, [TIP])
     session = Session(model)
-    assert session.simulation.model is model
+    assert session.simulation.model is model  # pyright: ignore[reportAttributeAccessIssue]
     assert session.end_effectors == (TIP,)
     found = pliant.equilibrium(hand, {TIP: (0, 0, 3)})
     blended = pliant.blend([model, pliant.reduce(hand, [TIP], at=found)])
     session = Session(blended)
     assert (session.engine, session.model_count) == ("blended", 2)
-    assert session.simulation.model is blended
+    assert session.simulation.model is blended  # pyright: ignore[reportAttributeAccessIssue]
     for simulation, engine in (
         (pliant.ReducedSimulation(model, 1 / 100), "reduced"),
         (pliant.ConstrainedSimulation(hand, 1 / 100, (0, 0, 0)), "constrained"),
@@ -88,7 +88,7 @@ def test_a_given_blend_knows_other_bodies_at_its_samples(hand):
     found = pliant.equilibrium(hand, {TIP: (0, 0, 4)})
     session = Session(pliant.blend([pliant.reduce(hand, [TIP]), pliant.reduce(hand, [TIP], at=found)]))
     session.pull("mouse", "thumb_tip", session.simulation.pose("thumb_tip")[:3, 3], (0, 0, 0))
-    model = session.simulation.model
+    model = session.simulation.model  # pyright: ignore[reportAttributeAccessIssue]
     assert model.end_effectors == (TIP, "thumb_tip")
     truth = model.configuration({TIP: (0, 0, 4)})
     np.testing.assert_allclose(truth.poses, found.poses, atol=1e-8)
@@ -261,14 +261,14 @@ def test_end_effectors(hand):
     pulled(session, steps=120)
     before = session.poses.copy()
     session.set_end_effectors([TIP])
-    assert session.simulation.model.end_effectors == (TIP,)
+    assert session.simulation.model.end_effectors == (TIP,)  # pyright: ignore[reportAttributeAccessIssue]
     np.testing.assert_allclose(session.poses, before, atol=1e-3)
     session.set_end_effectors(["thumb_tip"])
     # What is pulled stays known.
-    assert session.simulation.model.end_effectors == ("thumb_tip", TIP)
+    assert session.simulation.model.end_effectors == ("thumb_tip", TIP)  # pyright: ignore[reportAttributeAccessIssue]
     session.release("mouse")
     session.set_end_effectors(["thumb_tip"])
-    assert session.simulation.model.end_effectors == ("thumb_tip",)
+    assert session.simulation.model.end_effectors == ("thumb_tip",)  # pyright: ignore[reportAttributeAccessIssue]
 
 
 @pytest.mark.parametrize("names", [[], ["nobody"], [TIP, TIP], ["world"], [""], [3]])
@@ -360,7 +360,7 @@ def test_any_body_can_be_pulled_in_a_reduced_model(hand):
     body = next(name for name in hand.body_names if name not in hand.end_effectors)
     start = session.simulation.pose(body)[:3, 3]
     pulled(session, body)
-    assert session.simulation.model.end_effectors == (*hand.end_effectors, body)
+    assert session.simulation.model.end_effectors == (*hand.end_effectors, body)  # pyright: ignore[reportAttributeAccessIssue]
     assert session.end_effectors == hand.end_effectors
     assert session.simulation.pose(body)[2, 3] > start[2] + 1e-4
 
@@ -548,7 +548,7 @@ def test_models_follow_stiffness_and_gravity(hand):
     assert session.model_count == 2 - lost
     load = session.setup.samples[1].wrenches
     truth = pliant.equilibrium(session.mechanism, load)
-    np.testing.assert_allclose(session.simulation.model.configuration(load).poses, truth.poses, atol=1e-8)
+    np.testing.assert_allclose(session.simulation.model.configuration(load).poses, truth.poses, atol=1e-8)  # pyright: ignore[reportAttributeAccessIssue]
     session.set_gravity(True)
     assert session.model_count == 2
     session.step(5)

@@ -1,8 +1,10 @@
 """The midpoint step of `ConstrainedSimulation` against independent dynamics."""
 
+from typing import Any
+
 import mujoco
 import numpy as np
-import pinocchio as pin
+import pinocchio as pin  # pyright: ignore[reportMissingImports]
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -192,7 +194,7 @@ def test_a_wrench_on_a_chain_is_newton():
 
 def test_a_helix_settles_where_statics_says():
     m = pliant.gallery.helix(30)
-    load = {"force": (5.0, 2.0, -12.0), "point": (0.01, 0.0, 0.02)}
+    load: dict[str, Any] = {"force": (5.0, 2.0, -12.0), "point": (0.01, 0.0, 0.02)}
     s = pliant.ConstrainedSimulation(m, 1 / 60, gravity=NONE)
     s.apply_wrench("link30", **load)
     found = s.settle()
@@ -464,7 +466,7 @@ def test_loops_at_rest_carry_what_statics_says(make):
     found, wanted = s.joint_forces, expected.joint_forces
     if m.name == "four-bar":  # a plane loop in space: forces across the plane are not unique
         found, wanted = found[:, [0, 2, 4]], wanted[:, [0, 2, 4]]
-    np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())
+    np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())  # pyright: ignore[reportArgumentType, reportCallIssue]
 
 
 # --- dampers and springs
@@ -755,7 +757,7 @@ def test_a_free_spinning_body_keeps_energy_and_momentum(spin):
     energy, angular = s.energy.kinetic, momenta(s)[1]
     for _ in range(50):
         s.step(10)
-        now = s._stepper._state.momentum.sum(axis=0)[3:]  # body axes: the state itself
+        now = s._stepper._state.momentum.sum(axis=0)[3:]  # body axes: the state itself  # pyright: ignore[reportAttributeAccessIssue]
         np.testing.assert_allclose(s.energy.kinetic, energy, rtol=1e-9)
         np.testing.assert_allclose(np.linalg.norm(now), np.linalg.norm(angular), rtol=1e-9)
         world = s.pose("body")[:3, :3] @ now

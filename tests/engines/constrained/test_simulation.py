@@ -400,7 +400,7 @@ def test_newmark_has_no_dense_solver():
 
 def test_not_a_mechanism():
     with pytest.raises(InputError, match="a Mechanism expected, not str"):
-        pliant.ConstrainedSimulation("pendulum.xml", 0.01)
+        pliant.ConstrainedSimulation("pendulum.xml", 0.01)  # pyright: ignore[reportArgumentType]
 
 
 def test_nothing_that_moves():
@@ -585,7 +585,7 @@ def test_a_motion_beyond_all_numbers_stops_after_its_last_whole_step(method, for
     assert np.array_equal(s.poses, other.poses)
     with pytest.raises(ConvergenceError) as caught:
         s.record(50)
-    assert len(caught.value.trajectory) == round((s.time - other.time) / s.timestep)
+    assert len(caught.value.trajectory) == round((s.time - other.time) / s.timestep)  # pyright: ignore[reportAttributeAccessIssue]
     # and goes on as if nothing had been
     s.state = before
     s.clear_wrenches()

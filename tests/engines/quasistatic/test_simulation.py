@@ -285,7 +285,7 @@ def test_refuses_unusable_calls():
     with pytest.raises(InputError):
         s.set_motor(m.joint_names[0], torque=float("inf"))
     with pytest.raises(InputError):
-        s.state = [1.0]
+        s.state = [1.0]  # pyright: ignore[reportAttributeAccessIssue]
     with pytest.raises(InputError):
         s.refine(0.0)
     with pytest.raises(InputError):

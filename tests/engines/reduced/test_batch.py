@@ -69,7 +69,7 @@ def test_bad_arguments():
         (lambda: batch.apply_wrench(tip, np.full((3, 3), np.nan)), "not finite"),
         (lambda: setattr(batch, "state", np.zeros((2, 2))), "shape"),
         (lambda: setattr(batch, "state", np.full(batch.state.shape, np.nan)), "finite"),
-        (lambda: batch.step("many"), "whole number"),
+        (lambda: batch.step("many"), "whole number"),  # pyright: ignore[reportArgumentType]
     ]:
         with pytest.raises(InputError, match=message):
             call()

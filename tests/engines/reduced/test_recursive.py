@@ -1,5 +1,7 @@
 """Chain, split and merge against a dense projection of the joint compliances; refusals where it is not exact."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -103,7 +105,7 @@ def frame(*edges, limp=()):
         )
     for i, edge in enumerate(edges):
         parent, child = edge.split()
-        springs = {} if edge in limp else {"stiffness": rng.uniform(20, 60, size=4)}
+        springs: dict[str, Any] = {} if edge in limp else {"stiffness": rng.uniform(20, 60, size=4)}
         axes = [unit(rng, 3) for _ in range(3)]
         stack = [(kind, axis, rng.normal(size=3)) for kind, axis in zip(["hinge"] * 3, axes, strict=True)]
         b.stack(f"{edge} {i}", parent, child, [*stack, ("slide", axes[0], (0, 0, 0))], **springs)

@@ -1,5 +1,7 @@
 """Errors of reduced models against true equilibria, and models sampled where they are needed."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -9,8 +11,8 @@ from pliant.engines.reduced.accuracy import Accuracy, measure
 from pliant.engines.reduced.sampling import sample
 from pliant.errors import ConvergenceError, FormatError, InputError, UnknownNameError
 
-QUIET = {"progress": False}
-SMALL = {"candidates": 16, "held_out": 8, "progress": False}
+QUIET: dict[str, Any] = {"progress": False}
+SMALL: dict[str, Any] = {"candidates": 16, "held_out": 8, "progress": False}
 
 
 def column(stiffness=5.0):
@@ -364,11 +366,11 @@ def test_bad_bodies_and_models():
     with pytest.raises(UnknownNameError, match="'link3' is no end effector"):
         measure(pliant.reduce(m), [{"link3": (1, 0, 0)}])
     with pytest.raises(InputError, match="a ReducedModel or a BlendedModel expected"):
-        measure(m, [])
+        measure(m, [])  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="a sequence of mappings"):
-        measure(pliant.reduce(m), {"link12": (1, 0, 0)})
+        measure(pliant.reduce(m), {"link12": (1, 0, 0)})  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="item 1 is no mapping"):
-        measure(pliant.reduce(m), [{}, 3])
+        measure(pliant.reduce(m), [{}, 3])  # pyright: ignore[reportArgumentType]
     with pytest.raises(InputError, match="floats: hold it first"):
         sample(pliant.gallery.hexapod(), wrenches=1.0, **QUIET)
 

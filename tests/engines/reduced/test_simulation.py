@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, reject
 from hypothesis import strategies as st
-from numba.core.runtime import _nrt_python, rtsys
+from numba.core.runtime import _nrt_python, rtsys  # pyright: ignore[reportAttributeAccessIssue, reportPrivateImportUsage]
 
 import pliant
 from oracles import dense
@@ -291,19 +291,19 @@ def test_bad_arguments_leave_everything_as_it_was():
         (lambda: simulation.apply_wrench("link5", "up"), "numbers expected"),
         (lambda: simulation.apply_wrench("link5", (0, 0, 1), frame="tool"), "frame"),
         (lambda: simulation.step(-1), "whole number from 0"),
-        (lambda: simulation.step(1.5), "whole number"),
+        (lambda: simulation.step(1.5), "whole number"),  # pyright: ignore[reportArgumentType]
         (lambda: simulation.record(0), "whole number from 1"),
         (lambda: setattr(simulation, "state", np.zeros(11)), "a value of `simulation.state` expected"),
         (lambda: setattr(simulation, "coordinates", np.full(5, np.inf)), "finite"),
         (lambda: setattr(simulation, "rates", np.zeros(3)), "5 finite numbers expected"),
         (lambda: simulation.move_base(np.eye(4)), "base is fixed"),
         (lambda: simulation.switch(pliant.reduce(pliant.gallery.helix(6))), "'helix 5' expected"),
-        (lambda: simulation.switch("other"), "ReducedModel expected"),
+        (lambda: simulation.switch("other"), "ReducedModel expected"),  # pyright: ignore[reportArgumentType]
         (lambda: pliant.ReducedSimulation(model, 0.0), "timestep"),
-        (lambda: pliant.ReducedSimulation(model, "fast"), "timestep"),
+        (lambda: pliant.ReducedSimulation(model, "fast"), "timestep"),  # pyright: ignore[reportArgumentType]
         (lambda: pliant.ReducedSimulation(model, 0.01, "magic"), "reconstruction"),
         (lambda: pliant.ReducedSimulation(model, 0.01, gravity=(0, 0, -1)), "equilibrium under gravity"),
-        (lambda: pliant.ReducedSimulation(pliant.gallery.helix(5), 0.01), "a ReducedModel expected"),
+        (lambda: pliant.ReducedSimulation(pliant.gallery.helix(5), 0.01), "a ReducedModel expected"),  # pyright: ignore[reportArgumentType]
     ]:
         with pytest.raises(InputError, match=error):
             call()

@@ -318,7 +318,7 @@ def spinning(seconds, h):
             worst,
             [
                 abs(stepper.kinetic / energy - 1),
-                np.linalg.norm(stepper.angular_momentum - momentum) / np.linalg.norm(momentum),
+                float(np.linalg.norm(stepper.angular_momentum - momentum) / np.linalg.norm(momentum)),
             ],
         )
     return worst
@@ -350,7 +350,7 @@ def test_a_free_chain_keeps_momentum():
     linear, angular = stepper.v[:, :3].sum(axis=0), stepper.angular_momentum
     stepper.advance(1000)
     np.testing.assert_allclose(stepper.v[:, :3].sum(axis=0), linear, atol=1e-10)
-    np.testing.assert_allclose(stepper.angular_momentum, angular, atol=2e-3 * np.linalg.norm(angular))
+    np.testing.assert_allclose(stepper.angular_momentum, angular, atol=2e-3 * float(np.linalg.norm(angular)))
 
 
 @pytest.mark.parametrize("kind", ["ball", "hinge", "bushing"])
@@ -391,7 +391,7 @@ def four_bar():
         ("rocker", (2.5, 2), (2, 0)),
     ):
         p, q = np.array([start[0], 0, start[1]]), np.array([end[0], 0, end[1]])
-        length = np.linalg.norm(q - p)
+        length = float(np.linalg.norm(q - p))
         turn = np.arctan2(*(q - p)[[0, 2]])
         b.body(
             name,
