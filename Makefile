@@ -24,7 +24,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test quick slow portable wheel wheel-check demo docs bench bench-quick peers browser lint types format lock clean distclean
+.PHONY: help setup test quick slow coverage portable wheel wheel-check demo docs bench bench-quick peers browser lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,9 @@ quick: $(WARM)  ## Check style and types, run the tests of kernels, contracts an
 
 slow: $(WARM)  ## Run the slow tests
 	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto -m slow $(PYTEST_FLAGS)
+
+coverage: $(WARM)  ## Run the tests and list the lines and branches that they miss, kernels left out
+	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n auto --cov --cov-report=term-missing:skip-covered $(PYTEST_FLAGS)
 
 portable: $(STAMP)  ## Run the numerical tests as other processors would
 	$(PY) tools/portable.py
