@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +15,16 @@ from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism
-from pliant.plotting import logarithmic, panels, save
+from pliant.plotting import logarithmic, panels, png, save
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.loads import Load
-from pliant.text import counted, table
+from pliant.text import counted, table, track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Accuracy", "compare", "describe", "measure", "settle", "track"]
+__all__ = ["Accuracy", "compare", "describe", "measure", "settle"]
 
 Floats = NDArray[np.float64]
 Truth = tuple[Configuration | None, str | None]
@@ -110,8 +110,6 @@ class Accuracy:
         return out
 
     def _repr_png_(self) -> bytes:
-        from pliant.engines.reduced.notebook import png
-
         return png(self.plot())
 
     def __repr__(self) -> str:
@@ -263,14 +261,3 @@ def describe(wrenches: Mapping[str, Any]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if np.isfinite(value) else "-"
-
-
-def track(items: Iterable[Any], what: str, progress: bool) -> Iterator[Any]:
-    """The items, with a progress bar on stderr if asked for."""
-    if not progress:
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track as bar
-
-    yield from bar(list(items), what, console=Console(stderr=True), transient=True)

@@ -334,9 +334,9 @@ class BlendedModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all models and their mechanism to an `.npz` file that `BlendedModel.load` reads back without loss."""
-        from pliant.engines.reduced.blended_file import save
+        from pliant.engines.reduced.files import save_model
 
-        save(self, path)
+        save_model(self, path)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> BlendedModel:
@@ -345,12 +345,12 @@ class BlendedModel:
         Raises:
             FormatError: the file holds no blend, is damaged, or is of a newer version.
         """
-        from pliant.engines.reduced.blended_file import load
+        from pliant.engines.reduced.files import load_blend
 
-        return load(path)
+        return load_blend(path)
 
     def _repr_html_(self) -> str:
-        from pliant.engines.reduced.notebook import blend_html
+        from pliant.engines.reduced.report import blend_html
 
         return blend_html(self)
 

@@ -197,7 +197,7 @@ class ReducedModel:
     @cached_property
     def wrench_maps(self) -> Floats:
         """`wrench_map` of all bodies, (bodies, 6, 6e)."""
-        from pliant.engines.reduced.maps import wrench_maps
+        from pliant.engines.reduced.projection import wrench_maps
 
         return wrench_maps(self)
 
@@ -264,7 +264,7 @@ class ReducedModel:
         return plot(self, path, **options)
 
     def _repr_html_(self) -> str:
-        from pliant.engines.reduced.notebook import model_html
+        from pliant.engines.reduced.report import model_html
 
         return model_html(self)
 
@@ -291,9 +291,9 @@ class ReducedModel:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and its mechanism to an `.npz` file that `ReducedModel.load` reads back without loss."""
-        from pliant.engines.reduced.file import save
+        from pliant.engines.reduced.files import save_model
 
-        save(self, path)
+        save_model(self, path)
 
     @staticmethod
     def load(path: str | Path) -> ReducedModel:
@@ -302,6 +302,6 @@ class ReducedModel:
         Raises:
             FormatError: the file is no such model, is damaged, or is of a newer version.
         """
-        from pliant.engines.reduced.file import load
+        from pliant.engines.reduced.files import load_single
 
-        return load(path)
+        return load_single(path)

@@ -15,10 +15,10 @@ from pliant.engines.arguments import whole
 from pliant.engines.reduced import _kernels
 from pliant.engines.reduced.actor import ReducedActor
 from pliant.engines.reduced.arguments import check_alike, check_arguments
+from pliant.engines.reduced.arrays import pack
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
 from pliant.engines.reduced.model import ReducedModel
-from pliant.engines.reduced.packing import pack
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.engines.reduced import blended_file, file
+from pliant.engines.reduced import files
 from pliant.errors import FormatError
 
 TIP = "link12"
@@ -32,7 +32,7 @@ def test_round_trip(models, style, tmp_path):
     back = pliant.BlendedModel.load(tmp_path / "blend.npz")
     assert (back.exponent, back.distance, back.matrices) == (given.exponent, given.distance, given.matrices)
     for a, b in zip(given.models, back.models, strict=True):
-        for name in file._ARRAYS:
+        for name in files._ARRAYS:
             assert np.array_equal(getattr(a, name), getattr(b, name)), name
     assert all(model.mechanism is back.mechanism for model in back.models)  # written and read once
     load = {TIP: (10.0, -20.0, 15.0)}
@@ -72,8 +72,8 @@ def test_mechanisms_that_differ_are_both_kept(tmp_path):
 def test_either_kind_is_found(models, tmp_path):
     models[0].save(tmp_path / "single.npz")
     pliant.blend(models).save(tmp_path / "blend.npz")
-    assert isinstance(blended_file.load_model(tmp_path / "single.npz"), pliant.ReducedModel)
-    assert isinstance(blended_file.load_model(tmp_path / "blend.npz"), pliant.BlendedModel)
+    assert isinstance(files.load_model(tmp_path / "single.npz"), pliant.ReducedModel)
+    assert isinstance(files.load_model(tmp_path / "blend.npz"), pliant.BlendedModel)
     with pytest.raises(FormatError, match=r"holds no reduced model.*BlendedModel\.load"):
         pliant.ReducedModel.load(tmp_path / "blend.npz")
     with pytest.raises(FormatError, match="holds no blended model"):
@@ -128,6 +128,6 @@ def test_refused(good, name, tmp_path):
     with zipfile.ZipFile(tmp_path / "bad.npz", "w") as archive:
         for entry, content in entries.items():
             archive.writestr(entry, content)
-    for load in (pliant.BlendedModel.load, blended_file.load_model):
+    for load in (pliant.BlendedModel.load, files.load_model):
         with pytest.raises(FormatError, match=message):
             load(tmp_path / "bad.npz")
