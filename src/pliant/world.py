@@ -16,7 +16,7 @@ from pliant.contact.handles import FreeBody, MechanismHandle, Static
 from pliant.contact.levels import Level, Levels
 from pliant.contact.materials import Material
 from pliant.contact.touching import Touching
-from pliant.engines.arguments import EARTH, acceleration, seconds, whole
+from pliant.checks import EARTH, acceleration, seconds, whole
 from pliant.engines.simulate import simulate
 from pliant.engines.simulation import Effort, Pull, Simulation, record
 from pliant.engines.trajectory import Trajectory

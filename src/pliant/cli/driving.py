@@ -13,7 +13,7 @@ import pliant
 from pliant.cli.options import Engine
 from pliant.cli.output import progress_bar
 from pliant.cli.sources import Source
-from pliant.engines.arguments import EARTH
+from pliant.checks import EARTH
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError
 

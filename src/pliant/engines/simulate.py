@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.engines.arguments import EARTH, acceleration
+from pliant.checks import EARTH, acceleration
 from pliant.engines.constrained import ConstrainedSimulation
 from pliant.engines.quasistatic import QuasistaticSimulation
 from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, reduce, sample

@@ -1,39 +1,85 @@
-"""Lay a reduced model out for the kernels; see `_kernels` for the arrays."""
+"""Arrays of a reduced or blended model, as the kernels take them; see `_kernels` for the layout."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
+from pliant.checks import EARTH, acceleration, choice, seconds
 from pliant.engines.reduced import _blend_kernels, _kernels
+from pliant.engines.reduced._intrinsics import (
+    BALL,
+    BALL_TWISTS,
+    LINK_SIZE,
+    LOCAL_SIZE,
+    MOTION,
+    PARENT,
+    PLACE,
+    POSE_SIZE,
+)
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
 from pliant.engines.reduced.model import ReducedModel
+from pliant.errors import InputError
 from pliant.mechanism import kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import LOAD_SIZE
 
-__all__ = ["Packed", "link_places", "pack"]
+__all__ = ["BaseViews", "Packed", "check_arguments", "link_places", "pack"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+class BaseViews(NamedTuple):
+    """Floating base as views of `state` (world axes) and of `constants` (axes of the base).
+
+    Attributes:
+        centre, quaternion: centre of mass and orientation.
+        velocity, momentum: velocity of the centre of mass, angular momentum about it.
+        mass: of the whole mechanism.
+        offset: centre of mass in the base's frame.
+        inverse_inertia: about the centre of mass, (3, 3).
+    """
+
+    centre: Floats
+    quaternion: Floats
+    velocity: Floats
+    momentum: Floats
+    mass: float
+    offset: Floats
+    inverse_inertia: Floats
+
+    def inverse_inertia_world(self) -> Floats:
+        """Inverse inertia about the centre of mass in world axes, (3, 3)."""
+        turn = spatial.quat_to_matrix(self.quaternion)
+        return turn @ self.inverse_inertia @ turn.T
+
+    def spin(self) -> Floats:
+        """Angular velocity, world axes, rad/s, (3,)."""
+        return self.inverse_inertia_world() @ self.momentum
+
+    def place(self, pose: Floats) -> None:
+        """Set centre of mass and orientation from the pose of the base's body, 4 x 4."""
+        self.centre[:] = pose[:3, :3] @ self.offset + pose[:3, 3]
+        self.quaternion[:] = spatial.quat_from_matrix(pose[:3, :3])
+
+
 @dataclass(frozen=True, eq=False)
 class Packed:
-    """A model, a time step and a way of reconstruction as arrays.
+    """Arrays of a model for a time step and a kind of reconstruction.
 
     Attributes:
         sizes, links, constants: as the kernels take them.
-        state: at rest at the linearisation, nothing applied.
-        poses: room for poses; those of bodies come first.
-        coordinates: what the numbers of the state mean.
+        state: at rest at the linearisation, without loads.
+        poses: world poses; those of bodies come first.
+        coordinates: meaning of the coordinates in the state.
         kernels: the module whose `advance` and `reconstruct` take these arrays.
     """
 
@@ -51,17 +97,47 @@ class Packed:
         return self.sizes, self.links, self.constants, self.state, self.poses
 
     def places(self) -> Ints:
-        """Address and length of each, for `five_arrays`. They hold for as long as this object lives."""
+        """Address and length of each array, for `five_arrays`; valid while this object lives."""
         return np.array([number for array in self.arrays for number in (array.ctypes.data, len(array))])
 
     @property
     def work(self) -> Floats:
-        """The part of `state` that reconstruction works in."""
+        """Work space of reconstruction, a part of `state`."""
         return self.state[self.sizes[_kernels.WORK] + self.sizes[_kernels.WRENCH] :]
+
+    def base(self) -> BaseViews | None:
+        """Views of the floating base; None if the base is fixed."""
+        if not self.sizes[_kernels.FREE]:
+            return None
+        k, state = _kernels, self.state[self.sizes[_kernels.BASE_STATE] :]
+        fixed = self.constants[self.sizes[_kernels.BASE] :]
+        return BaseViews(
+            state[k.CENTRE : k.QUATERNION],
+            state[k.QUATERNION : k.VELOCITY],
+            state[k.VELOCITY : k.MOMENTUM],
+            state[k.MOMENTUM : k.BASE_SIZE],
+            float(fixed[k.BASE_MASS]),
+            fixed[k.BASE_CENTRE : k.INVERSE_INERTIA],
+            fixed[k.INVERSE_INERTIA : k.INVERSE_POSE].reshape(3, 3),
+        )
+
+
+def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: ArrayLike | None) -> Floats:
+    """Gravity, m/s², (3,), after all arguments of a simulation of a reduced model were checked."""
+    if not isinstance(model, ReducedModel | BlendedModel):
+        raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {model!r:.80}")
+    seconds(timestep)
+    choice(reconstruction, "reconstruction", ("joint", "twist"))
+    if gravity is not None and model.base is None:
+        raise InputError(
+            "gravity is for models with a floating base; for this one, reduce at the equilibrium under gravity: "
+            "`reduce(m, at=pliant.equilibrium(m, gravity=...))`"
+        )
+    return acceleration(EARTH if gravity is None else gravity)
 
 
 def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
-    """Arrays of a model that steps by `h`."""
+    """Arrays of a model with a time step of `h` seconds."""
     if isinstance(model, BlendedModel):
         return _pack_blend(model, h, reconstruction, gravity)
     coordinates = Amplitudes(model, h)
@@ -85,9 +161,10 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
     }
     sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
     sizes[_kernels.TWIST] = reconstruction == "twist"
-    work = max(n + 40, basis.size // n + 2 * len(links) + 30)
-    packed = _lay_out(model, coordinates, sizes, links, basis.size // n, parts, work, _kernels)
-    packed.constants[0] = h
+    rows = basis.size // n
+    work = max(n + _kernels.WRENCH_WORK + _kernels.BASE_WORK, rows + 2 * len(links) + _kernels.BALL_WORK)
+    packed = _lay_out(model, coordinates, sizes, links, rows, parts, work, _kernels)
+    packed.constants[_kernels.TIMESTEP] = h
     _kernels.reconstruct(
         packed.sizes, packed.links, packed.constants, packed.state, packed.poses, packed.work
     )
@@ -115,7 +192,7 @@ def _pack_blend(blend: BlendedModel, h: float, reconstruction: str, gravity: Flo
         motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
         links, local, hinge, rows = _joints(first, motions)
         shifts, maps, count = rows[:models], rows[models:], rows.shape[1]
-    # Matrices, or their eigenvectors and then the eigenvalues.
+    # Per matrix either all models' matrices, or all their eigenvectors, then all eigenvalues.
     stacks = blend.condensed
     if blend.matrices == "eigen":
         stacks = [np.concatenate([part.ravel() for part in spectrum]) for spectrum in blend.spectra]
@@ -138,12 +215,17 @@ def _pack_blend(blend: BlendedModel, h: float, reconstruction: str, gravity: Flo
     sizes[_blend_kernels.PRODUCTS] = len(shifts) if len(directions) else 0
     sizes[_kernels.TWIST] = reconstruction == "twist"
     products = int(sizes[_blend_kernels.PRODUCTS]) + len(directions)
-    work = max(
-        models + 12 + n * (3 * n + 3) + 40, count + models * (n + 17) + 2 * len(links) + n + products + 60
+    step = models + n + _kernels.WRENCH_WORK + 3 * n * n + n + _kernels.BASE_WORK
+    shared = max(
+        n, products, POSE_SIZE * models + _blend_kernels.MEAN_WORK, 2 * len(links) + _kernels.BALL_WORK
     )
+    work = max(step, models + count + models * n + shared)
     packed = _lay_out(first, coordinates, sizes, links, count, parts, work, _blend_kernels)
-    packed.constants[: _blend_kernels.LENGTH + 1] = h, blend.exponent, coordinates.rigid, coordinates.length
-    packed.state[1 : 1 + n] = blend.samples[0] / unit
+    packed.constants[_kernels.TIMESTEP] = h
+    packed.constants[_blend_kernels.EXPONENT] = blend.exponent
+    packed.constants[_blend_kernels.RIGID] = coordinates.rigid
+    packed.constants[_blend_kernels.LENGTH] = coordinates.length
+    packed.state[_kernels.Y : _kernels.Y + n] = blend.samples[0] / unit
     _blend_kernels.reconstruct(
         packed.sizes, packed.links, packed.constants, packed.state, packed.poses, packed.work
     )
@@ -160,33 +242,33 @@ def _lay_out(
     work: int,
     kernels: Any,
 ) -> Packed:
-    """Put arrays where `sizes` then says they are; make room for state and poses."""
+    """Arrays of a model from the parts of `constants`, by the entry of `sizes` that takes their offset."""
     n, effectors = coordinates.count, len(model.end_effectors)
     sizes[: _kernels.TWIST] = n, effectors, len(links), rows, model.base is not None
-    starts = 8 + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
+    starts = _kernels.HEADER + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
     base = _base_state(model)
-    sizes[_kernels.BASE_STATE] = 1 + 2 * n
-    sizes[_kernels.WRENCH] = 1 + 2 * n + len(base)
+    sizes[_kernels.BASE_STATE] = _kernels.Y + 2 * n
+    sizes[_kernels.WRENCH] = sizes[_kernels.BASE_STATE] + len(base)
     sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + LOAD_SIZE * effectors
-    # A copy of what moves, then the larger of what a step and what a reconstruction need.
-    moving = int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work
-    constants, state, poses = _aligned((int(starts[-1]),), (moving,), (len(model.mechanism.links) + 2, 4, 4))
+    # Work space: a copy of the state up to the loads, then room for a step or a reconstruction.
+    length = int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work
+    constants, state, poses = _aligned((int(starts[-1]),), (length,), (len(model.mechanism.links) + 2, 4, 4))
     for (place, part), start in zip(parts.items(), starts.tolist(), strict=False):
         sizes[place] = start
         constants[start : start + part.size] = part.ravel()
     state[sizes[_kernels.BASE_STATE] : sizes[_kernels.WRENCH]] = base
     poses[:, 3, 3] = 1.0
     poses[-2] = poses[-1] = np.eye(4)
-    targets = np.zeros((effectors, 4), dtype=np.int64)
-    targets[:, 0] = [model.mechanism.body_index(body) for body in model.end_effectors]
+    targets = np.zeros((effectors, LINK_SIZE), dtype=np.int64)
+    targets[:, PLACE] = [model.mechanism.body_index(body) for body in model.end_effectors]
     return Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, kernels)
 
 
 def _aligned(*shapes: tuple[int, ...]) -> list[Floats]:
-    """Zeros that start a cache line each, one array after the other.
+    """Arrays of zeros, one after the other, each from the start of a cache line.
 
-    Vectors that cross a line take twice as long to load; and arrays that lie anywhere may be a multiple of 4096 bytes
-    apart, in which case processors take loads from one to wait for stores to the other.
+    Vectors that cross a cache line take twice as long to load. Arrays allocated one by one may be a multiple of 4096
+    bytes apart, and then processors delay loads from one until stores to the other are done (4K aliasing).
     """
     lengths = [-(-math.prod(shape) // 8) * 8 for shape in shapes]
     room = np.zeros(sum(lengths) + 8)
@@ -198,29 +280,29 @@ def _aligned(*shapes: tuple[int, ...]) -> list[Floats]:
 
 
 def link_places(model: ReducedModel | BlendedModel) -> Ints:
-    """Where the pose of every link is among a simulation's poses."""
+    """Place of the pose of every link among the poses of a simulation, (links,)."""
     return _places(model.models[0] if isinstance(model, BlendedModel) else model)[0]
 
 
 def _places(model: ReducedModel) -> tuple[Ints, Ints]:
-    """Where the pose of every link goes, and where that of its parent is. Bodies come first, in their order."""
+    """Places of the poses of every link and of its parent. Bodies come first, in their order."""
     links = model.mechanism.links
     count = model.mechanism.body_count
     place = np.where(links.body >= 0, links.body, 0)
     place[links.body < 0] = count + np.arange((links.body < 0).sum())
-    parent = np.where(links.parent >= 0, place[links.parent], len(links))  # the world as it is
+    parent = np.where(links.parent >= 0, place[links.parent], len(links))  # the world
     if model.base is not None:
         root = links.body_link[model.mechanism.body_index(model.base.body)]
         while links.parent[root] >= 0:
             root = links.parent[root]
-        parent[root] = len(links) + 1  # the world as the base carries it
+        parent[root] = len(links) + 1  # displacement of the floating base
     return place, parent
 
 
 def _joints(model: ReducedModel, motions: Floats) -> tuple[Ints, Floats, Floats, Floats]:
-    """Links, their `B0 B1 B2`, which are hinges, and joint motions by links: for forward kinematics.
+    """Table of links, their `local`, whether each is on a hinge, and joint motions by links: for forward kinematics.
 
-    Copies of bodies where loops are cut follow the loops' joints, not the tree's: nobody asks for them.
+    Links that hang on the joints that close loops, copies of bodies, are left out: they have poses already.
     """
     m, links = model.mechanism, model.mechanism.links
     local, _ = kinematics.link_transforms(m, model.q)
@@ -228,44 +310,44 @@ def _joints(model: ReducedModel, motions: Floats) -> tuple[Ints, Floats, Floats,
     kept = np.flatnonzero(~np.isin(links.joint, m.topology.chords))
     kind, dof = links.kind[kept], links.dof[kept]
     count, balls = len(kept), np.flatnonzero(kind == LINK_BALL)
-    table = np.zeros((count, 4), dtype=np.int64)
-    table[:, 0], table[:, 1], table[:, 2] = place[kept], parent[kept], kind == LINK_BALL
-    table[balls, 3] = count + 3 * np.arange(len(balls))
+    table = np.zeros((count, LINK_SIZE), dtype=np.int64)
+    table[:, PLACE], table[:, PARENT], table[:, BALL] = place[kept], parent[kept], kind == LINK_BALL
+    table[balls, MOTION] = count + 3 * np.arange(len(balls))
     single = (kind != LINK_BALL) & (kind != LINK_FIXED)
     parts = np.zeros((count, 3, 3, 4))  # link; row; B0, B1, B2; column
     parts[:, :, 0] = local[kept, :3]
     hat = _hat(links.screw[dof[single]])
     parts[single, :, 1] = (local[kept][single] @ hat)[:, :3]
     parts[single, :, 2] = (local[kept][single] @ hat @ hat)[:, :3]
-    flat = parts.reshape(count, 36)
-    flat[balls, :16] = local[kept[balls]].reshape(-1, 16)
+    flat = parts.reshape(count, LOCAL_SIZE)
+    flat[balls, :BALL_TWISTS] = local[kept[balls]].reshape(-1, POSE_SIZE)
     rows = np.zeros((count + 3 * len(balls), motions.shape[1]))
     rows[:count][single] = motions[dof[single]]
     for i in range(3):
-        flat[balls, 16 + 6 * i : 22 + 6 * i] = links.screw[dof[balls] + i]
+        flat[balls, BALL_TWISTS + 6 * i : BALL_TWISTS + 6 * i + 6] = links.screw[dof[balls] + i]
         rows[count + i :: 3] = motions[dof[balls] + i]
     return table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T
 
 
 def _twists(model: ReducedModel) -> tuple[Ints, Floats, Floats, Floats]:
-    """Bodies, their poses at the linearisation, and their twists: for TVCG's reconstruction."""
+    """Table of bodies, their poses at the linearisation, and their twists: for TVCG's reconstruction."""
     m, links = model.mechanism, model.mechanism.links
     local, poses = kinematics.link_transforms(m, model.q)
     _, parent = _places(model)
-    table = np.zeros((m.body_count, 4), dtype=np.int64)
-    table[:, 0] = np.arange(m.body_count)
+    table = np.zeros((m.body_count, LINK_SIZE), dtype=np.int64)
+    table[:, PLACE] = np.arange(m.body_count)
     for body in range(m.body_count):
         root = links.body_link[body]
         while links.parent[root] >= 0:
             root = links.parent[root]
-        table[body, 1] = parent[root]
+        table[body, PARENT] = parent[root]
     twists = link_twists(m, local, np.ascontiguousarray(model.basis.T))[:, links.body_link]
-    # One row of numbers per component of a twist, so that bodies can be had one by one.
+    # One row per component of a twist: the twists of single bodies are contiguous.
     return table, poses[links.body_link], np.zeros(0), twists.transpose(1, 2, 0).reshape(-1, len(twists))
 
 
 def _hat(twists: Floats) -> Floats:
-    """4 x 4 matrices of twists."""
+    """4 x 4 matrices of twists, (n, 4, 4)."""
     out = np.zeros((len(twists), 4, 4))
     out[:, :3, :3] = spatial.hat(twists[:, 3:])
     out[:, :3, 3] = twists[:, :3]
@@ -273,6 +355,7 @@ def _hat(twists: Floats) -> Floats:
 
 
 def _base_constants(model: ReducedModel, gravity: Floats) -> Floats:
+    """Constants of a floating base, (BASE_CONSTANTS,); none if it is fixed."""
     if model.base is None:
         return np.zeros(0)
     inertia = model.base.inertia
@@ -286,11 +369,12 @@ def _base_constants(model: ReducedModel, gravity: Floats) -> Floats:
 
 
 def _base_state(model: ReducedModel) -> Floats:
+    """State of a floating base at rest in its reference pose, (BASE_SIZE,); empty if it is fixed."""
     if model.base is None:
         return np.zeros(0)
-    fixed = _base_constants(model, np.zeros(3))
-    pose = model.at.pose(model.base.body)
-    state = np.zeros(_kernels.BASE_SIZE)
-    state[:3] = pose[:3, :3] @ fixed[1:4] + pose[:3, 3]
-    state[3:7] = spatial.quat_from_matrix(pose[:3, :3])
+    k, pose = _kernels, model.at.pose(model.base.body)
+    offset = _base_constants(model, np.zeros(3))[k.BASE_CENTRE : k.INVERSE_INERTIA]
+    state = np.zeros(k.BASE_SIZE)
+    state[k.CENTRE : k.QUATERNION] = pose[:3, :3] @ offset + pose[:3, 3]
+    state[k.QUATERNION : k.VELOCITY] = spatial.quat_from_matrix(pose[:3, :3])
     return state

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import whole
+from pliant.checks import whole
 from pliant.engines.reduced import _kernels
-from pliant.engines.reduced.arguments import check_arguments
-from pliant.engines.reduced.arrays import pack
+from pliant.engines.reduced.arrays import check_arguments, pack
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
 from pliant.statics.loads import LOAD_SIZE, Load

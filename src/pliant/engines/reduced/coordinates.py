@@ -58,7 +58,7 @@ class Amplitudes:
         """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""
         return self.inverse @ self._ends.T
 
-    def jump(self, y: Floats) -> Floats:
+    def impulse_velocity(self, y: Floats) -> Floats:
         """Rates at once per impulse on the end effectors, (n, 6e)."""
         return np.linalg.solve(self.model.reduced_mass, self._ends.T).astype(np.float64)
 
@@ -129,7 +129,7 @@ class StaticWrenches:
         step = M + self._h * D + self._h**2 * C.T
         return np.linalg.solve(step, C.T / self.unit).astype(np.float64)
 
-    def jump(self, y: Floats) -> Floats:
+    def impulse_velocity(self, y: Floats) -> Floats:
         """Rates at once per impulse on the end effectors, (n, 6e)."""
         C, M, _ = self._mixed(y)
         return np.linalg.pinv(M, rcond=1e-9, hermitian=True) @ C.T / self.unit

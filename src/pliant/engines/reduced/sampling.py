@@ -319,11 +319,12 @@ def wrench_space(rest: ReducedModel, given: Any) -> WrenchSpace:
         if not np.isfinite(softest):
             raise InputError("no end effector gives way to a force at its origin: give `wrenches`")
         return WrenchSpace(bodies, *plain, size=softest * _REACH * rest.mechanism.radius)
-    if isinstance(given, Mapping | str | bool) or not (np.isscalar(given) or isinstance(given, Iterable)):
+    scalar = np.isscalar(given)
+    if isinstance(given, Mapping | str | bool) or not (scalar or isinstance(given, Iterable)):
         raise InputError(
             f"wrenches: a force in N, or a sequence of mappings {{end effector: wrench}} expected, not {given!r:.80}"
         )
-    if np.isscalar(given):
+    if scalar:
         size = number(given, "wrenches", above=0.0, expected="a force above 0 N")
         return WrenchSpace(bodies, *plain, size=size)
     corners, held = [], {}
