@@ -34,7 +34,6 @@ __all__ = [
     "Pull",
     "Simulation",
     "State",
-    "body_twists",
     "free_coordinates",
     "free_rates",
     "matching_motion",
@@ -661,8 +660,11 @@ class Simulation(ABC):
 
     def _body_twists(self) -> Floats:
         """Velocities of origins and angular velocities of all bodies, world axes, (bodies, 6)."""
-        q, rates = self._motion()
-        return body_twists(self._mechanism, q, rates)
+        m, (q, rates) = self._mechanism, self._motion()
+        local, poses = kinematics.link_transforms(m, q)
+        own = link_twists(m, local, np.ascontiguousarray(rates[None]))[0][m.links.body_link]
+        turn = poses[m.links.body_link, None, :3, :3]
+        return np.einsum("nkij,nkj->nki", turn, own.reshape(-1, 2, 3)).reshape(-1, 6)
 
     def _why(self) -> str:
         """Error message after a divergence."""
@@ -770,16 +772,6 @@ def _sum(load: Load | None, pull: Pull, pose: Floats) -> Load:
     )
     moment = np.cross(turn @ load.point, force) + np.cross(turn @ pull.point, pull.force)
     return Load(force + pull.force, torque + moment, np.zeros(3))
-
-
-def body_twists(m: Mechanism, q: Floats, rates: Floats) -> Floats:
-    """Velocities of origins and angular velocities of all bodies, world axes, (bodies, 6)."""
-    local, poses = kinematics.link_transforms(m, q)
-    own = link_twists(m, local, np.ascontiguousarray(rates[None]))[0][m.links.body_link]
-    turn = poses[m.links.body_link, :3, :3]
-    return np.concatenate(
-        [np.einsum("nij,nj->ni", turn, own[:, :3]), np.einsum("nij,nj->ni", turn, own[:, 3:])], axis=1
-    )
 
 
 def free_coordinates(m: Mechanism, joint: int, pose: Floats) -> Floats:

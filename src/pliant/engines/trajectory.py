@@ -1,4 +1,4 @@
-"""`Trajectory`: poses over time, whatever engine they come from."""
+"""`Trajectory`: poses over time, from any engine."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Trajectory:
     """Poses of all bodies at successive times.
 
     Attributes:
-        mechanism: whose bodies they are.
+        mechanism: the mechanism of the bodies.
         time: seconds, (frames,).
         poses: world poses, (frames, bodies, 4, 4).
     """
@@ -69,7 +69,7 @@ class Trajectory:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trajectory:
-        """Read a trajectory that `save` wrote. The file is not trusted: everything in it is checked.
+        """Read a trajectory that `save` wrote. The file is not trusted: all of it is checked.
 
         Raises:
             FormatError: the file is no trajectory, is damaged, or is of a newer version.
