@@ -3,7 +3,7 @@
 Coordinates are static wrenches in body axes, torques divided by the unit of length, so that all are forces.
 """
 
-from math import isfinite, sqrt
+from math import sqrt
 
 from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import PARENT, PLACE, POSE_SIZE, five_arrays, matrix
@@ -29,6 +29,7 @@ from pliant.engines.reduced._kernels import (
     body_wrench,
     by_joints,
     move_base,
+    restore_if_infinite,
 )
 from pliant.spatial import _kernels as se3
 from pliant.statics.loads import ACTS, LOAD_SIZE
@@ -54,12 +55,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
         for i in range(moving):
             work[i] = state[i]
         step(sizes, links, constants, state, poses, work[moving:])
-        total = 0.0
-        for i in range(moving):
-            total += abs(state[i])
-        if not isfinite(total):
-            for i in range(moving):
-                state[i] = work[i]
+        if restore_if_infinite(moving, work, state):
             return done
         reconstruct(sizes, links, constants, state, poses, work[moving:])
     return count
@@ -220,22 +216,22 @@ def step(sizes, links, constants, state, poses, work):
         if sizes[FREE] == 1:
             add_to_base(wrench, pose, net)
     # The equation has C^T, and M and D are symmetric: built by rows of C, the matrix is A^T.
-    faster = rest[:n]
+    rates = rest[:n]
     for i in range(n):
-        faster[i] = 0.0
+        rates[i] = 0.0
     for j in range(n):
-        fast, short = v[j], h * (applied[j] - u[j])
+        rate, impulse = v[j], h * (applied[j] - u[j])
         for i in range(n):
-            faster[i] += M[j * n + i] * fast + C[j * n + i] * short
+            rates[i] += M[j * n + i] * rate + C[j * n + i] * impulse
     A = matrix(D, 0, n, n)
     for j in range(n):
         for i in range(n):
             A[j, i] = M[j * n + i] + h * (A[j, i] + h * C[j * n + i])
-    eliminate_transposed(A, faster)
+    eliminate_transposed(A, rates)
     for i in range(n):
-        speed = faster[i] if abs(faster[i]) > 1e-200 else 0.0
-        v[i] = speed
-        u[i] += h * speed
+        rate = rates[i] if abs(rates[i]) > 1e-200 else 0.0
+        v[i] = rate
+        u[i] += h * rate
     if sizes[FREE] == 1:
         move_base(constants[sizes[BASE] :], state[sizes[BASE_STATE] :], h, net, rest[n:])
     state[TIME] += h

@@ -65,12 +65,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
         for i in range(moving):
             work[i] = state[i]
         _step(sizes, links, constants, state, poses, work[moving:])
-        total = 0.0
-        for i in range(moving):
-            total += abs(state[i])
-        if not isfinite(total):
-            for i in range(moving):
-                state[i] = work[i]
+        if restore_if_infinite(moving, work, state):
             return done
         if ends:
             base_displacement(sizes, constants, state, poses)
@@ -80,6 +75,19 @@ def advance(count, ends, sizes, links, constants, state, poses):
         else:
             reconstruct(sizes, links, constants, state, poses, work[moving:])
     return count
+
+
+@_inline
+def restore_if_infinite(moving, kept, state):
+    """Whether one of the first `moving` numbers of `state` is infinite or NaN; if so, they are restored from `kept`."""
+    total = 0.0
+    for i in range(moving):
+        total += abs(state[i])
+    infinite = not isfinite(total)
+    if infinite:
+        for i in range(moving):
+            state[i] = kept[i]
+    return infinite
 
 
 @_jit
@@ -132,9 +140,9 @@ def _step(sizes, links, constants, state, poses, work):
     update = matrix(constants, sizes[UPDATE], 2 * n, n)
     response = matrix(constants, sizes[RESPONSE], 6 * effectors, n)
     steady = constants[sizes[STEADY] :]
-    faster, wrench, net = work[:n], work[n : n + 6], work[n + 6 : n + WRENCH_WORK]
+    rates, wrench, net = work[:n], work[n : n + 6], work[n + 6 : n + WRENCH_WORK]
     for i in range(n):
-        faster[i] = steady[i]
+        rates[i] = steady[i]
     for i in range(6):
         net[i] = 0.0
     for e in range(effectors):
@@ -143,16 +151,16 @@ def _step(sizes, links, constants, state, poses, work):
             continue
         pose = poses[links[sizes[LINKS] + e, PLACE]]
         body_wrench(given, pose, wrench)
-        add_columns(response[6 * e : 6 * e + 6], wrench, faster)
+        add_columns(response[6 * e : 6 * e + 6], wrench, rates)
         if sizes[FREE] == 1:
             add_to_base(wrench, pose, net)
-    moving = state[Y:]
-    add_columns(update, moving, faster)
+    motion = state[Y:]
+    add_columns(update, motion, rates)
     for i in range(n):
         # Flush tiny rates to zero: arithmetic on subnormal numbers is a hundred times slower.
-        speed = faster[i] if abs(faster[i]) > 1e-200 else 0.0
-        moving[n + i] = speed
-        moving[i] += h * speed
+        rate = rates[i] if abs(rates[i]) > 1e-200 else 0.0
+        motion[n + i] = rate
+        motion[i] += h * rate
     if sizes[FREE] == 1:
         move_base(constants[sizes[BASE] :], state[sizes[BASE_STATE] :], h, net, work[n + WRENCH_WORK :])
     state[TIME] += h
@@ -314,11 +322,11 @@ def by_joints(small, sizes, links, constants, motion, work, poses):
     if sizes[ROWS] == count:
         swing(0, count, links, local, sine, versine, poses)
     else:
-        _past_balls(links, local, motion, sine, versine, work[2 * count :], poses)
+        _with_balls(links, local, motion, sine, versine, work[2 * count :], poses)
 
 
 @_jit
-def _past_balls(links, local, motion, sine, versine, work, poses):
+def _with_balls(links, local, motion, sine, versine, work, poses):
     """Forward kinematics of links on hinges and slides, run by run, and of the balls between these runs."""
     first, count = 0, local.shape[0]
     while first < count:
