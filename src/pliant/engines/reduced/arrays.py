@@ -136,132 +136,143 @@ def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: Arr
     return acceleration(EARTH if gravity is None else gravity)
 
 
+class _Kinematics(NamedTuple):
+    """Data for placing links: the table of links, their `local`, whether each is on a hinge, and rows of motion."""
+
+    links: Ints
+    local: Floats
+    hinge: Floats
+    motions: Floats
+
+
 def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
-    """Arrays of a model with a time step of `h` seconds."""
+    """Arrays of a model with a time step of `h` seconds, at rest at the linearisation."""
+    twist = reconstruction == "twist"
     if isinstance(model, BlendedModel):
-        return _pack_blend(model, h, reconstruction, gravity)
+        return _pack_blend(model, h, twist, gravity)
     coordinates = Amplitudes(model, h)
-    inverse = coordinates.inverse
+    n, inverse = coordinates.count, coordinates.inverse
     response = h * coordinates.response(np.zeros(0))
     update = np.concatenate([-h * inverse @ model.reduced_stiffness, inverse @ model.reduced_mass], axis=1)
-    if reconstruction == "twist":
-        links, local, hinge, basis = _twists(model)
-    else:
-        links, local, hinge, basis = _joints(model, model.basis)
-    n = coordinates.count
+    found = _twists(model) if twist else _joints(model, model.basis)
+    rows = found.motions.size // n
     parts = {
         _kernels.UPDATE: update.T,
         _kernels.RESPONSE: response.T,
         _kernels.STEADY: -response @ model.wrench,
-        _kernels.BASIS: basis,
-        _kernels.BOUND: np.abs(basis.reshape(n, -1)).max(axis=1, initial=0.0),
-        _kernels.LOCAL: local,
-        _kernels.HINGE: hinge,
+        _kernels.BASIS: found.motions,
+        _kernels.BOUND: np.abs(found.motions.reshape(n, -1)).max(axis=1, initial=0.0),
+        _kernels.LOCAL: found.local,
+        _kernels.HINGE: found.hinge,
         _kernels.BASE: _base_constants(model, gravity),
     }
     sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
-    sizes[_kernels.TWIST] = reconstruction == "twist"
-    rows = basis.size // n
-    work = max(n + _kernels.WRENCH_WORK + _kernels.BASE_WORK, rows + 2 * len(links) + _kernels.BALL_WORK)
-    packed = _lay_out(model, coordinates, sizes, links, rows, parts, work, _kernels)
-    packed.constants[_kernels.TIMESTEP] = h
-    _kernels.reconstruct(
-        packed.sizes, packed.links, packed.constants, packed.state, packed.poses, packed.work
+    sizes[_kernels.ROWS], sizes[_kernels.TWIST] = rows, twist
+    work = max(
+        n + _kernels.WRENCH_WORK + _kernels.BASE_WORK, rows + 2 * len(found.links) + _kernels.BALL_WORK
     )
-    return packed
+    return _lay_out(model, coordinates, _kernels, sizes, found.links, {_kernels.TIMESTEP: h}, parts, work)
 
 
-def _pack_blend(blend: BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
-    first, models = blend.models[0], len(blend.models)
+def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> Packed:
+    first, models, k = blend.models[0], len(blend.models), _blend_kernels
     coordinates = StaticWrenches(blend, h)
     n, unit, directions = coordinates.count, coordinates.unit, np.zeros((0, coordinates.count))
-    if reconstruction == "twist":
-        links, _, hinge, _ = _twists(first)
-        shifts = np.array([model.at.poses for model in blend.models])
+    if twist:
+        found = _twists(first)._replace(local=np.zeros(0))
+        rows, shifts = 6 * len(found.links), np.array([model.at.poses for model in blend.models])
         maps = np.array([model.twist_maps for model in blend.models]) * unit
-        local, count = np.zeros(0), 6 * len(links)
     elif blend.polynomial is not None:
-        found = blend.polynomial
-        links, local, hinge, rows = _joints(
-            first, np.concatenate([found.slope * unit, found.coefficients.T], axis=1)
-        )
-        maps, shifts, count = rows[:n], rows[n:], rows.shape[1]
-        directions = found.directions * unit
+        fit = blend.polynomial
+        found = _joints(first, np.concatenate([fit.slope * unit, fit.coefficients.T], axis=1))
+        rows, maps, shifts = found.motions.shape[1], found.motions[:n], found.motions[n:]
+        directions = fit.directions * unit
     else:
         maps = blend.joint_maps * unit
         motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
-        links, local, hinge, rows = _joints(first, motions)
-        shifts, maps, count = rows[:models], rows[models:], rows.shape[1]
+        found = _joints(first, motions)
+        rows, shifts, maps = found.motions.shape[1], found.motions[:models], found.motions[models:]
     # Per matrix either all models' matrices, or all their eigenvectors, then all eigenvalues.
     stacks = blend.condensed
     if blend.matrices == "eigen":
         stacks = [np.concatenate([part.ravel() for part in spectrum]) for spectrum in blend.spectra]
     parts = {
-        _blend_kernels.SAMPLES: blend.samples / unit,
-        _blend_kernels.METRICS: (blend.metrics * unit).transpose(0, 2, 1),
-        _blend_kernels.COMPLIANCE: stacks[0],
-        _blend_kernels.MASS: stacks[1],
-        _blend_kernels.DAMPING: stacks[2],
-        _blend_kernels.SHIFTS: shifts,
-        _blend_kernels.MAPS: maps,
-        _blend_kernels.DIRECTIONS: directions,
-        _kernels.LOCAL: local,
-        _kernels.HINGE: hinge,
+        k.SAMPLES: blend.samples / unit,
+        k.METRICS: (blend.metrics * unit).transpose(0, 2, 1),
+        k.COMPLIANCE: stacks[0],
+        k.MASS: stacks[1],
+        k.DAMPING: stacks[2],
+        k.SHIFTS: shifts,
+        k.MAPS: maps,
+        k.DIRECTIONS: directions,
+        _kernels.LOCAL: found.local,
+        _kernels.HINGE: found.hinge,
         _kernels.BASE: _base_constants(first, gravity),
     }
-    sizes = np.zeros(_blend_kernels.BLEND_SIZES, dtype=np.int64)
-    sizes[_blend_kernels.MODELS], sizes[_blend_kernels.EIGEN] = models, blend.matrices == "eigen"
-    sizes[_blend_kernels.SPANNED] = len(directions)
-    sizes[_blend_kernels.PRODUCTS] = len(shifts) if len(directions) else 0
-    sizes[_kernels.TWIST] = reconstruction == "twist"
-    products = int(sizes[_blend_kernels.PRODUCTS]) + len(directions)
+    products = len(shifts) if len(directions) else 0
+    sizes = np.zeros(k.BLEND_SIZES, dtype=np.int64)
+    sizes[_kernels.ROWS], sizes[_kernels.TWIST] = rows, twist
+    sizes[k.MODELS], sizes[k.EIGEN] = models, blend.matrices == "eigen"
+    sizes[k.SPANNED], sizes[k.PRODUCTS] = len(directions), products
     step = models + n + _kernels.WRENCH_WORK + 3 * n * n + n + _kernels.BASE_WORK
-    shared = max(
-        n, products, POSE_SIZE * models + _blend_kernels.MEAN_WORK, 2 * len(links) + _kernels.BALL_WORK
-    )
-    work = max(step, models + count + models * n + shared)
-    packed = _lay_out(first, coordinates, sizes, links, count, parts, work, _blend_kernels)
-    packed.constants[_kernels.TIMESTEP] = h
-    packed.constants[_blend_kernels.EXPONENT] = blend.exponent
-    packed.constants[_blend_kernels.RIGID] = coordinates.rigid
-    packed.constants[_blend_kernels.LENGTH] = coordinates.length
-    packed.state[_kernels.Y : _kernels.Y + n] = blend.samples[0] / unit
-    _blend_kernels.reconstruct(
-        packed.sizes, packed.links, packed.constants, packed.state, packed.poses, packed.work
-    )
-    return packed
+    placing = max(POSE_SIZE * models + k.MEAN_WORK, 2 * len(found.links) + _kernels.BALL_WORK)
+    work = max(step, models + rows + models * n + max(n, len(directions) + products, placing))
+    header = {_kernels.TIMESTEP: h, k.EXPONENT: blend.exponent, k.RIGID: coordinates.rigid}
+    header[k.LENGTH] = coordinates.length
+    start = blend.samples[0] / unit
+    return _lay_out(first, coordinates, k, sizes, found.links, header, parts, work, start)
 
 
 def _lay_out(
     model: ReducedModel,
     coordinates: Amplitudes | StaticWrenches,
+    kernels: Any,
     sizes: Ints,
     links: Ints,
-    rows: int,
+    header: dict[int, float],
     parts: dict[int, Floats],
     work: int,
-    kernels: Any,
+    start: Floats | float = 0.0,
 ) -> Packed:
-    """Arrays of a model from the parts of `constants`, by the entry of `sizes` that takes their offset."""
+    """Arrays of a model, with poses of its start.
+
+    Args:
+        model: the model, or the first of a blend.
+        coordinates: meaning of the coordinates.
+        kernels: module of the kernels.
+        sizes: with its counts of rows and models; the rest is filled in.
+        links: the table of links.
+        header: first numbers of `constants`, by their place.
+        parts: arrays in `constants`, by the entry of `sizes` that takes their offset.
+        work: numbers of work space for a step or a reconstruction.
+        start: coordinates to start from.
+    """
     n, effectors = coordinates.count, len(model.end_effectors)
-    sizes[: _kernels.TWIST] = n, effectors, len(links), rows, model.base is not None
+    sizes[: _kernels.ROWS] = n, effectors, len(links)
+    sizes[_kernels.FREE] = model.base is not None
     starts = _kernels.HEADER + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
-    base = _base_state(model)
     sizes[_kernels.BASE_STATE] = _kernels.Y + 2 * n
-    sizes[_kernels.WRENCH] = sizes[_kernels.BASE_STATE] + len(base)
+    sizes[_kernels.WRENCH] = sizes[_kernels.BASE_STATE] + _kernels.BASE_SIZE * sizes[_kernels.FREE]
     sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + LOAD_SIZE * effectors
-    # Work space: a copy of the state up to the loads, then room for a step or a reconstruction.
+    # The work space begins with a copy of the state up to the loads.
     length = int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work
     constants, state, poses = _aligned((int(starts[-1]),), (length,), (len(model.mechanism.links) + 2, 4, 4))
-    for (place, part), start in zip(parts.items(), starts.tolist(), strict=False):
-        sizes[place] = start
-        constants[start : start + part.size] = part.ravel()
-    state[sizes[_kernels.BASE_STATE] : sizes[_kernels.WRENCH]] = base
+    for place, number in header.items():
+        constants[place] = number
+    for (entry, part), at in zip(parts.items(), starts.tolist(), strict=False):
+        sizes[entry] = at
+        constants[at : at + part.size] = part.ravel()
+    state[_kernels.Y : _kernels.Y + n] = start
     poses[:, 3, 3] = 1.0
     poses[-2] = poses[-1] = np.eye(4)
     targets = np.zeros((effectors, LINK_SIZE), dtype=np.int64)
     targets[:, PLACE] = [model.mechanism.body_index(body) for body in model.end_effectors]
-    return Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, kernels)
+    packed = Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, kernels)
+    base = packed.base()
+    if base is not None and model.base is not None:
+        base.place(model.at.pose(model.base.body))
+    kernels.reconstruct(*packed.arrays, packed.work)
+    return packed
 
 
 def _aligned(*shapes: tuple[int, ...]) -> list[Floats]:
@@ -292,15 +303,20 @@ def _places(model: ReducedModel) -> tuple[Ints, Ints]:
     place[links.body < 0] = count + np.arange((links.body < 0).sum())
     parent = np.where(links.parent >= 0, place[links.parent], len(links))  # the world
     if model.base is not None:
-        root = links.body_link[model.mechanism.body_index(model.base.body)]
-        while links.parent[root] >= 0:
-            root = links.parent[root]
-        parent[root] = len(links) + 1  # displacement of the floating base
+        base = links.body_link[model.mechanism.body_index(model.base.body)]
+        parent[_root(links.parent, base)] = len(links) + 1  # displacement of the floating base
     return place, parent
 
 
-def _joints(model: ReducedModel, motions: Floats) -> tuple[Ints, Floats, Floats, Floats]:
-    """Table of links, their `local`, whether each is on a hinge, and joint motions by links: for forward kinematics.
+def _root(parent: Ints, link: int) -> int:
+    """The link next to the world that carries a link."""
+    while parent[link] >= 0:
+        link = parent[link]
+    return link
+
+
+def _joints(model: ReducedModel, motions: Floats) -> _Kinematics:
+    """Data for forward kinematics, with joint motions, (nv, columns), sorted by links and transposed.
 
     Links that hang on the joints that close loops, copies of bodies, are left out: they have poses already.
     """
@@ -326,24 +342,21 @@ def _joints(model: ReducedModel, motions: Floats) -> tuple[Ints, Floats, Floats,
     for i in range(3):
         flat[balls, BALL_TWISTS + 6 * i : BALL_TWISTS + 6 * i + 6] = links.screw[dof[balls] + i]
         rows[count + i :: 3] = motions[dof[balls] + i]
-    return table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T
+    return _Kinematics(table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T)
 
 
-def _twists(model: ReducedModel) -> tuple[Ints, Floats, Floats, Floats]:
-    """Table of bodies, their poses at the linearisation, and their twists: for TVCG's reconstruction."""
+def _twists(model: ReducedModel) -> _Kinematics:
+    """Data for TVCG's reconstruction: bodies, their poses at the linearisation as `local`, and their twists."""
     m, links = model.mechanism, model.mechanism.links
     local, poses = kinematics.link_transforms(m, model.q)
     _, parent = _places(model)
     table = np.zeros((m.body_count, LINK_SIZE), dtype=np.int64)
     table[:, PLACE] = np.arange(m.body_count)
-    for body in range(m.body_count):
-        root = links.body_link[body]
-        while links.parent[root] >= 0:
-            root = links.parent[root]
-        table[body, PARENT] = parent[root]
+    table[:, PARENT] = [parent[_root(links.parent, link)] for link in links.body_link.tolist()]
     twists = link_twists(m, local, np.ascontiguousarray(model.basis.T))[:, links.body_link]
     # One row per component of a twist: the twists of single bodies are contiguous.
-    return table, poses[links.body_link], np.zeros(0), twists.transpose(1, 2, 0).reshape(-1, len(twists))
+    rows = twists.transpose(1, 2, 0).reshape(-1, len(twists))
+    return _Kinematics(table, poses[links.body_link], np.zeros(0), rows)
 
 
 def _hat(twists: Floats) -> Floats:
@@ -366,15 +379,3 @@ def _base_constants(model: ReducedModel, gravity: Floats) -> Floats:
     return np.concatenate(
         [[mass], centre, np.linalg.inv(about).ravel(), spatial.se3_inverse(pose).ravel(), gravity]
     )
-
-
-def _base_state(model: ReducedModel) -> Floats:
-    """State of a floating base at rest in its reference pose, (BASE_SIZE,); empty if it is fixed."""
-    if model.base is None:
-        return np.zeros(0)
-    k, pose = _kernels, model.at.pose(model.base.body)
-    offset = _base_constants(model, np.zeros(3))[k.BASE_CENTRE : k.INVERSE_INERTIA]
-    state = np.zeros(k.BASE_SIZE)
-    state[k.CENTRE : k.QUATERNION] = pose[:3, :3] @ offset + pose[:3, 3]
-    state[k.QUATERNION : k.VELOCITY] = spatial.quat_from_matrix(pose[:3, :3])
-    return state

@@ -319,14 +319,12 @@ def wrench_space(rest: ReducedModel, given: Any) -> WrenchSpace:
         if not np.isfinite(softest):
             raise InputError("no end effector gives way to a force at its origin: give `wrenches`")
         return WrenchSpace(bodies, *plain, size=softest * _REACH * rest.mechanism.radius)
-    scalar = np.isscalar(given)
-    if isinstance(given, Mapping | str | bool) or not (scalar or isinstance(given, Iterable)):
-        raise InputError(
-            f"wrenches: a force in N, or a sequence of mappings {{end effector: wrench}} expected, not {given!r:.80}"
-        )
-    if scalar:
-        size = number(given, "wrenches", above=0.0, expected="a force above 0 N")
+    kind = "a force in N, or a sequence of mappings {end effector: wrench}"
+    if not isinstance(given, Iterable):
+        size = number(given, "wrenches", above=0.0, kind=kind, expected="a force above 0 N")
         return WrenchSpace(bodies, *plain, size=size)
+    if isinstance(given, Mapping | str):
+        raise InputError(f"wrenches: {kind} expected, not {given!r:.80}")
     corners, held = [], {}
     for i, each in enumerate(given):
         if not isinstance(each, Mapping):
