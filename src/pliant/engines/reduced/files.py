@@ -25,6 +25,7 @@ _NO_MODEL = (
     "holds no reduced model: `ReducedModel.save` writes such files, and `BlendedModel.load` reads blends"
 )
 _NO_BLEND = "holds no blended model: `BlendedModel.save` writes such files"
+_MATRICES = ("reduced_stiffness", "reduced_mass", "reduced_damping")
 _ARRAYS = (
     "q",
     "compliance",
@@ -34,9 +35,7 @@ _ARRAYS = (
     "multipliers",
     "directions",
     "basis",
-    "reduced_stiffness",
-    "reduced_mass",
-    "reduced_damping",
+    *_MATRICES,
 )
 _POLYNOMIAL = ("slope", "directions", "coefficients")
 _WEIGHTS = ("exponent", "distance", "matrices")
@@ -240,7 +239,7 @@ def _check_shapes(arrays: Arrays, path: Path, nq: int, nv: int, effectors: int) 
         "multipliers": (rows, size),
         "directions": (size, rank),
         "basis": (nv, n),
-        **{f"reduced_{name}": (n, n) for name in ("stiffness", "mass", "damping")},
+        **dict.fromkeys(_MATRICES, (n, n)),
         "base_inertia": (6, 6),
     }
     for name, shape in shapes.items():
