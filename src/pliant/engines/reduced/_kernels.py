@@ -134,7 +134,7 @@ def body_wrench(given, pose, out):
 
 @_inline
 def _step(sizes, links, constants, state, poses, work):
-    """Backward Euler, TVCG Eq. 23 with its signs put right: (M + hD + h²K) v' = M v + h (w - b - K y)."""
+    """Backward Euler, TVCG Eq. 23 with corrected signs: (M + hD + h²K) v' = M v + h (w - b - K y)."""
     n, effectors = sizes[COORDINATES], sizes[EFFECTORS]
     h = constants[TIMESTEP]
     update = matrix(constants, sizes[UPDATE], 2 * n, n)

@@ -103,6 +103,7 @@ class ReducedSimulation(Simulation):
         self._started()
 
     def _set_model(self, model: ReducedModel | BlendedModel) -> None:
+        """Lay out a model and take views of its arrays."""
         self._model, self._mechanism, self._mark = model, _whole(model), 0
         self._packed = packed = pack(model, self._timestep, self._reconstruction, self._gravity)
         self._arrays, self._places = packed.arrays, packed.places()
@@ -111,8 +112,8 @@ class ReducedSimulation(Simulation):
         n, steady = packed.coordinates.count, int(packed.sizes[_kernels.STEADY])
         base, loads, work = packed.sizes[[_kernels.BASE_STATE, _kernels.WRENCH, _kernels.WORK]]
         self._y, self._rates = packed.state[_kernels.Y : base].reshape(2, n)
-        self._steady = packed.constants[steady : steady + n]
-        self._plain = self._steady.copy()
+        self._steady = packed.constants[steady : steady + n]  # constant term of the step, with motors
+        self._plain = self._steady.copy()  # without motors
         self._moving, self._base = packed.state[:loads], packed.state[base:loads]
         self._wrench_rows = packed.state[loads:work].reshape(-1, LOAD_SIZE)
         self._room = packed.poses[: model.mechanism.body_count]
