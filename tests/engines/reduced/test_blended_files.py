@@ -1,4 +1,4 @@
-"""Files of blends: lossless, and refused when they are anything else than what was written."""
+"""Files of blends: round trips without loss; damaged or foreign files are refused."""
 
 import io
 import json
@@ -60,7 +60,7 @@ def test_a_floating_base(tmp_path):
 
 
 def test_mechanisms_that_differ_are_both_kept(tmp_path):
-    """Names are all that models of a blend must share."""
+    """Models of a blend may have different mechanisms with the same names."""
     m = pliant.gallery.helix(5)
     stiff = m.replace(stiffness=2 * m.stiffness)
     loaded = pliant.reduce(stiff, at=pliant.equilibrium(stiff, {"link5": (0, 0, -5)}))
@@ -80,7 +80,7 @@ def test_either_kind_is_found(models, tmp_path):
         pliant.BlendedModel.load(tmp_path / "single.npz")
 
 
-# --- what is refused
+# --- refused files
 
 
 def as_npy(array):

@@ -1,4 +1,4 @@
-"""Model files: lossless, and refused when they are anything else than what was written."""
+"""Model files: round trips without loss; damaged or foreign files are refused."""
 
 import io
 import json
