@@ -127,17 +127,8 @@ class Accuracy:
         top = max((float(values.max(initial=0.0)) for _, values, _, _ in series), default=0.0)
         for label, values, marker, colour in series:
             shown = 100 * np.maximum(values, max(_FLOOR * top, 1e-15))
-            axes.scatter(
-                100 * self.moved[known],
-                shown,
-                s=22,
-                marker=marker,
-                color=colour,
-                alpha=0.75,
-                linewidths=0,
-                label=label,
-                zorder=3,
-            )
+            look = {"s": 22, "alpha": 0.75, "linewidths": 0, "zorder": 3}
+            axes.scatter(100 * self.moved[known], shown, marker=marker, color=colour, label=label, **look)
         if len(self._known):
             rms = 100 * max(self.rms, 1e-15)
             axes.axhline(

@@ -234,18 +234,10 @@ def _lay_out(
     work: int,
     start: Floats | float = 0.0,
 ) -> Packed:
-    """Arrays of a model, with poses of its start.
+    """Arrays of a model (or blend, by its first model) at rest at the coordinates `start`.
 
-    Args:
-        model: the model, or the first of a blend.
-        coordinates: meaning of the coordinates.
-        kernels: module of the kernels.
-        sizes: with its counts of rows and models; the rest is filled in.
-        links: the table of links.
-        header: first numbers of `constants`, by their place.
-        parts: arrays in `constants`, by the entry of `sizes` that takes their offset.
-        work: numbers of work space for a step or a reconstruction.
-        start: coordinates to start from.
+    `header` has the first numbers of `constants` by place, `parts` its arrays by the entry of `sizes` for their offset;
+    `sizes` has its counts of rows and models; `work` is the work space of a step or a reconstruction.
     """
     n, effectors = coordinates.count, len(model.end_effectors)
     sizes[: _kernels.ROWS] = n, effectors, len(links)
