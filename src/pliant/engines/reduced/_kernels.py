@@ -65,7 +65,12 @@ def advance(count, ends, sizes, links, constants, state, poses):
         for i in range(moving):
             work[i] = state[i]
         _step(sizes, links, constants, state, poses, work[moving:])
-        if restore_if_infinite(moving, work, state):
+        total = 0.0
+        for i in range(moving):
+            total += abs(state[i])
+        if not isfinite(total):
+            for i in range(moving):
+                state[i] = work[i]
             return done
         if ends:
             base_displacement(sizes, constants, state, poses)
@@ -75,19 +80,6 @@ def advance(count, ends, sizes, links, constants, state, poses):
         else:
             reconstruct(sizes, links, constants, state, poses, work[moving:])
     return count
-
-
-@_inline
-def restore_if_infinite(moving, kept, state):
-    """Whether one of the first `moving` numbers of `state` is infinite or NaN; if so, they are restored from `kept`."""
-    total = 0.0
-    for i in range(moving):
-        total += abs(state[i])
-    infinite = not isfinite(total)
-    if infinite:
-        for i in range(moving):
-            state[i] = kept[i]
-    return infinite
 
 
 @_jit
