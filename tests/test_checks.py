@@ -18,6 +18,7 @@ from pliant.errors import InputError, MechanismError
         (lambda v: checks.whole(v, "n", 1), np.int64(3), 3),
         (lambda v: checks.whole(v, "n", 0, 5), 5, 5),
         (lambda v: checks.number(v, "x"), -2, -2.0),
+        (checks.seconds, 1, 1.0),
         (lambda v: checks.number(v, "x", above=0), Fraction(1, 2), 0.5),
         (lambda v: checks.number(v, "x", least=0, most=1), np.float32(1), 1.0),
         (lambda v: checks.number(v, "x"), np.array(2.5), 2.5),

@@ -22,6 +22,7 @@ def test_panels_are_saved(tmp_path):
     plotting.save(made, None)
     assert (tmp_path / "a.svg").read_text().startswith("<?xml")
     assert (tmp_path / "plain").read_bytes().startswith(b"\x89PNG")
+    assert plotting.png(made).startswith(b"\x89PNG")
     assert made.get_size_inches().tolist() == [6, 2]
 
 

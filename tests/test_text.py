@@ -1,4 +1,4 @@
-"""Counts, lists, tables, suggestions, round numbers, units."""
+"""Counts, lists, tables, suggestions, round numbers, units, progress bars."""
 
 from __future__ import annotations
 
@@ -48,3 +48,9 @@ def test_round_numbers(value, expected):
 )
 def test_units(size, units, expected):
     assert text.unit_for(size, units) == expected
+
+
+def test_progress_goes_to_stderr(capsys):
+    assert list(text.track(iter("ab"), "letters", False)) == ["a", "b"]
+    assert list(text.track(iter("ab"), "letters")) == ["a", "b"]
+    assert capsys.readouterr().out == ""

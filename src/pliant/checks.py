@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError, PliantError
 
-__all__ = ["choice", "number", "numbers", "vector", "whole"]
+__all__ = ["EARTH", "acceleration", "choice", "number", "numbers", "seconds", "vector", "whole"]
 
 Floats = NDArray[np.float64]
+EARTH = (0.0, 0.0, -9.81)  # acceleration of gravity, m/s², z up
 
 
 def whole(
@@ -102,6 +103,16 @@ def choice(value: Any, what: str, known: Sequence[str], *, colon: bool = False) 
         raise _refused(what, f"one of {', '.join(map(repr, known))}", value)
     words = " or ".join(map(repr, known)) if len(known) == 2 else f"one of {', '.join(map(repr, known))}"
     raise InputError(f"{what} is {words}, not {value!r:.80}")
+
+
+def seconds(timestep: Any) -> float:
+    """Length of a time step, s."""
+    return number(timestep, "timestep", above=0.0, expected="a number of seconds above 0")
+
+
+def acceleration(gravity: Any) -> Floats:
+    """Acceleration of gravity, m/s², (3,), as a new array."""
+    return vector(gravity, "gravity")
 
 
 def _refused(what: str, expected: str, value: Any) -> InputError:

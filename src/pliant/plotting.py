@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["DPI", "figure", "label_axis", "logarithmic", "panels", "save", "target_path"]
+__all__ = ["DPI", "figure", "label_axis", "logarithmic", "panels", "png", "save", "target_path"]
 
 DPI = 150
 
@@ -110,3 +111,10 @@ def save(drawn: Figure, path: str | os.PathLike[str] | None) -> None:
         drawn.savefig(target, format=suffix, dpi=DPI)
     except OSError as error:
         raise InputError(f"'{target}' cannot be written: {error.strerror or error}") from None
+
+
+def png(drawn: Figure) -> bytes:
+    """A figure as PNG, as notebooks show it."""
+    out = io.BytesIO()
+    drawn.savefig(out, format="png", dpi=100)
+    return out.getvalue()

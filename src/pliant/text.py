@@ -1,10 +1,10 @@
-"""Text for people: counts, lists of names, tables, suggestions, round numbers, units."""
+"""Text for people: counts, lists of names, tables, suggestions, round numbers, units, progress bars."""
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "round_down",
     "suggestion",
     "table",
+    "track",
     "unique_name",
     "unit_for",
 ]
@@ -76,6 +77,17 @@ def round_down(value: float, steps: Sequence[int] = (1, 2, 5)) -> float:
 def unit_for(size: float, units: Sequence[tuple[float, float, str]]) -> tuple[float, str]:
     """The unit in which a quantity of this size reads well: its size in SI units, and its name."""
     return next((factor, name) for least, factor, name in units if size >= 0.999 * least)
+
+
+def track(items: Iterable[Any], what: str, progress: bool = True) -> Iterator[Any]:
+    """The items, with a progress bar on stderr if `progress` is true."""
+    if not progress:
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track as bar
+
+    yield from bar(list(items), what, console=Console(stderr=True), transient=True)
 
 
 def unique_name(wish: str, taken: set[str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.checks import EARTH, acceleration, seconds, whole
 from pliant.contact.arguments import placed, three
 from pliant.contact.assembly import Built, Part, assemble
 from pliant.contact.free import FreeBodies
@@ -16,7 +17,6 @@ from pliant.contact.handles import FreeBody, MechanismHandle, Static
 from pliant.contact.levels import Level, Levels
 from pliant.contact.materials import Material
 from pliant.contact.touching import Touching
-from pliant.engines.arguments import EARTH, acceleration, seconds, whole
 from pliant.engines.simulate import simulate
 from pliant.engines.simulation import Effort, Pull, Simulation, record
 from pliant.engines.trajectory import Trajectory

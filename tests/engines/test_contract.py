@@ -1,4 +1,4 @@
-"""The protocol of a simulation: the same assertions for every engine, and for what a `World` gives out."""
+"""The protocol of a simulation: the same assertions for every engine, and for the handles of a `World`."""
 
 from __future__ import annotations
 
@@ -147,13 +147,12 @@ def test_words_and_shapes(name):
 
 
 def test_poses_are_those_of_the_coordinates(name):
-    """To rounding, and to how far joints come apart where every body is placed by itself."""
+    """Tolerance: rounding, or the opening of joints where bodies are placed by their own twists."""
     s = busy(name)
     atol = 1e-9 if name in ("reduced loop",) or name.startswith("constrained ") else 1e-11
     at = Configuration(s.mechanism, s.q)
-    apart = (
-        s.violation / 0.2 if "twist" in name else s.violation
-    )  # over the length of a link: how far links turn
+    # Divided by the length of a link, an opening is a rotation.
+    apart = s.violation / 0.2 if "twist" in name else s.violation
     np.testing.assert_allclose(s.poses, at.poses, atol=max(atol, 5 * apart))
     if "twist" in name:
         assert 1e-9 < s.violation < 1e-5
@@ -215,7 +214,7 @@ def test_no_other_attribute_can_be_set(name):
             setattr(s, word, 1.0)
 
 
-# --- what acts
+# --- wrenches, motors, pulls
 
 
 def test_wrenches_replace_each_other_and_stay(name):
@@ -238,7 +237,7 @@ def test_wrenches_replace_each_other_and_stay(name):
 
 
 def test_body_axes_turn_with_the_body(name):
-    """At the pose where a body stands, a wrench in its axes is the same wrench turned into the world."""
+    """A wrench in body axes equals the same wrench rotated to world axes at the present pose."""
     s = busy(name)
     s.clear_wrenches()
     body, other = end(s), s.copy()
@@ -370,7 +369,7 @@ def test_an_error_in_act_leaves_whole_steps(name):
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
 def test_an_interrupt_leaves_whole_steps(name):
-    """Ctrl-C comes whenever it does: here by a timer, while steps are being taken."""
+    """Ctrl-C at any time: here by a timer, during a step."""
     s = busy(name)
     other, start = s.copy(), s.time
 
@@ -408,7 +407,7 @@ def test_divergence_leaves_whole_steps(name):
     assert s.state == other.state
 
 
-# --- going back
+# --- state, reset, copies
 
 
 def test_states_go_round_bit_for_bit(name):
@@ -490,7 +489,7 @@ def test_coordinates_and_velocities_can_be_set(name):
 
 
 def test_carry_over(name):
-    """Every engine goes on where the constrained one stands, and back, time and wrenches included."""
+    """Every engine takes over from the constrained one, and the other way round, with time and wrenches."""
     s = busy(name)
     if name.startswith("constrained"):
         other = make(name)

@@ -1,4 +1,4 @@
-"""`Trajectory` in files: nothing is lost, nothing is trusted."""
+"""Files of trajectories: round trips without loss; damaged files are refused."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 import pliant
+from pliant.checks import EARTH
 from pliant.cli.options import Engine
 from pliant.cli.output import progress_bar
 from pliant.cli.sources import Source
-from pliant.engines.arguments import EARTH
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError
 

@@ -90,7 +90,7 @@ def _reduced(
     m: Any, bodies: list[str] | None, loads: dict[str, Any], gravity: bool, modes: int
 ) -> ReducedModel:
     import pliant
-    from pliant.engines.arguments import EARTH
+    from pliant.checks import EARTH
 
     at = pliant.equilibrium(m, loads, gravity=EARTH if gravity else None) if loads or gravity else None
     return pliant.reduce(m, bodies, at=at, modes=modes)

@@ -110,7 +110,7 @@ def _keyframe(given: str | None) -> str | int | None:
 
 
 def _from_npz(text: str, path: Path) -> Source:
-    from pliant.engines.reduced.blended_file import load_model
+    from pliant.engines.reduced.files import load_model
     from pliant.engines.trajectory import FORMAT, Trajectory
 
     try:

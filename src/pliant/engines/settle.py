@@ -1,4 +1,4 @@
-"""`come_to_rest`: the one way in which simulations settle."""
+"""`come_to_rest`: simulate until the mechanism is at rest, with any engine."""
 
 from __future__ import annotations
 
@@ -9,30 +9,28 @@ from pliant.statics import Configuration
 
 __all__ = ["come_to_rest"]
 
-_QUIET = 1e-9  # of the radius in a step: at rest, for engines without velocities
-_CALL = 20  # steps between two looks there
+_QUIET = 1e-9  # of the radius per step: slower motion is rest, for engines without velocities
+_CALL = 20  # steps between two checks of that
 
 
 def come_to_rest(simulation: Simulation, time: float = 60.0, tolerance: float = 1e-9) -> Configuration:
-    """Step until the motion has died away; returns where.
+    """Step until the mechanism is at rest; returns that configuration.
 
-    Whenever kinetic energy has passed a peak, all velocities are set to zero, so that the mechanism falls into the
-    nearest equilibrium. Engines without velocities step until nothing moves.
+    Kinetic damping: velocities are set to zero whenever kinetic energy has passed a peak. Engines without velocities
+    step until positions no longer change.
 
     Args:
         simulation: of any engine.
-        time: at most so many seconds of motion.
-        tolerance: kinetic energy that counts as rest, as a fraction of the largest seen.
+        time: longest time to simulate, s.
+        tolerance: kinetic energy that counts as rest, as a fraction of the largest so far.
     """
     steps = max(1, round(time / simulation.timestep))
     if not simulation.has_velocities:
         for _ in range(0, steps, _CALL):
-            before = simulation.poses[:, :3, 3].copy()
+            start = simulation.poses[:, :3, 3].copy()
             simulation.step(_CALL)
-            if (
-                np.abs(simulation.poses[:, :3, 3] - before).max()
-                < _CALL * _QUIET * simulation.mechanism.radius
-            ):
+            moved = np.abs(simulation.poses[:, :3, 3] - start).max()
+            if moved < _CALL * _QUIET * simulation.mechanism.radius:
                 break
         return simulation.configuration
     largest, before = 0.0, 0.0

@@ -1,4 +1,4 @@
-"""`simulate`: the one factory of simulations, by the name of the engine."""
+"""`simulate`: a simulation of a mechanism or model by any engine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.engines.arguments import EARTH, acceleration
+from pliant.checks import EARTH, acceleration
 from pliant.engines.constrained import ConstrainedSimulation
 from pliant.engines.quasistatic import QuasistaticSimulation
 from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, reduce, sample
@@ -37,14 +37,14 @@ def simulate(
 
     Args:
         what: a mechanism, or a model made before.
-        engine: "reduced", "blended", "constrained" or "quasistatic". By default a model moves by itself, a mechanism by
-            the constrained engine.
+        engine: "reduced", "blended", "constrained" or "quasistatic". By default that of the model, or the constrained
+            engine for a mechanism.
         timestep: seconds; 1 ms for models and 1/60 s for the other engines by default.
         gravity: m/s². By default (0, 0, -9.81) for the constrained and the quasi-static engine and for models whose
             base floats; compensated for other models, so that the reference pose is the rest pose.
         end_effectors: of a model that is made here; the mechanism's own by default.
-        sampling: words for `pliant.sample`, which chooses the models of a blend made here.
-        options: further words of the engine's constructor.
+        sampling: arguments of `pliant.sample`, which chooses the models of a blend made here.
+        options: further arguments of the engine's constructor.
 
     Raises:
         InputError: there is no such engine, or it cannot run on what was given.
@@ -56,11 +56,11 @@ def simulate(
         >>> round(simulation.time, 6)
         0.01
     """
-    made = isinstance(what, ReducedModel | BlendedModel)
-    if not made and not isinstance(what, Mechanism):
+    if not isinstance(what, ReducedModel | BlendedModel | Mechanism):
         raise InputError(f"a ReducedModel, BlendedModel or Mechanism expected, not {type(what).__name__}")
     if engine is None:
-        engine = "constrained" if not made else "blended" if isinstance(what, BlendedModel) else "reduced"
+        kinds = ((BlendedModel, "blended"), (ReducedModel, "reduced"), (Mechanism, "constrained"))
+        engine = next(name for kind, name in kinds if isinstance(what, kind))
     if engine not in TIMESTEPS:
         raise InputError(f"the engine is one of {', '.join(ENGINES)}, not {engine!r:.80}")
     h = TIMESTEPS[engine] if timestep is None else timestep
@@ -85,7 +85,7 @@ def make_model(
     end_effectors: str | Sequence[str] | None = None,
     sampling: Mapping[str, Any] | None = None,
 ) -> ReducedModel | BlendedModel:
-    """The model that the reduced or blended engine moves; see `simulate`."""
+    """Model for the reduced or blended engine, made from a mechanism or checked; see `simulate`."""
     heavy = gravity is not None and bool(acceleration(gravity).any())
     if isinstance(what, ReducedModel | BlendedModel):
         if isinstance(what, BlendedModel) != (engine == "blended"):

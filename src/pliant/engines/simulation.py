@@ -1,15 +1,14 @@
 """`Simulation`: the protocol of all engines, implemented once over a few hooks per engine.
 
-A simulation is a mechanism in motion. Whoever knows one engine knows all: the words below mean the same everywhere,
-in the same frames and shapes. An engine implements the hooks at the end of the class, nothing else.
+A simulation is a mechanism in motion. Its attributes and methods mean the same in every engine, in the same frames,
+units and shapes. An engine implements the hooks at the end of the class, nothing else.
 """
 
 from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from threading import get_ident
 from typing import Any, ClassVar, NamedTuple, Self
@@ -18,14 +17,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
+from pliant.checks import acceleration, number, numbers, seconds, vector, whole
 from pliant.engines.actor import Actor
-from pliant.engines.arguments import acceleration, seconds, torques, whole
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError, PliantError
 from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.statics import Configuration
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import Load
+from pliant.text import listed, track
 
 __all__ = [
     "Effort",
@@ -34,7 +34,6 @@ __all__ = [
     "Pull",
     "Simulation",
     "State",
-    "body_twists",
     "free_coordinates",
     "free_rates",
     "matching_motion",
@@ -43,8 +42,8 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_DENSE = 300  # dofs: up to this, the mobility of a point is computed exactly
-_LARGE = 100_000  # dofs: up to this, its bound takes springs into account: 40 ms for 13,000
+_DENSE = 300  # dofs: the mobility of a point is exact up to this number, and bounded beyond
+_LARGE = 100_000  # dofs: up to this number the bound takes springs into account; 40 ms for 13,000
 
 
 class Energy(NamedTuple):
@@ -87,10 +86,10 @@ class Effort(NamedTuple):
 
     Attributes:
         solves: linear solves; sweeps of a contact solver.
-        active: joints, or contact rows, that took part in the last step.
-        residual: what is left of the equations in the last step, in the engine's own unit.
-        substeps: parts that steps were cut into.
-        unsettled: parts whose iterations did not converge and that were damped instead.
+        active: joints, or contact rows, in the last step's equations.
+        residual: of the equations of the last step, in the engine's own unit.
+        substeps: number of substeps that steps were divided into.
+        unsettled: substeps whose iterations did not converge and that were damped instead.
         rebuilds: assemblies of the whole tree (quasi-static engine).
     """
 
@@ -103,9 +102,9 @@ class Effort(NamedTuple):
 
 
 class State:
-    """All that moves in a simulation: opaque numbers, and a fingerprint of the simulation they belong to.
+    """Time, positions and velocities of a simulation as opaque numbers, and the fingerprint of that simulation.
 
-    `simulation.state = state` goes back there, bit for bit. Equal states compare equal; `np.asarray(state)` shows the
+    `simulation.state = state` restores them, bit for bit. Equal states compare equal; `np.asarray(state)` shows the
     numbers, time first.
     """
 
@@ -150,9 +149,9 @@ class Pull:
     Attributes:
         body: name of the body.
         index: its number in the mechanism, or among the bodies of a world.
-        point: where the spring holds it, body frame, m.
-        target: where to, world, m.
-        frequency, ratio: natural frequency, Hz, and damping ratio of the mass that the point feels like.
+        point: end of the spring on the body, body frame, m.
+        target: end of the spring in the world, m.
+        frequency, ratio: natural frequency, Hz, and damping ratio of the spring with the effective mass of the point.
         force: on the body in the last step, N, world.
     """
 
@@ -168,12 +167,11 @@ class Pull:
     def of(
         cls, body: str, index: int, target: ArrayLike, point: ArrayLike, frequency: float, ratio: float
     ) -> Pull:
-        """A pull from the words of `Simulation.pull`, checked."""
-        for value, what in ((frequency, "frequency"), (ratio, "ratio")):
-            if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-                raise InputError(f"pull: {what} above 0 expected, not {value!r}")
+        """A pull from the arguments of `Simulation.pull`, checked."""
+        rate = number(frequency, "pull", above=0.0, expected="frequency above 0")
+        damping = number(ratio, "pull", above=0.0, expected="ratio above 0")
         place, at = Load.of(body, point=target).point, Load.of(body, point=point).point
-        return cls(body, index, at.copy(), place.copy(), float(frequency), float(ratio), np.zeros(3))
+        return cls(body, index, at.copy(), place.copy(), rate, damping, np.zeros(3))
 
     def coefficients(self, mobility: Floats) -> tuple[float, float]:
         """Stiffness, N/m, and damping, N s/m, for a point of this mobility, 1/kg, (3, 3)."""
@@ -211,7 +209,7 @@ class Simulation(ABC):
     has_velocities: ClassVar[bool] = True  # False: every step starts from rest
 
     def _begin(self, mechanism: Mechanism, timestep: float, gravity: ArrayLike) -> None:
-        """Common part of a constructor; `_started` ends it."""
+        """First part of every constructor; `_started` is the last."""
         if not isinstance(mechanism, Mechanism):
             raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
         self._mechanism, self._timestep, self._gravity = mechanism, seconds(timestep), acceleration(gravity)
@@ -220,13 +218,13 @@ class Simulation(ABC):
         self._torque: Floats = np.zeros(mechanism.nv)
         self._pulls: dict[str, Pull] = {}
         self._poses: Floats | None = None
-        self._user: dict[int, int] = {}  # the thread that is in `step`
+        self._user: dict[int, int] = {}  # {0: thread inside `step`}, else empty
 
     def _started(self) -> None:
-        """Keep the present state as the one that `reset` goes back to."""
+        """Keep the present state for `reset`."""
         self._start = self._read()
 
-    # --- what moves, and when
+    # --- motion
 
     @property
     def mechanism(self) -> Mechanism:
@@ -280,8 +278,8 @@ class Simulation(ABC):
         Args:
             n: number of frames.
             every: steps from one frame to the next.
-            act: called before every step with the time, to push or to steer.
-            progress: show a progress bar on stderr; or a function that is told the number of frames done.
+            act: called with the time before every step, to change wrenches and motors.
+            progress: whether to show a progress bar on stderr; or a function that takes the number of frames done.
 
         Raises:
             ConvergenceError: as in `step`. This and every other exception carries the frames so far as `trajectory`.
@@ -303,7 +301,7 @@ class Simulation(ABC):
 
     @property
     def q(self) -> Floats:
-        """Joint coordinates of the whole mechanism, (nq,); set them to place it there, at rest."""
+        """Joint coordinates of the whole mechanism, (nq,). Setting them leaves it there at rest."""
         return self._motion()[0]
 
     @q.setter
@@ -313,7 +311,7 @@ class Simulation(ABC):
 
     @property
     def velocity(self) -> Floats:
-        """Joint rates of the whole mechanism, (nv,); set them, as an array or `{joint or dof: rate}`, others zero."""
+        """Joint rates of the whole mechanism, (nv,). Set by an array, or `{joint or dof: rate}` with others zero."""
         return self._motion()[1]
 
     @velocity.setter
@@ -324,16 +322,13 @@ class Simulation(ABC):
             for name, part in value.items():
                 dofs = edit.matching_dofs(m, name)
                 given[dofs] = np.broadcast_to(np.asarray(part, dtype=np.float64), (len(dofs),))
-        else:
-            given = np.asarray(value, dtype=np.float64)
-        if given.shape != (m.nv,) or not np.isfinite(given).all():
-            raise InputError(f"velocity: {m.nv} finite numbers expected, got shape {given.shape}")
-        self._set_velocity(given)
+            value = given
+        self._set_velocity(vector(value, "velocity", m.nv))
         self._poses = None
 
     @property
     def configuration(self) -> Configuration:
-        """Where the mechanism is now, as a `Configuration`."""
+        """The mechanism at its present joint coordinates."""
         return Configuration(self._mechanism, self.q)
 
     def twist(self, body: str, point: ArrayLike | None = None, frame: str = "world") -> Floats:
@@ -341,8 +336,8 @@ class Simulation(ABC):
 
         Args:
             body: any body.
-            point: of the body, in its frame: its velocity instead of the origin's.
-            frame: axes of both: "world" or "body".
+            point: point of the body, in its frame, whose velocity is given; the origin by default.
+            frame: axes of both vectors: "world" or "body".
         """
         load = Load.of(body, point=point, frame=frame)
         index = self._mechanism.body_index(body)
@@ -352,7 +347,7 @@ class Simulation(ABC):
         out[:3] += np.cross(out[3:], turn @ load.point)
         return out if frame == "world" else np.concatenate([out[:3] @ turn, out[3:] @ turn])
 
-    # --- what acts
+    # --- wrenches, motors, pulls
 
     def apply_wrench(
         self,
@@ -386,7 +381,7 @@ class Simulation(ABC):
 
     @property
     def wrenches(self) -> dict[str, Load]:
-        """Wrenches that act, by body."""
+        """Wrenches that are not zero, by body."""
         return {self._mechanism.body_names[i]: load for i, load in self._loads.items()}
 
     def set_motor(self, joint: str, *, torque: ArrayLike) -> None:
@@ -396,7 +391,7 @@ class Simulation(ABC):
             joint: its name, or a pattern: "*" and an array drive all joints at once.
             torque: one for all dofs of the joint, or one per dof.
         """
-        dofs, given = torques(self._mechanism, joint, torque)
+        dofs, given = self._torques(joint, torque)
         after = self._torque.copy()
         after[dofs] = given
         self._set_torque(after)
@@ -410,7 +405,7 @@ class Simulation(ABC):
 
     @property
     def motors(self) -> dict[str, Motor]:
-        """Motors that act, by dof."""
+        """Motors that are not zero, by dof."""
         names = self._mechanism.dof_names
         return {names[d]: Motor(float(self._torque[d])) for d in np.flatnonzero(self._torque)}
 
@@ -423,22 +418,21 @@ class Simulation(ABC):
         frequency: float = 2.0,
         ratio: float = 1.0,
     ) -> None:
-        """Pull a body towards a point of the world, with a spring that suits its mass; it stays until `release`.
+        """Pull a body towards a point of the world by a spring in proportion to its effective mass, until `release`.
 
         Args:
             body: as for `apply_wrench`; it has one pull, replaced by the next.
-            target: where to, world.
-            point: where the spring holds it, in its frame.
+            target: end of the spring in the world, m.
+            point: end of the spring on the body, in its frame, m.
             frequency, ratio: natural frequency, Hz, and damping ratio of the body on its spring.
         """
         self._pulls[body] = Pull.of(body, self._loadable(body), target, point, frequency, ratio)
 
     def release(self, body: str | None = None) -> None:
-        """Let go of a body, or of all."""
-        pulls = list(self._pulls) if body is None else [body]
-        for name in pulls:
+        """Remove the pull on a body, or all pulls."""
+        for name in list(self._pulls) if body is None else [body]:
             if self._pulls.pop(name, None) is None:
-                self._mechanism.body_index(name)  # not a body at all?
+                self._mechanism.body_index(name)  # raises if there is no such body
         self._set_loads(self._loads)
 
     @property
@@ -452,7 +446,7 @@ class Simulation(ABC):
         return tuple(self._pulls.values())
 
     def _advance_pulled(self, n: int) -> int:
-        """Steps with springs that are linearly implicit: forces are found for the end of each step."""
+        """`_advance` with pulls, whose forces are linearly implicit: those of the springs at the end of each step."""
         h = self._timestep
         for done in range(n):
             rows = dict(self._loads)
@@ -481,7 +475,7 @@ class Simulation(ABC):
         jacobian = at.jacobian(body, "world")
         rows = jacobian[:3] - spatial.hat(at.pose(body)[:3, :3] @ point) @ jacobian[3:]
         matrix = at.mass_matrix() + h * m.damping_matrix + h * h * m.stiffness_matrix
-        matrix += 1e-9 * np.diag(matrix).max() * np.eye(m.nv)  # pins of loops move no mass of their own
+        matrix += 1e-9 * np.diag(matrix).max() * np.eye(m.nv)  # pins of loops carry no mass
         constraints = at.loop_jacobian
         both = np.linalg.solve(matrix, np.concatenate([rows, constraints]).T)
         out = rows @ both[:, :3]
@@ -493,8 +487,8 @@ class Simulation(ABC):
     def _mobility_bound(self, body: str, point: Floats) -> float:
         """Upper bound of the mobility in large mechanisms, 1/kg.
 
-        A rod hit at its end acts with a third of its mass or more; and springs limit the response to the static one,
-        J (M + h D + h² K)^-1 J^T <= J K^-1 J^T / h².
+        The smaller of two: 3 / mass of the body (a rod hit at its end acts with a third of its mass or more); and the
+        static response of its springs, J (M + h D + h² K)^-1 J^T <= J K^-1 J^T / h².
         """
         m, h = self._mechanism, self._timestep
         light = 3.0 / max(float(m.mass[m.body_index(body)]), 1e-9 * m.total_mass, 1e-12)
@@ -509,11 +503,11 @@ class Simulation(ABC):
         soft = float(np.linalg.eigvalsh((found + found.T) / 2).max()) if np.isfinite(found).all() else 0.0
         return min(light, soft / h**2) if soft > 0 else light
 
-    # --- going back
+    # --- state
 
     @property
     def state(self) -> State:
-        """All that moves, as an opaque value; set it to go back there, bit for bit.
+        """Time, positions and velocities as an opaque value. Setting it restores them, bit for bit.
 
         Wrenches, motors and pulls are not part of it.
         """
@@ -531,7 +525,7 @@ class Simulation(ABC):
         self._poses = None
 
     def reset(self) -> None:
-        """As constructed, bit for bit: time zero, no wrenches, motors or pulls."""
+        """Restore the simulation as constructed, bit for bit: time zero, no wrenches, motors or pulls."""
         self._pulls.clear()
         self.clear_wrenches()
         self.clear_motors()
@@ -540,9 +534,9 @@ class Simulation(ABC):
         self._poses = None
 
     def follow(self, other: Simulation) -> None:
-        """Go to the time and motion of another simulation of this mechanism, or as near as this engine can.
+        """Take over time and motion of another simulation of this mechanism, or the nearest this engine can express.
 
-        A base that is fixed there may be free here, not the other way round.
+        The base may be fixed in the other simulation and free in this one, not the other way round.
         """
         self._set_motion(*matching_motion(other, self._mechanism))
         self._set_clock(other.time)
@@ -556,17 +550,17 @@ class Simulation(ABC):
         return self._mark
 
     def _clock(self) -> tuple[float, int]:
-        """Time at which steps began to be counted, and their number since: products lose no digits, sums do."""
+        """Time at which the count of steps began, and that count: a product is exact where a sum would round."""
         return self._origin, self._steps + self._taken()
 
     def _set_clock(self, origin: float, steps: int = 0) -> None:
         self._origin, self._steps = origin, steps - self._taken()
 
-    # --- what engineers ask
+    # --- energy, effort, text
 
     @property
     def energy(self) -> Energy:
-        """Kinetic, elastic and gravitational energy, J; work of wrenches and motors is not in it."""
+        """Kinetic, elastic and gravitational energy, J; without potentials of wrenches and motors."""
         return Energy(self._kinetic(), *self._potential())
 
     @property
@@ -576,7 +570,7 @@ class Simulation(ABC):
 
     @property
     def violation(self) -> float:
-        """The largest distance by which a joint or loop has come apart, m."""
+        """Largest distance by which a joint or loop has come apart, m."""
         m = self._mechanism
         if not m.topology.loops:
             return 0.0
@@ -588,12 +582,10 @@ class Simulation(ABC):
         return self._cost()
 
     def summary(self) -> str:
-        """What moves, how, and where it stands, readable."""
+        """Readable: engine, mechanism, time, energy, and the wrenches, motors and pulls that act."""
         m, energy = self._mechanism, self.energy
-        acting = [
-            *(f"wrench on {body}" for body in self.wrenches),
-            *(f"motor of {dof}" for dof in self.motors),
-        ]
+        acting = [f"wrench on {body}" for body in self.wrenches]
+        acting += [f"motor of {dof}" for dof in self.motors]
         acting += [f"pull on {body}" for body in self._pulls]
         return "\n".join(
             [
@@ -601,7 +593,7 @@ class Simulation(ABC):
                 f"  time      {self.time:.6g} s, in steps of {self._timestep:.6g} s",
                 f"  energy    {energy.total:.4g} J: kinetic {energy.kinetic:.4g}, elastic {energy.elastic:.4g}, "
                 f"gravity {energy.gravity:.4g}",
-                f"  acting    {', '.join(acting[:6]) + (', ...' if len(acting) > 6 else '') if acting else 'nothing'}",
+                f"  acting    {listed(acting, 6, quoted=False) or 'nothing'}",
             ]
         )
 
@@ -611,7 +603,7 @@ class Simulation(ABC):
     # --- copies
 
     def copy(self) -> Self:
-        """An independent simulation that stands where this one does, with its wrenches, motors and pulls."""
+        """Independent simulation in the same state, with the same wrenches, motors and pulls."""
         make, arguments = self.__reduce__()
         return make(*arguments)
 
@@ -627,7 +619,7 @@ class Simulation(ABC):
         return _restored, (type(self), self._options(), kept, self._motor_table(), self.state)
 
     def _motor_table(self) -> Any:
-        """Motors as a value that `_set_motor_table` takes."""
+        """All motors as a value for `_set_motor_table`."""
         return self._torque.copy()
 
     def _set_motor_table(self, table: Any) -> None:
@@ -637,7 +629,7 @@ class Simulation(ABC):
     # --- helpers for engines
 
     def _placeable(self, given: Configuration | Mapping[str, ArrayLike] | ArrayLike) -> Floats:
-        """Coordinates (nq,) at which the engine can stand, from a configuration, a mapping or an array."""
+        """Joint coordinates that the engine accepts, (nq,), from a configuration, a mapping or an array."""
         if isinstance(given, Configuration):
             if given.mechanism.joint_names != self._mechanism.joint_names:
                 raise InputError("start: a configuration of another mechanism")
@@ -651,60 +643,74 @@ class Simulation(ABC):
             raise InputError("a wrench on the world moves nothing: name a body")
         return index
 
+    def _torques(self, joint: str, torque: ArrayLike) -> tuple[Ints, Floats]:
+        """Dofs of a motor's joint or pattern, and a torque for each."""
+        dofs, what = edit.matching_dofs(self._mechanism, joint), f"motor of '{joint}'"
+        try:
+            given = np.broadcast_to(numbers(torque, what), (len(dofs),))
+        except ValueError:
+            raise InputError(f"{what}: numbers expected, one torque or one per dof") from None
+        if not np.isfinite(given).all():
+            raise InputError(f"{what}: not all numbers are finite")
+        return dofs, given
+
     def _body_pose(self, index: int) -> Floats:
         """World pose of one body; a copy."""
         return self.poses[index].copy()
 
     def _body_twists(self) -> Floats:
         """Velocities of origins and angular velocities of all bodies, world axes, (bodies, 6)."""
-        q, rates = self._motion()
-        return body_twists(self._mechanism, q, rates)
+        m, (q, rates) = self._mechanism, self._motion()
+        local, poses = kinematics.link_transforms(m, q)
+        own = link_twists(m, local, np.ascontiguousarray(rates[None]))[0][m.links.body_link]
+        turn = poses[m.links.body_link, None, :3, :3]
+        return np.einsum("nkij,nkj->nki", turn, own.reshape(-1, 2, 3)).reshape(-1, 6)
 
     def _why(self) -> str:
-        """Message of a divergence."""
+        """Error message after a divergence."""
         return (
             f"the motion of '{self._mechanism.name}' left the finite numbers at t = {self.time:.6g} s: "
             "are the wrenches as large as you meant? A shorter timestep may help"
         )
 
     def _set_load(self, index: int, load: Load) -> None:
-        """One wrench has changed, in `_loads` already."""
+        """Apply one changed wrench; `_loads` has it already."""
         self._set_loads(self._loads)
 
     def _set_velocity(self, rates: Floats) -> None:
-        """Set joint rates where the mechanism is."""
+        """Set joint rates, (nv,), at the present joint coordinates."""
         self._set_motion(self.q, rates)
 
     def _identity(self) -> tuple[str, ...]:
-        """Further texts that tell one simulation's states from another's."""
+        """Further texts of the fingerprint, which tells states of one simulation from those of another."""
         return ()
 
     def _taken(self) -> int:
-        """Steps that the engine counts where it takes them, so that Ctrl-C loses none; others call `stepped`."""
+        """Number of steps that the engine itself counts while taking them, so that Ctrl-C loses none; see `stepped`."""
         return 0
 
     def stepped(self) -> None:
-        """A step was taken from outside, by a world with contacts: time goes on."""
+        """Count a step that was taken from outside, by a world with contacts."""
         self._steps += 1
         self._poses = None
 
     def actor(self) -> Actor | None:
-        """This simulation as contact sees it, a new one at each call; None if the engine cannot touch."""
+        """A new `Actor` of this simulation, for contact; None if the engine has no contact."""
         return None
 
     # --- hooks
 
     @abstractmethod
     def _advance(self, n: int) -> int:
-        """Take up to `n` steps, time included; returns the number of whole steps done, and stands after the last."""
+        """Take up to `n` steps, time included; returns the number of whole steps. The state is that after the last."""
 
     @abstractmethod
     def _read(self) -> Floats:
-        """All that moves, flat; a copy. Time is not in it."""
+        """Positions and velocities, flat, without time; a copy."""
 
     @abstractmethod
     def _write(self, values: Floats) -> None:
-        """Go to values of `_read`, bit for bit."""
+        """Restore values of `_read`, bit for bit."""
 
     @abstractmethod
     def _motion(self) -> tuple[Floats, Floats]:
@@ -712,19 +718,19 @@ class Simulation(ABC):
 
     @abstractmethod
     def _set_motion(self, q: Floats, rates: Floats) -> None:
-        """Go to joint coordinates and rates, or as near as the engine can."""
+        """Set joint coordinates and rates, or the nearest that the engine can express."""
 
     @abstractmethod
     def _body_poses(self) -> Floats:
-        """World poses of all bodies, (bodies, 4, 4); an array of the caller's own."""
+        """World poses of all bodies, (bodies, 4, 4); a copy."""
 
     @abstractmethod
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
-        """Wrenches by number of body, in place of all before."""
+        """Replace all wrenches by these, by number of body."""
 
     @abstractmethod
     def _set_torque(self, torque: Floats) -> None:
-        """Torques of motors, (nv,)."""
+        """Replace the torques of all motors by these, (nv,)."""
 
     @abstractmethod
     def _kinetic(self) -> float:
@@ -746,7 +752,7 @@ class Simulation(ABC):
 def _restored(
     kind: type[Simulation], arguments: dict[str, Any], kept: dict[str, Any], motors: Any, state: State
 ) -> Simulation:
-    """A simulation from its pickle."""
+    """Simulation from the values of `__reduce__`."""
     out = kind(**arguments)
     for word, value in kept.items():
         setattr(out, word, value)
@@ -757,7 +763,7 @@ def _restored(
 
 
 def _sum(load: Load | None, pull: Pull, pose: Floats) -> Load:
-    """A wrench and the force of a pull on the same body, as one load in world axes."""
+    """Sum of a wrench and the force of a pull on the same body, as one load in world axes."""
     if load is None:
         return Load(pull.force.copy(), np.zeros(3), pull.point)
     turn = pose[:3, :3]
@@ -768,31 +774,21 @@ def _sum(load: Load | None, pull: Pull, pose: Floats) -> Load:
     return Load(force + pull.force, torque + moment, np.zeros(3))
 
 
-def body_twists(m: Mechanism, q: Floats, rates: Floats) -> Floats:
-    """Velocities of origins and angular velocities of all bodies at joint coordinates and rates, world axes."""
-    local, poses = kinematics.link_transforms(m, q)
-    own = link_twists(m, local, np.ascontiguousarray(rates[None]))[0][m.links.body_link]
-    turn = poses[m.links.body_link, :3, :3]
-    return np.concatenate(
-        [np.einsum("nij,nj->ni", turn, own[:, :3]), np.einsum("nij,nj->ni", turn, own[:, 3:])], axis=1
-    )
-
-
 def free_coordinates(m: Mechanism, joint: int, pose: Floats) -> Floats:
-    """Coordinates of a free joint to the world, three shifts and a quaternion, that bring its child to a pose."""
+    """Coordinates of a free joint to the world, translation and quaternion, at which its child has this pose."""
     relative = spatial.se3_inverse(m.parent_frames[joint]) @ pose @ m.child_frames[joint]
     return np.concatenate([relative[:3, 3], spatial.quat_from_matrix(relative[:3, :3])])
 
 
 def free_rates(m: Mechanism, joint: int, q: Floats, twist: Floats) -> Floats:
-    """Rates of a free joint to the world that give its child a twist (origin, world axes), (6,)."""
+    """Rates of a free joint to the world, (6,), at which its child has this twist (origin, world axes)."""
     link = int(m.links.body_link[m.joint_children[joint]])
     jacobian = kinematics.link_jacobian(m, kinematics.link_poses(m, q), link)
     return np.linalg.solve(jacobian[:, m.joint_dofs(joint)], twist).astype(np.float64)
 
 
 def matching_motion(simulation: Simulation, m: Mechanism) -> tuple[Floats, Floats]:
-    """Joint coordinates and rates of a simulation as those of `m`; a base fixed there may be free in `m`."""
+    """Joint coordinates and rates of `m` from another simulation of it, whose base may be fixed instead of free."""
     own, q, rates = simulation.mechanism, simulation.q, simulation.velocity
     if own.nq == m.nq:
         return q, rates
@@ -813,23 +809,6 @@ def matching_motion(simulation: Simulation, m: Mechanism) -> tuple[Floats, Float
     return out_q, out_rates
 
 
-@contextmanager
-def _progress(progress: bool | Callable[[int], None], total: int) -> Iterator[Callable[[int], None]]:
-    """A function that is told the number of frames done."""
-    if callable(progress):
-        yield progress
-        return
-    if not progress:
-        yield lambda done: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("recording", total=total)
-        yield lambda done: bar.update(task, completed=done)
-
-
 def record(
     simulation: Any,
     mechanism: Mechanism,
@@ -838,22 +817,22 @@ def record(
     act: Callable[[float], None] | None,
     progress: bool | Callable[[int], None],
 ) -> Trajectory:
-    """Poses of a simulation, or of a world, over time; see `Simulation.record`."""
+    """Trajectory of a simulation or of a world; see `Simulation.record`."""
     n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
-    out, time = np.empty((n, mechanism.body_count, 4, 4)), np.empty(n)
-    with _progress(progress, n) as tell:
-        i = 0
-        try:
-            for i in range(n):
-                if act is None:
-                    simulation.step(every)
-                else:
-                    for _ in range(every):
-                        act(simulation.time)
-                        simulation.step()
-                out[i], time[i] = simulation.poses[: mechanism.body_count], simulation.time
+    out, time, i = np.empty((n, mechanism.body_count, 4, 4)), np.empty(n), 0
+    tell = progress if callable(progress) else None
+    try:
+        for i in track(range(n), "recording", bool(progress) and tell is None):
+            if act is None:
+                simulation.step(every)
+            else:
+                for _ in range(every):
+                    act(simulation.time)
+                    simulation.step()
+            out[i], time[i] = simulation.poses[: mechanism.body_count], simulation.time
+            if tell is not None:
                 tell(i + 1)
-        except BaseException as error:
-            error.trajectory = Trajectory(mechanism, time[:i].copy(), out[:i].copy())  # type: ignore[attr-defined]
-            raise
+    except BaseException as error:
+        error.trajectory = Trajectory(mechanism, time[:i].copy(), out[:i].copy())  # type: ignore[attr-defined]
+        raise
     return Trajectory(mechanism, time, out)

@@ -1,10 +1,8 @@
-"""`Trajectory`: poses over time, whatever engine they come from."""
+"""`Trajectory`: poses over time, from any engine."""
 
 from __future__ import annotations
 
-import json
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import FormatError, InputError
+from pliant.files import as_path
 from pliant.mechanism import Mechanism
 from pliant.text import counted
 
 __all__ = ["FORMAT", "VERSION", "Trajectory"]
 
 FORMAT, VERSION = "pliant-trajectory", 1
-_ROTATION = 1e-6  # how far a rotation in a file may be from an orthonormal matrix
+_ROTATION = 1e-6  # largest entry of R R^T - 1 that is accepted in a file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -26,7 +25,7 @@ class Trajectory:
     """Poses of all bodies at successive times.
 
     Attributes:
-        mechanism: whose bodies they are.
+        mechanism: the mechanism of the bodies.
         time: seconds, (frames,).
         poses: world poses, (frames, bodies, 4, 4).
     """
@@ -59,40 +58,29 @@ class Trajectory:
         Raises:
             FormatError: it cannot be written.
         """
-        from pliant.files import as_path, replacing
-        from pliant.formats.json_file import pieces
+        from pliant.formats.archive import mechanism_bytes, write_archive
 
-        about = json.dumps({"format": FORMAT, "version": VERSION})
-        with replacing(as_path(path)) as file:
-            np.savez(
-                file,
-                allow_pickle=False,
-                about=np.frombuffer(about.encode(), dtype=np.uint8),
-                mechanism=np.frombuffer("".join(pieces(self.mechanism)).encode(), dtype=np.uint8),
-                time=np.asarray(self.time, dtype=np.float64),
-                poses=np.asarray(self.poses[..., :3, :], dtype=np.float64),  # the fourth row is 0 0 0 1
-            )
+        arrays = {
+            "mechanism": mechanism_bytes(self.mechanism),
+            "time": np.asarray(self.time, dtype=np.float64),
+            "poses": np.asarray(self.poses[..., :3, :], dtype=np.float64),  # the fourth row is 0 0 0 1
+        }
+        write_archive(path, {"format": FORMAT, "version": VERSION}, arrays)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Trajectory:
-        """Read a trajectory that `save` wrote. The file is not trusted: everything in it is checked.
+        """Read a trajectory that `save` wrote. The file is not trusted: all of it is checked.
 
         Raises:
             FormatError: the file is no trajectory, is damaged, or is of a newer version.
         """
-        from pliant.engines.reduced.file import read_about, read_arrays
-        from pliant.files import as_path
+        from pliant.formats.archive import read_archive, require
         from pliant.formats.json_file import read
 
         path = as_path(path)
-        if path.is_file() and not zipfile.is_zipfile(path):
-            raise FormatError(f"'{path}' is no trajectory file, or is damaged")
-        arrays = read_arrays(path)
         hint = "holds no trajectory: `Trajectory.save` writes such files"
-        read_about(arrays, path, FORMAT, VERSION, hint)
-        for name in ("mechanism", "time", "poses"):
-            if name not in arrays:
-                raise FormatError(f"'{path}': array '{name}' is missing: the file is damaged")
+        _, arrays = read_archive(path, {FORMAT: VERSION}, hint, "trajectory")
+        require(arrays, ("mechanism", "time", "poses"), path)
         mechanism = read(arrays["mechanism"].tobytes(), path)
         time, rows = arrays["time"], arrays["poses"]
         _check(path, mechanism, time, rows)
@@ -102,7 +90,7 @@ class Trajectory:
 
 
 def _check(path: Path, m: Mechanism, time: NDArray[np.float64], rows: NDArray[np.float64]) -> None:
-    """Refuse what no simulation writes."""
+    """Refuse times that do not rise, arrays of the wrong shape, and matrices that are no rotations."""
     if time.ndim != 1 or time.dtype != np.float64 or len(time) == 0:
         raise FormatError(f"'{path}': 'time' has the shape {time.shape}, (frames,) expected")
     expected = (len(time), m.body_count, 3, 4)

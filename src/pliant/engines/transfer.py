@@ -1,4 +1,4 @@
-"""`carry_over`: one simulation of a mechanism goes on where another one stands, whatever their engines."""
+"""`carry_over`: continue one simulation of a mechanism by another, of any engine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ __all__ = ["carry_over"]
 
 
 def carry_over(old: Simulation, new: Simulation) -> None:
-    """Let `new` go on where `old` is: time, joint coordinates and rates, wrenches, motors, pulls.
+    """Copy time, joint coordinates and rates, wrenches, motors and pulls from `old` to `new`.
 
-    The mechanisms have the same bodies and joints; a base that is fixed in one may be free in the other. Engines go to
-    the nearest motion they can express: loops that a reduced model leaves open are closed.
+    The mechanisms have the same bodies and joints; a base that is fixed in `old` may be free in `new`. The motion is
+    the nearest that the engine of `new` can express: loops that a reduced model leaves open are closed.
 
     Raises:
-        InputError: they are of different mechanisms, or a wrench, motor or pull has no place in `new`.
+        InputError: they are of different mechanisms, or `new` cannot take a wrench, motor or pull.
     """
     a, b = old.mechanism, new.mechanism
     if (a.body_names, a.joint_names) != (b.body_names, b.joint_names):

@@ -73,7 +73,7 @@ def _parse_wrench(body: str, entries: Any, parameters: Sequence[str], where: str
 
 
 def _parse_gravity(given: Any, where: str) -> tuple[float, ...] | None:
-    from pliant.engines.arguments import EARTH
+    from pliant.checks import EARTH
 
     if isinstance(given, bool):
         return tuple(map(float, EARTH)) if given else None

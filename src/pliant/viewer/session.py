@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import EARTH
+from pliant.checks import EARTH
 from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, blend, reduce
 from pliant.engines.simulate import ENGINES, simulate
 from pliant.engines.simulation import Energy, Simulation, matching_motion

@@ -1,4 +1,4 @@
-"""Many copies do exactly what one does."""
+"""Batches: every copy has the same bits as a single simulation."""
 
 from dataclasses import replace
 
@@ -46,7 +46,7 @@ def test_common_words():
     batch.step(3)
     batch.state = state
     assert np.array_equal(batch.poses, poses)
-    batch.state = state[0]  # one for all
+    batch.state = state[0]  # one state for all copies
     assert np.array_equal(batch.state, state)
     batch.clear_wrenches()
     batch.reset()

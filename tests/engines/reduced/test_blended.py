@@ -1,4 +1,4 @@
-"""Blends of reduced models: exact at samples, smooth between them, and the same in motion as by hand."""
+"""Blends of reduced models: exact at samples, smooth between them, motion against dense solves."""
 
 from itertools import pairwise
 
@@ -91,7 +91,7 @@ def test_nothing_jumps(scene):
 
 
 def test_eigenvectors_are_matched(scene):
-    """At samples both ways of mixing agree; between them vectors keep their match, whatever signs they came with."""
+    """At samples both ways of mixing agree; between them eigenvectors stay matched, whatever their signs."""
     _, _, blend, _ = scene
     eigen = pliant.blend(blend.models, matrices="eigen")
     for i, model in enumerate(blend.models):
@@ -142,11 +142,11 @@ def test_steps(scene):
 
 
 def test_twists_are_blended_on_the_group(scene):
-    """Karcher means of what the models say, body by body, by a slow iteration to the end."""
+    """Karcher means of the poses that the models predict, body by body, iterated to convergence."""
     _, m, blend, loads = scene
     tip = m.end_effectors[0]
     simulation = pliant.ReducedSimulation(blend, 1 / 60, "twist")
-    for load in loads:  # at samples, the samples
+    for load in loads:  # at samples the blend is the sample
         simulation.apply_wrench(tip, load)
         simulation.step(60_000)
         truth = pliant.equilibrium(m, {tip: load})
@@ -275,7 +275,7 @@ def test_floating_base():
 
 @pytest.fixture(scope="module", params=["helix", "y", "hand"])
 def fitted(request):
-    """A polynomial through 40 equilibria, and 20 loads it has not seen."""
+    """A polynomial fitted to 40 equilibria, and 20 other loads."""
     m = pliant.gallery.make(request.param)
     tip, size = m.end_effectors[0], {"helix": 300.0, "y": 300.0, "hand": 6.0}[request.param]
     rng = np.random.default_rng(0)
@@ -295,7 +295,7 @@ def test_polynomials_follow_equilibria(fitted):
             errors[name].append(np.linalg.norm(there - truth) / m.radius)
     assert np.sqrt(np.mean(np.square(errors["polynomial"]))) < 0.001
     assert np.mean(errors["polynomial"]) < 0.1 * np.mean(errors["rest"])
-    # At rest it is the rest model, in value and slope.
+    # At rest it has the value and slope of the model at rest.
     none = np.zeros(6 * len(blend.end_effectors))
     assert not blend.displacement_at(none).any()
     assert np.array_equal(blend.joint_map_at(none), blend.models[0].joint_map)

@@ -62,7 +62,7 @@ def test_with_all_modes_nothing_is_lost(name):
 
 
 def test_modes_that_do_not_exist_are_not_made_up():
-    model = pliant.reduce(pliant.gallery.hand(), modes=6)  # its tips have as many directions as it has joints
+    model = pliant.reduce(pliant.gallery.hand(), modes=6)  # rank = number of joints: there are no modes
     assert (model.rank, model.modes) == (24, 0)
     assert pliant.reduce(pliant.gallery.arm(), modes=6).modes == 1
 

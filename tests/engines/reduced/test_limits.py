@@ -43,7 +43,7 @@ def test_a_model_at_a_stop_has_its_stiffness(arm):
     at = pliant.equilibrium(arm, DOWN[-1], limits=True)
     stiff = pliant.reduce(arm, at=at)
     assert stiff.limits
-    # A force that turns with the tip: what the model holds while it moves.
+    # A force that turns with the tip, as a model holds its wrench while it moves.
     wrench, h = stiff.wrench, 1e-4
     for axis in np.eye(3):
         ends = []
@@ -81,7 +81,7 @@ def test_a_blend_is_exact_at_samples_and_near_between(arm):
     assert between.rms < 0.01
     assert between.worst < 0.03
     alone = model(arm, {}).error([{"tip": (0, 0, -f)} for f in (5.0, 10.0, 15.0)])
-    assert alone.worst > 0.3  # one model knows nothing of the limit ahead of it
+    assert alone.worst > 0.3  # one model does not include limits that are not reached yet
     simulation = pliant.ReducedSimulation(blend, 1 / 60)
     simulation.apply_wrench("tip", force=DOWN[-1]["tip"])
     simulation.step(1200)
@@ -118,7 +118,7 @@ def test_files_keep_the_flag(arm, tmp_path, limits):
     about = json.loads(arrays["about"].tobytes())
     for value, expected in ((None, False), (1, FormatError), ("yes", FormatError)):
         if value is None:
-            about.pop("limits")  # as files were before there were limits
+            about.pop("limits")  # older files have no limits
         else:
             about["limits"] = value
         arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
@@ -171,7 +171,7 @@ def test_resumed_with_the_same_limits_only(arm, tmp_path):
         sample(arm, **options, limits=True, resume=other)
     arrays = dict(np.load(other))
     about = json.loads(arrays["about"].tobytes())
-    del about["limits"]  # as files were before there were limits
+    del about["limits"]  # older files have no limits
     arrays["about"] = np.frombuffer(json.dumps(about).encode(), dtype=np.uint8)
     np.savez(other, allow_pickle=False, **arrays)
     assert np.array_equal(sample(arm, **options, resume=other).curve, plain.curve)

@@ -1,4 +1,4 @@
-"""What a reduced model tells, and what `reduce` says to bad input."""
+"""Properties of reduced models, and errors of `reduce` about bad input."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_total_inertia_of_a_floating_base():
     assert model.base is not None
     assert model.base.body == "body"
     assert model.base.inertia[0, 0] == pytest.approx(m.total_mass)
-    # The joint-space inertia of the free joint is the same thing.
+    # It equals the joint-space inertia of the free joint.
     c = pliant.Configuration(m)
     J = c.jacobian("body")[:, m.joint_dofs(0)]
     inverse = np.linalg.inv(J)
@@ -161,7 +161,7 @@ def test_infinite_compliance_and_default_stiffness():
         pliant.reduce(m)
     model = pliant.reduce(m, default_stiffness=1000.0)
     assert model.compliance == pytest.approx(pliant.reduce(pliant.gallery.helix(6)).compliance, rel=1e-12)
-    assert pliant.reduce(m, "link1").rank == 1  # what lies beyond it does not matter
+    assert pliant.reduce(m, "link1").rank == 1  # springless joints beyond the end effector do not matter
     at = pliant.equilibrium(pliant.gallery.helix(6), {"link6": (0, 0, 1)})
     assert pliant.reduce(at.mechanism, at=at, default_stiffness=3.0).rank == 6  # nothing to change
     limp = m.with_stiffness("link2", 10.0)

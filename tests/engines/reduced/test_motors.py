@@ -1,4 +1,4 @@
-"""Torques in joints against the same torques as pairs of wrenches on the whole mechanism."""
+"""Motor torques against the same torques as pairs of wrenches on the whole mechanism."""
 
 import copy
 
@@ -8,11 +8,11 @@ import pytest
 import pliant
 from pliant.errors import InputError, UnknownNameError
 
-# --- what torques do
+# --- motion under torques
 
 
 def pair(m, dof, torque):
-    """Wrenches on the two bodies of a hinge that do what a torque in it does, at the reference."""
+    """Wrenches on the two bodies of a hinge equivalent to a torque in it, at the reference pose."""
     joint = m.dof_joint[dof]
     link = int(np.flatnonzero(m.links.dof == dof)[-1])
     turn = m.reference_poses[m.links.body[link]][:3, :3] if m.links.body[link] >= 0 else None
@@ -27,7 +27,7 @@ def pair(m, dof, torque):
 @pytest.mark.parametrize("modes", [0, 3])
 @pytest.mark.parametrize("name", ["arm", "hand", "ladder", "gripper"])
 def test_end_effectors_go_where_torques_put_them(name, modes):
-    """To first order just there, loops included: errors are of second order."""
+    """Displacements of end effectors are exact to first order, loops included: errors are of second order."""
     m = pliant.gallery.make(name)
     hinges = [j for j in range(m.joint_count) if m.joint_dofs(j).stop - m.joint_dofs(j).start == 1]
     joint = hinges[len(hinges) // 2]
@@ -69,7 +69,7 @@ def test_a_single_hinge_turns_by_torque_over_stiffness():
 
 
 def test_torques_do_not_move_a_floating_base():
-    """What is inside pushes nothing: momentum stays, and joints move relative to the base."""
+    """Motors are internal forces: momentum is conserved, and joints move relative to the base."""
     model = pliant.reduce(pliant.gallery.hexapod())
     simulation = pliant.ReducedSimulation(model, 0.01, gravity=(0, 0, 0))
     simulation.set_motor("*_*", torque=np.linspace(-0.5, 0.5, 18))
@@ -81,7 +81,7 @@ def test_torques_do_not_move_a_floating_base():
 
 
 def test_against_the_whole_mechanism_in_motion():
-    """Tips of a hand whose joints are driven by torques, with enough modes: as in the constrained engine."""
+    """Tips of a hand driven by torques, with enough modes, move as in the constrained engine."""
     m = pliant.gallery.hand()
     torque = 0.01 * np.random.default_rng(0).uniform(-1, 1, m.nv) * m.stiffness
     full = pliant.ConstrainedSimulation(m, 1e-3, gravity=(0, 0, 0))
@@ -95,7 +95,7 @@ def test_against_the_whole_mechanism_in_motion():
     assert off < 0.05 * way
 
 
-# --- keeping them
+# --- setting, clearing, copying
 
 
 def test_motors_carry_over():

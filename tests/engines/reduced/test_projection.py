@@ -23,7 +23,7 @@ def test_random_mechanisms(seed, loops):
     bodies = ["b1", "b5", "b3"]
     expected = reduction.compliance(c, bodies)
     scale = np.abs(expected).max()
-    # A body that loops lock is refused; what counts as locked is rounding of what it could do without them.
+    # A body locked by loops is refused: its compliance is rounding relative to that without loops.
     loose = [(c.jacobian(body) ** 2 / m.stiffness).sum(axis=1).max() for body in bodies]
     own = [np.abs(expected[6 * e : 6 * e + 6, 6 * e : 6 * e + 6]).max() for e in range(3)]
     assume(min(a / b for a, b in zip(own, loose, strict=True)) >= 1e-9)
@@ -35,7 +35,7 @@ def test_random_mechanisms(seed, loops):
     assert close(model.joint_map, P @ J.T)
     for body in m.body_names:
         assert close(model.twist_map(body), c.jacobian(body) @ P @ J.T)
-    # The stiffness inverts the compliance where the mechanism gives way, and is nothing elsewhere.
+    # The stiffness is the inverse of the compliance in admissible directions, and zero in others.
     assert close(model.compliance @ model.stiffness @ model.compliance, model.compliance, 1e-8)
     assert close(model.compliance @ model.stiffness @ model.admissible, model.admissible, 1e-8)
 
@@ -110,7 +110,7 @@ def test_recursive_refuses_what_it_cannot():
 
 
 def test_wrench_maps_balance():
-    """What a body passes on is what reaches it from its own wrench and its children."""
+    """The wrench that a body passes on is the sum of its own and those of its children."""
     m = pliant.gallery.y()
     model = pliant.reduce(m)
     for e, tip in enumerate(model.end_effectors):
@@ -126,7 +126,7 @@ def test_wrench_maps_balance():
 
 
 def turned(m, seed):
-    """The same mechanism elsewhere in the world."""
+    """The mechanism moved to another place in the world."""
     rng = np.random.default_rng(seed)
     move = pliant.spatial.pose(rng.normal(size=3), unit(rng, 4))
     frames = m.parent_frames.copy()
@@ -173,7 +173,7 @@ def test_neither_root_frame_nor_order_nor_spanning_tree_matters(seed, loops):
     try:
         here = pliant.reduce(m, bodies)
     except pliant.errors.InputError:
-        reject()  # hinges everywhere may leave nothing to move
+        reject()  # loops of hinges may lock the mechanism
     for other in (turned(m, seed), shuffled(m, seed)):
         there = pliant.reduce(other, bodies)
         assert close(there.compliance, here.compliance, 1e-9)
@@ -189,7 +189,7 @@ def test_neither_root_frame_nor_order_nor_spanning_tree_matters(seed, loops):
 
 @pytest.mark.parametrize("name", ["helix", "y", "ladder", "loop", "suspension"])
 def test_under_load_it_is_the_derivative_of_the_equilibrium(name):
-    """A little more wrench as the body sees it, while what acts on it turns with it."""
+    """Compliance by differences: a small wrench in body axes is added to follower loads."""
     m = pliant.gallery.make(name)
     tip = m.end_effectors[0]
     load = np.array([60.0, 20.0, -40.0])

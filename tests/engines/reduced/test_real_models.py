@@ -191,7 +191,7 @@ def check(m: pliant.Mechanism, model: mujoco.MjModel) -> None:
     assert bodies
     ours = compliance(m, bodies)
     theirs = mujoco_compliance.compliance(model, q, [m.body_index(body) + 1 for body in bodies], STIFFNESS)
-    # In units of the radius, so that metres and radians compare; and pair by pair, lest a soft finger hide a stiff one.
+    # Lengths in radii, comparable with radians; and pair by pair, so that a soft finger does not hide a stiff one.
     unit = np.tile(np.repeat([1 / m.radius, 1.0], 3), len(bodies))
     pairs = (len(bodies), 6, len(bodies), 6)
     error, size = (

@@ -1,4 +1,4 @@
-"""Errors of reduced models against true equilibria, and models sampled where they are needed."""
+"""Errors of reduced models against true equilibria, and models sampled where the error is largest."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def column(stiffness=5.0):
 
 
 def same(a, b):
-    """Two results, to the bit."""
+    """Two results are the same, bit for bit."""
     assert a.wrenches == b.wrenches
     assert a.problems == b.problems
     assert np.array_equal(a.curve, b.curve)
@@ -55,7 +55,7 @@ def test_errors_of_a_helix_by_hand():
     tip, rest = m.body_index("link12"), m.reference_poses[-1, :3, 3]
     for i, each in enumerate(wrenches):
         truth = pliant.equilibrium(m, each).poses[tip, :3, 3]
-        # The force is fixed in the world: as the tip turns, its part in body axes changes, until both agree.
+        # The force is fixed in the world: its components in body axes change until the tip no longer turns.
         turn = m.reference_poses[tip, :3, :3]
         for _ in range(60):
             wrench = np.concatenate([turn.T @ each["link12"], np.zeros(3)])
@@ -128,7 +128,7 @@ def test_rows_without_an_error(monkeypatch):
     rows = found.summary().splitlines()
     assert "no equilibrium: 1" in rows
     first = next(i for i, row in enumerate(rows) if row.startswith("---")) + 1
-    assert rows[first].startswith("b4 (0, 0.2, 0) N")  # not even at rest: worst of all
+    assert rows[first].startswith("b4 (0, 0.2, 0) N")  # it does not settle, so it comes first
     assert rows[first + 1].startswith("b4 (0, 0.1, 0) N")
     only = measure(model, wrenches[1:])
     assert np.isnan(only.rms)
@@ -167,7 +167,7 @@ def test_a_helix_to_a_tolerance():
     assert found.accuracy.rms < 0.7 * measure(pliant.reduce(m), found.accuracy.wrenches).rms
     assert len(found.accuracy.wrenches) == 40
     assert found.problems == ()
-    # What it says holds, by means of its own.
+    # `measure` gives the same errors.
     assert measure(found.model, found.accuracy.wrenches).position == pytest.approx(
         found.accuracy.position, rel=1e-6
     )
@@ -224,7 +224,7 @@ def test_wrenches_of_other_kinds():
 def test_problems_are_told():
     m = column()
     found = sample(m, "b4", wrenches=[{"b4": (0, 0.001, -3.95)}, {"b4": (0, 0, -20)}], tolerance=0.0, **SMALL)
-    assert found.problems[0] == "unstable under b4 (0, 0, -20) N"  # straight as it is, nothing makes it yield
+    assert found.problems[0] == "unstable under b4 (0, 0, -20) N"  # the straight chain
     near = [problem for problem in found.problems if problem.startswith("near buckling")]
     at = pliant.equilibrium(m, {"b4": (0, 0.001, -3.95)})
     left = at.frequencies(1)[0] / pliant.Configuration(m).frequencies(1)[0]
@@ -272,7 +272,7 @@ def test_interrupted_and_resumed(tmp_path, monkeypatch, last):
 
     monkeypatch.setattr(accuracy, "equilibrium", counting)
     same(sample(m, **arguments, resume=path), whole)
-    assert len(calls) == 24  # none was sought twice
+    assert len(calls) == 24  # none was searched twice
     same(sample(m, **arguments, resume=path), whole)
     assert len(calls) == 24
     more = sample(m, **{**arguments, "budget": 6}, resume=path)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import EARTH, torques
+from pliant.checks import EARTH
 from pliant.engines.constrained.actor import ConstrainedActor
 from pliant.engines.constrained.gs17.stepper import METHODS, MaximalStepper
 from pliant.engines.constrained.midpoint import Midpoint
@@ -225,7 +225,7 @@ class ConstrainedSimulation(Simulation):
         m = self._mechanism
         if not isinstance(self._stepper, Midpoint):
             raise InputError(f'motors need stabilization="newmark", this is "{self._stabilization}"')
-        dofs, given = torques(m, joint, torque)
+        dofs, given = self._torques(joint, torque)
         try:
             numbers = np.array([target, stiffness, velocity, damping], dtype=np.float64)
         except (TypeError, ValueError):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import EARTH
+from pliant.checks import EARTH
 from pliant.engines.quasistatic.measures import MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
 from pliant.engines.simulation import Effort, Simulation

@@ -1,4 +1,4 @@
-"""One step of a blended model and the poses of all its links; arrays as in `_kernels`, with the models' side by side.
+"""Steps of a blended model and the poses of all its links; arrays as in `_kernels`, those of all models side by side.
 
 Coordinates are static wrenches in body axes, torques divided by the unit of length, so that all are forces.
 """
@@ -6,7 +6,7 @@ Coordinates are static wrenches in body axes, torques divided by the unit of len
 from math import isfinite, sqrt
 
 from pliant.compilation import njit
-from pliant.engines.reduced._intrinsics import five_arrays, matrix
+from pliant.engines.reduced._intrinsics import PARENT, PLACE, POSE_SIZE, five_arrays, matrix
 from pliant.engines.reduced._kernels import (
     BASE,
     BASE_STATE,
@@ -16,15 +16,19 @@ from pliant.engines.reduced._kernels import (
     LINKS,
     ROWS,
     SIZES,
+    TIME,
+    TIMESTEP,
     TWIST,
     WORK,
     WRENCH,
+    WRENCH_WORK,
+    Y,
     add_columns,
     add_to_base,
+    base_displacement,
     body_wrench,
     by_joints,
     move_base,
-    place_carrier,
 )
 from pliant.spatial import _kernels as se3
 from pliant.statics.loads import ACTS, LOAD_SIZE
@@ -32,16 +36,18 @@ from pliant.statics.loads import ACTS, LOAD_SIZE
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
-# Further places in `sizes`: number of models, then where their arrays start in `constants`.
+# Further entries of `sizes`: number of models, whether spectra are mixed; where arrays start in `constants`; number of
+# products and of spanned directions of a polynomial, and where its directions start.
 MODELS, EIGEN, SAMPLES, METRICS, COMPLIANCE, MASS, DAMPING, SHIFTS, MAPS = range(SIZES, SIZES + 9)
 PRODUCTS, SPANNED, DIRECTIONS, BLEND_SIZES = range(SIZES + 9, SIZES + 13)
-# First numbers of `constants`.
-TIMESTEP, EXPONENT, RIGID, LENGTH = range(4)
+# Further first numbers of `constants`: exponent of the weights, least compliance, unit of length.
+EXPONENT, RIGID, LENGTH = range(TIMESTEP + 1, TIMESTEP + 4)
+MEAN_WORK = 12 + POSE_SIZE  # work space of `by_twists` besides a pose per model: two twists and a pose
 
 
 @_jit
 def advance(count, ends, sizes, links, constants, state, poses):
-    """Take `count` steps, poses included; as `_kernels.advance`, and `ends` is not asked for."""
+    """Take up to `count` steps, poses included, as `_kernels.advance`; `ends` is ignored."""
     moving = sizes[WRENCH]
     work = state[sizes[WORK] :]
     for done in range(count):
@@ -68,7 +74,7 @@ def advance_at(count, ends, at):
 
 @_inline
 def power(x, exponent):
-    """`x ** exponent`; by multiplication if that is a small whole number, which is ten times as fast."""
+    """`x ** exponent`; by multiplication, ten times as fast, if the exponent is a whole number up to 16."""
     whole = int(exponent)
     if whole != exponent or whole > 16:
         return x**exponent
@@ -80,7 +86,7 @@ def power(x, exponent):
 
 @_inline
 def weigh(sizes, constants, u, weight, work):
-    """Shepard weights, TVCG Eq. 25: distances to a power, the nearest model's first made 1."""
+    """Shepard weights, TVCG Eq. 25, from distances relative to the nearest model's: neither overflow nor 0/0."""
     n, models = sizes[COORDINATES], sizes[MODELS]
     samples = matrix(constants, sizes[SAMPLES], models, n)
     metrics = matrix(constants, sizes[METRICS], models * n, n)
@@ -111,7 +117,7 @@ def weigh(sizes, constants, u, weight, work):
 
 @_inline
 def mix(models, weight, stack, out):
-    """`out = sum(weight_k stack_k)`, flat."""
+    """Weighted sum of flat matrices: `out = sum(weight_k stack_k)`."""
     size = out.shape[0]
     for i in range(size):
         out[i] = 0.0
@@ -123,7 +129,7 @@ def mix(models, weight, stack, out):
 
 @_jit
 def mix_spectra(models, n, weight, stack, row, out):
-    """Eigenvectors and eigenvalues mixed one by one, TVCG Algorithm 3: `out = sum(value vector vector^T)`, flat."""
+    """Weighted means of eigenvectors and eigenvalues, TVCG Algorithm 3: `out = sum(value vector vector^T)`, flat."""
     square = n * n
     for i in range(square):
         out[i] = 0.0
@@ -146,8 +152,8 @@ def mix_spectra(models, n, weight, stack, row, out):
 def eliminate_transposed(A, x):
     """Solve A^T x = b in place, by elimination without pivots; A is overwritten, x holds b.
 
-    A is the sum of symmetric positive matrices and a compliance, which is nearly one: its pivots are positive. By
-    columns of A^T, which are the rows of A, so that all inner loops run along memory.
+    A is the sum of symmetric positive matrices and a compliance, which is nearly symmetric: its pivots are positive.
+    Elimination by columns of A^T, the rows of A, so that all inner loops run along memory.
     """
     n = x.shape[0]
     for k in range(n):
@@ -172,17 +178,17 @@ def eliminate_transposed(A, x):
 def step(sizes, links, constants, state, poses, work):
     """Backward Euler: (C'MC + h C'DC + h² C') v' = C'MC v + h C' (w - u), matrices blended where the step starts.
 
-    The weights there are those of the last reconstruction, which left them at the start of the work space.
-    Where nothing gives way C is zero; a little of the identity beside it lets the static wrench follow the applied one.
+    The last reconstruction left the weights at the start of the work space. In directions that do not give way C is
+    zero: RIGID times the identity is added, so that there the static wrench follows the applied one.
     """
     n, models = sizes[COORDINATES], sizes[MODELS]
     h, length = constants[TIMESTEP], constants[LENGTH]
     square = n * n
-    u, v = state[1 : 1 + n], state[1 + n : 1 + 2 * n]
+    u, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
     weight, applied = work[:models], work[models : models + n]
     at = models + n
-    wrench, net = work[at : at + 6], work[at + 6 : at + 12]
-    at += 12
+    wrench, net = work[at : at + 6], work[at + 6 : at + WRENCH_WORK]
+    at += WRENCH_WORK
     C, M, D = (
         work[at : at + square],
         work[at + square : at + 2 * square],
@@ -206,33 +212,33 @@ def step(sizes, links, constants, state, poses, work):
         given = state[sizes[WRENCH] + LOAD_SIZE * e :]
         if given[ACTS] == 0.0:
             continue
-        pose = poses[links[sizes[LINKS] + e, 0]]
+        pose = poses[links[sizes[LINKS] + e, PLACE]]
         body_wrench(given, pose, wrench)
         for i in range(3):
             applied[6 * e + i] = wrench[i]
             applied[6 * e + 3 + i] = wrench[3 + i] / length
         if sizes[FREE] == 1:
             add_to_base(wrench, pose, net)
-    # C is meant transposed, and M and D are symmetric: by rows of C, all of it is A^T.
-    faster = rest[:n]
+    # The equation has C^T, and M and D are symmetric: built by rows of C, the matrix is A^T.
+    rates = rest[:n]
     for i in range(n):
-        faster[i] = 0.0
+        rates[i] = 0.0
     for j in range(n):
-        fast, short = v[j], h * (applied[j] - u[j])
+        rate, impulse = v[j], h * (applied[j] - u[j])
         for i in range(n):
-            faster[i] += M[j * n + i] * fast + C[j * n + i] * short
+            rates[i] += M[j * n + i] * rate + C[j * n + i] * impulse
     A = matrix(D, 0, n, n)
     for j in range(n):
         for i in range(n):
             A[j, i] = M[j * n + i] + h * (A[j, i] + h * C[j * n + i])
-    eliminate_transposed(A, faster)
+    eliminate_transposed(A, rates)
     for i in range(n):
-        speed = faster[i] if abs(faster[i]) > 1e-200 else 0.0
-        v[i] = speed
-        u[i] += h * speed
+        rate = rates[i] if abs(rates[i]) > 1e-200 else 0.0
+        v[i] = rate
+        u[i] += h * rate
     if sizes[FREE] == 1:
         move_base(constants[sizes[BASE] :], state[sizes[BASE_STATE] :], h, net, rest[n:])
-    state[0] += h
+    state[TIME] += h
 
 
 @_jit
@@ -258,16 +264,16 @@ def multiply_out(size, directions, u, out):
 
 @_jit
 def by_twists(sizes, links, constants, u, weight, work, poses):
-    """Every body by itself: the mean of what the models say, H exp(T (u - b)), on the group of poses (TVCG Eq. 28).
+    """Pose of every body: weighted Karcher mean over the models of H exp(T (u - b)), TVCG Eq. 28.
 
-    Refined twice, as Karcher means are found, so that the result does not depend on which model it starts from.
+    Two iterations from the pose of the model with the largest weight make the result independent of that choice.
     """
     n, models, count = sizes[COORDINATES], sizes[MODELS], sizes[LINKS]
     samples = matrix(constants, sizes[SAMPLES], models, n)
     maps = matrix(constants, sizes[MAPS], models * count * 6, n)
     reference = matrix(constants, sizes[SHIFTS], models * count * 4, 4)
-    each = matrix(work, 0, 4 * models, 4)
-    twist, mean, step = work[16 * models :], work[16 * models + 6 :], matrix(work, 16 * models + 12, 4, 4)
+    each, at = matrix(work, 0, 4 * models, 4), POSE_SIZE * models
+    twist, mean, step = work[at:], work[at + 6 :], matrix(work, at + 12, 4, 4)
     nearest = 0
     for m in range(models):
         if weight[m] > weight[nearest]:
@@ -281,9 +287,9 @@ def by_twists(sizes, links, constants, u, weight, work, poses):
                 twist[i] = total
             one = each[4 * m : 4 * m + 4]
             se3.se3_exp(twist, one)
-            at = 4 * (m * count + k)
-            se3.compose(reference[at : at + 4], one, one)
-        pose = poses[links[k, 0]]
+            row = 4 * (m * count + k)
+            se3.compose(reference[row : row + 4], one, one)
+        pose = poses[links[k, PLACE]]
         for i in range(4):
             for j in range(4):
                 pose[i, j] = each[4 * nearest + i, j]
@@ -300,15 +306,15 @@ def by_twists(sizes, links, constants, u, weight, work, poses):
             se3.se3_exp(mean, step)
             se3.compose(pose, step, pose)
         if sizes[FREE] == 1:
-            se3.compose(poses[links[k, 1]], pose, pose)
+            se3.compose(poses[links[k, PARENT]], pose, pose)
 
 
 @_jit
 def reconstruct(sizes, links, constants, state, poses, work):
-    """Poses of all links: joint displacements are the weighted mean of what the models predict."""
+    """Poses of all links, from the weighted mean of the models' joint displacements, or from a polynomial."""
     n, models, rows = sizes[COORDINATES], sizes[MODELS], sizes[ROWS]
-    place_carrier(sizes, constants, state, poses)
-    u = state[1 : 1 + n]
+    base_displacement(sizes, constants, state, poses)
+    u = state[Y : Y + n]
     weight, motion = work[:models], work[models : models + rows]
     scaled = work[rows + models : rows + models + models * n]
     rest = work[rows + models + models * n :]
@@ -329,7 +335,7 @@ def reconstruct(sizes, links, constants, state, poses, work):
                 scaled[k * n + j] = weight[k] * (u[j] - samples[k, j])
         add_columns(matrix(constants, sizes[SHIFTS], models, rows), weight, motion)
         add_columns(matrix(constants, sizes[MAPS], models * n, rows), scaled, motion)
-    # If the eighth powers add up to less than 1, none is beyond 1; sums run on vector units, a maximum does not.
+    # A sum of eighth powers below 1 bounds all displacements by 1; unlike a maximum it is vectorised.
     powers = 0.0
     for i in range(rows):
         square = motion[i] * motion[i]

@@ -1,7 +1,7 @@
-"""What numba lacks: a matrix on part of a flat array without delay, arrays at addresses, vectors of four numbers.
+"""Intrinsics in LLVM IR: matrix views of flat arrays, arrays at given addresses, forward kinematics in vectors of four.
 
-numba leaves straight-line code scalar (its SLP vectoriser is off), which makes forward kinematics take twice as
-long, and its `reshape` calls out to C. Both are said here in LLVM's own terms.
+numba leaves straight-line code scalar (its SLP vectoriser is off), which doubles the time of forward kinematics, and
+its `reshape` calls a C function.
 """
 
 from typing import Any
@@ -13,6 +13,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from pliant.compilation import njit
+
+# Columns of `links`: place of the link's pose and of its parent's, whether its joint is a ball, row of its motion.
+PLACE, PARENT, BALL, MOTION, LINK_SIZE = range(5)
+POSE_ROW, POSE_SIZE = 4, 16  # numbers of a row of a pose, and of a pose
+# Numbers of `local` per link. Hinges and slides: for each of three rows those of B0, B1, B2; see `swing`.
+# Balls: the pose B0, then the unit twists of three dofs.
+LOCAL_ROW, BALL_TWISTS, LOCAL_SIZE = 12, POSE_SIZE, 36
+_SIZES, _LINKS, _CONSTANTS, _STATE, _POSES, _ARRAYS = range(6)  # rows of the table of `five_arrays`
+_ADDRESS, _LENGTH, _COLUMNS = range(3)  # its columns
 
 _ROW = ir.VectorType(ir.DoubleType(), 4)
 _INT = ir.IntType(64)
@@ -47,30 +56,32 @@ def matrix(flat, start, rows, columns):
 
 @njit(error_model="numpy", nogil=True, inline="always")
 def five_arrays(at):
-    """`sizes, links, constants, state, poses` of `_kernels`, from the address of their addresses and lengths.
+    """`sizes, links, constants, state, poses` of `_kernels`, from the address of a table of addresses and lengths.
 
-    Python hands over a number in less than half the time that five arrays take.
+    One integer as argument takes less than half the time of five arrays.
     """
-    given = _carray(_ints(at), 10)
+    table = _carray(_ints(at), (_ARRAYS, _COLUMNS))
     return (
-        _carray(_ints(given[0]), given[1]),
-        _carray(_ints(given[2]), (given[3], 4)),
-        _carray(_floats(given[4]), given[5]),
-        _carray(_floats(given[6]), given[7]),
-        _carray(_floats(given[8]), (given[9], 4, 4)),
+        _carray(_ints(table[_SIZES, _ADDRESS]), table[_SIZES, _LENGTH]),
+        _carray(_ints(table[_LINKS, _ADDRESS]), (table[_LINKS, _LENGTH], LINK_SIZE)),
+        _carray(_floats(table[_CONSTANTS, _ADDRESS]), table[_CONSTANTS, _LENGTH]),
+        _carray(_floats(table[_STATE, _ADDRESS]), table[_STATE, _LENGTH]),
+        _carray(_floats(table[_POSES, _ADDRESS]), (table[_POSES, _LENGTH], 4, 4)),
     )
 
 
 @intrinsic
 def _swing(typingctx, first, last, links, local, sine, versine, poses):
-    """`poses[links[k, 0]] = poses[links[k, 1]] (B0 + sine[k] B1 + versine[k] B2)` for a run of links, unchecked.
+    """Forward kinematics of consecutive links on hinges and slides, without bounds checks.
+
+    `poses[links[k, PLACE]] = poses[links[k, PARENT]] (B0 + sine[k] B1 + versine[k] B2)`
 
     Args:
-        first, last: which links, from and up to; parents come before children.
-        links: (links, 4): where the pose of a link goes, and where that of its parent is.
-        local: (links, 36): for every row of a link its four numbers of B0, then of B1, then of B2.
-        sine, versine: how far each link has moved.
-        poses: (places, 4, 4); the last rows of poses are left alone.
+        first, last: the links, `last` excluded; parents come before children.
+        links: (links, LINK_SIZE).
+        local: (links, LOCAL_SIZE): for each row of the pose four numbers of B0, of B1 and of B2.
+        sine, versine: sines and versines of the displacements, (links,).
+        poses: (places, 4, 4); the fourth row of a pose is not written.
     """
 
     def codegen(context, builder, signature, args):
@@ -95,33 +106,36 @@ def _swing(typingctx, first, last, links, local, sine, versine, poses):
         def spread(number):
             return everywhere(builder.insert_element(_NOTHING, number, ir.IntType(32)(0)), 0)
 
-        # A link mostly hangs on the one before it, whose pose is kept in registers: memory would add to the wait.
+        # The parent is mostly the link before, whose pose stays in registers: a load would add latency.
         kept = [cgutils.alloca_once(builder, _ROW) for _ in range(3)]
         before = cgutils.alloca_once_value(builder, _INT(-1))
         fourth = ir.Constant(_ROW, [0.0, 0.0, 0.0, 1.0])
         with cgutils.for_range_slice(builder, args[0], args[1], _INT(1)) as (k, _):
-            entry = builder.mul(k, _INT(4))
-            place, parent = (builder.load(address(tables, entry, i)) for i in (0, 1))
+            entry = builder.mul(k, _INT(LINK_SIZE))
+            place, parent = (builder.load(address(tables, entry, column)) for column in (PLACE, PARENT))
             with builder.if_then(builder.icmp_signed("!=", parent, builder.load(before))):
-                above = builder.mul(parent, _INT(16))
+                above = builder.mul(parent, _INT(POSE_SIZE))
                 for i in range(3):
-                    builder.store(builder.load(row(numbers, above, 4 * i), align=8), kept[i])
+                    builder.store(builder.load(row(numbers, above, POSE_ROW * i), align=8), kept[i])
             builder.store(place, before)
-            at = builder.mul(k, _INT(36))
+            at = builder.mul(k, _INT(LOCAL_SIZE))
             s, v = (spread(builder.load(address(array, k, 0))) for array in (sines, versines))
             moved = []
             for i in range(3):
-                parts = [builder.load(row(constants, at, 12 * i + 4 * part), align=8) for part in range(3)]
-                moved.append(times_plus(v, parts[2], times_plus(s, parts[1], parts[0])))
-            here = builder.mul(place, _INT(16))
+                b0, b1, b2 = (
+                    builder.load(row(constants, at, LOCAL_ROW * i + POSE_ROW * part), align=8)
+                    for part in range(3)
+                )
+                moved.append(times_plus(v, b2, times_plus(s, b1, b0)))
+            here = builder.mul(place, _INT(POSE_SIZE))
             for i in range(3):
                 old = builder.load(kept[i])
-                # Two short sums instead of a long one: the next link waits for this one.
+                # Two short sums instead of a long one: shorter latency for the next link.
                 one = times_plus(everywhere(old, 1), moved[1], builder.fmul(everywhere(old, 0), moved[0]))
                 two = times_plus(everywhere(old, 2), moved[2], builder.fmul(old, fourth))
                 new = builder.fadd(one, two)
                 builder.store(new, kept[i])
-                builder.store(new, row(numbers, here, 4 * i), align=8)
+                builder.store(new, row(numbers, here, POSE_ROW * i), align=8)
         return context.get_dummy_value()
 
     index = types.int64

@@ -1,10 +1,10 @@
-"""How far reduced models are from the true equilibria under wrenches: errors as a fraction of the radius."""
+"""Errors of reduced models at rest under wrenches, against the true equilibria, as fractions of the radius."""
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,24 +15,24 @@ from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism
-from pliant.plotting import logarithmic, panels, save
+from pliant.plotting import logarithmic, panels, png, save
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.loads import Load
-from pliant.text import counted, table
+from pliant.text import counted, table, track
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Accuracy", "compare", "describe", "measure", "settle", "track"]
+__all__ = ["Accuracy", "compare", "describe", "measure", "settle"]
 
 Floats = NDArray[np.float64]
 Truth = tuple[Configuration | None, str | None]
 
 NO_EQUILIBRIUM, UNSTABLE, UNSETTLED = "no equilibrium", "unstable", "model does not settle"
-_MOST = 15  # rows shown
-_ROUNDING = 1e-12  # loops open by less are closed
-_FLOOR = 1e-4  # of the largest error: what a plot shows at its lower edge
+_MOST = 15  # rows of a summary
+_ROUNDING = 1e-12  # violations below are rounding
+_FLOOR = 1e-4  # of the largest error: smaller ones are drawn there
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,10 +41,10 @@ class Accuracy:
 
     Attributes:
         wrenches: the wrenches, as they were given.
-        moved: mean distance the end effectors truly move from the reference pose, (n,).
-        position: mean distance of the end effectors from where they truly are, (n,).
-        violation: sum over loops of how far the model opens them, (n,).
-        problems: per wrench why there are no errors (NaN), or None.
+        moved: mean displacement of the end effectors from the reference pose in the true equilibrium, (n,).
+        position: mean distance of the end effectors between model and true equilibrium, (n,).
+        violation: sum of the openings of all loops in the model, (n,).
+        problems: per wrench the reason for errors of NaN, or None.
         name: of the mechanism.
     """
 
@@ -77,7 +77,7 @@ class Accuracy:
             head += f"\nposition error {self.rms:.3g} rms, {self.worst:.3g} at worst"
         for problem, count in sorted(Counter(p for p in self.problems if p).items()):
             head += f"\n{problem}: {count}"
-        # A model that finds no rest is worse than any error; without a true equilibrium there is nothing to say.
+        # Order: models that do not settle first, then by error; wrenches without a true equilibrium last.
         badness = np.nan_to_num(self.position, nan=-1.0)
         badness[[problem == UNSETTLED for problem in self.problems]] = np.inf
         order = np.argsort(-badness, kind="stable")
@@ -96,11 +96,11 @@ class Accuracy:
         return f"{head}\n\n{table(columns, rows)}{more}"
 
     def plot(self, path: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:
-        """Position error and violation of loops against how far the end effectors move (TVCG Fig. 7).
+        """Position error and violation of loops against the displacement of the end effectors (TVCG Fig. 7).
 
         Args:
-            path: where to save it; the suffix decides the format. Not saved if None.
-            title: above the picture.
+            path: file to save it to; the suffix decides the format. Not saved if None.
+            title: title of the figure.
         """
         out, _ = panels(1, 1, 6.4, 4.2, grid=True)
         axes = out.axes[0]
@@ -110,8 +110,6 @@ class Accuracy:
         return out
 
     def _repr_png_(self) -> bytes:
-        from pliant.engines.reduced.notebook import png
-
         return png(self.plot())
 
     def __repr__(self) -> str:
@@ -121,7 +119,7 @@ class Accuracy:
         )
 
     def draw(self, axes: Axes) -> None:
-        """Draw the same into existing axes."""
+        """Draw the plot into existing axes."""
         known = np.isfinite(self.position)
         series = [("position error", self.position[known], "o", "#1f6fb4")]
         if self.violation[known].max(initial=0.0) > _ROUNDING:
@@ -129,17 +127,8 @@ class Accuracy:
         top = max((float(values.max(initial=0.0)) for _, values, _, _ in series), default=0.0)
         for label, values, marker, colour in series:
             shown = 100 * np.maximum(values, max(_FLOOR * top, 1e-15))
-            axes.scatter(
-                100 * self.moved[known],
-                shown,
-                s=22,
-                marker=marker,
-                color=colour,
-                alpha=0.75,
-                linewidths=0,
-                label=label,
-                zorder=3,
-            )
+            look = {"s": 22, "alpha": 0.75, "linewidths": 0, "zorder": 3}
+            axes.scatter(100 * self.moved[known], shown, marker=marker, color=colour, label=label, **look)
         if len(self._known):
             rms = 100 * max(self.rms, 1e-15)
             axes.axhline(
@@ -159,17 +148,17 @@ class Accuracy:
 def measure(
     model: ReducedModel | BlendedModel, wrenches: Sequence[Mapping[str, Any]], progress: bool = False
 ) -> Accuracy:
-    """Compare where a model comes to rest under wrenches with the true equilibria (TVCG Fig. 7).
+    """Compare a model at rest under wrenches with the true equilibria (TVCG Fig. 7).
 
     Args:
         model: a reduced model, or a blend of them.
-        wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them. Gravity is not considered,
-            not even that of an equilibrium the model was made at; joint limits are, if the model knows them.
+        wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them. Gravity is left out, even
+            that of an equilibrium the model was made at; joint limits hold if the model was made with them.
         progress: show a progress bar.
 
     Returns:
-        The errors. A wrench without an equilibrium, with an unstable one, or under which the model finds no rest has
-        none, and a word in `Accuracy.problems`.
+        The errors. Wrenches without an equilibrium, with an unstable one, or under which the model does not settle
+        have none; `Accuracy.problems` has the reason.
 
     Example:
         >>> import pliant
@@ -203,9 +192,9 @@ def settle(
     start: Configuration | None = None,
     limits: bool = False,
 ) -> Truth:
-    """The true equilibrium, if there is one, and what is wrong with it.
+    """True equilibrium, if there is one, and its problem, if there is one.
 
-    One called neutral counts: some part may swing freely without the end effectors noticing.
+    Neutral equilibria are accepted: a part may swing freely without moving the end effectors.
     """
     try:
         found = equilibrium(mechanism, wrenches, start=start, limits=limits)
@@ -215,7 +204,7 @@ def settle(
 
 
 def compare(model: BlendedModel, wrenches: Sequence[Mapping[str, Any]], truths: Sequence[Truth]) -> Accuracy:
-    """`measure` against equilibria that are known already."""
+    """Errors against equilibria that are known already; see `measure`."""
     m = model.mechanism
     bodies = [m.body_index(body) for body in model.end_effectors]
     moved, position, violation = np.full((3, len(wrenches)), np.nan)
@@ -237,7 +226,7 @@ def compare(model: BlendedModel, wrenches: Sequence[Mapping[str, Any]], truths: 
 
 
 def _without_modes(model: ReducedModel) -> ReducedModel:
-    """Modes are no part of statics, and blends refuse them."""
+    """The model without its modes, which do not affect statics and which blends refuse."""
     n = model.rank
     cut = {
         f"reduced_{word}": getattr(model, f"reduced_{word}")[:n, :n]
@@ -247,7 +236,7 @@ def _without_modes(model: ReducedModel) -> ReducedModel:
 
 
 def describe(wrenches: Mapping[str, Any]) -> str:
-    """Wrenches in a few words."""
+    """Short text of wrenches: the first two, and the number of others."""
     words = []
     for body, value in wrenches.items():
         force, torque, _, _ = Load.parse(value, body)
@@ -263,14 +252,3 @@ def describe(wrenches: Mapping[str, Any]) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.3g}" if np.isfinite(value) else "-"
-
-
-def track(items: Iterable[Any], what: str, progress: bool) -> Iterator[Any]:
-    """The items, with a progress bar on stderr if asked for."""
-    if not progress:
-        yield from items
-        return
-    from rich.console import Console
-    from rich.progress import track as bar
-
-    yield from bar(list(items), what, console=Console(stderr=True), transient=True)

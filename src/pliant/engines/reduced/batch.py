@@ -1,4 +1,4 @@
-"""`ReducedBatch`: many copies of one model, each with its own wrenches, over all cores."""
+"""`ReducedBatch`: many copies of one model, each with its own wrenches, on all cores."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.arguments import whole
+from pliant.checks import whole
 from pliant.engines.reduced import _kernels
-from pliant.engines.reduced.arguments import check_arguments
+from pliant.engines.reduced.arrays import check_arguments, pack
 from pliant.engines.reduced.model import ReducedModel
-from pliant.engines.reduced.packing import pack
 from pliant.errors import ConvergenceError, InputError
 from pliant.statics.loads import LOAD_SIZE, Load
 
@@ -24,7 +23,7 @@ Floats = NDArray[np.float64]
 
 
 class ReducedBatch:
-    """Copies of a reduced model that move independently; the words of `ReducedSimulation`, one row per copy.
+    """Copies of a reduced model that move independently, with the methods of `ReducedSimulation`, one row per copy.
 
     Results do not depend on the number of threads.
 
@@ -51,8 +50,8 @@ class ReducedBatch:
 
         Args:
             model, timestep, reconstruction, gravity: as for `ReducedSimulation`.
-            copies: how many.
-            threads: all cores by default.
+            copies: number of copies.
+            threads: number of threads; all cores by default.
         """
         force = check_arguments(model, timestep, reconstruction, gravity)
         if not isinstance(model, ReducedModel):
@@ -77,7 +76,7 @@ class ReducedBatch:
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
 
     def _map(self, kernel: Any, *arguments: Any) -> list[Any]:
-        """Run a kernel on every thread's copies; kernels let go of Python's lock."""
+        """Run a kernel on every thread's copies; kernels release the GIL."""
 
         def run(part: slice) -> Any:
             return kernel(*arguments, *self._constant, self._states[part], self._all_poses[part])
@@ -91,18 +90,18 @@ class ReducedBatch:
 
     @property
     def copies(self) -> int:
-        """How many."""
+        """Number of copies."""
         return self._copies
 
     @property
     def timestep(self) -> float:
-        """Seconds a step."""
+        """Length of a step, s."""
         return self._timestep
 
     @property
     def time(self) -> float:
         """Seconds since the start."""
-        return float(self._states[0, 0])
+        return float(self._states[0, _kernels.TIME])
 
     def step(self, n: int = 1) -> None:
         """Advance all copies by `n` time steps.
@@ -124,7 +123,7 @@ class ReducedBatch:
 
     @property
     def poses(self) -> Floats:
-        """World poses of all bodies of all copies, (copies, bodies, 4, 4); read-only, changes with every step."""
+        """World poses of all bodies of all copies, (copies, bodies, 4, 4); read-only, changed by the next step."""
         return self._shown
 
     def pose(self, body: str) -> Floats:
@@ -150,7 +149,7 @@ class ReducedBatch:
         self._wrenches[:] = 0.0
 
     def reset(self) -> None:
-        """All copies back to the start, without wrenches."""
+        """Restore all copies as constructed, without wrenches."""
         self._states[:] = self._start
         self._map(_kernels.reconstruct_batch)
 

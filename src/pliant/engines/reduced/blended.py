@@ -1,13 +1,13 @@
-"""`BlendedModel`: reduced models at several equilibria, mixed by how near they are (TVCG section 7).
+"""`BlendedModel`: reduced models at several equilibria, weighted by their distance (TVCG section 7).
 
 Every model predicts, to first order, the joint coordinates under a wrench u on the end effectors,
 `q_i + joint_map_i (u - b_i)` with b_i the wrench of its equilibrium. The blend is their weighted mean, so at a
-sample it is the equilibrium itself. In motion u is the *static wrench*, the one that would hold the mechanism where
-it is; with `C` the blended compliance, and mass and damping condensed to wrenches,
+sample it is the equilibrium itself. In motion u is the *static wrench*, under which the present configuration would be
+an equilibrium; with `C` the blended compliance, and mass and damping condensed to wrenches,
 
     (C^T M C) u'' + (C^T D C) u' + C^T (u - w) = 0
 
-which never inverts a compliance, so ranks may change from model to model.
+Compliances are never inverted, so ranks may differ from model to model.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.reduced.model import FreeBase, ReducedModel
+from pliant.checks import choice, number
+from pliant.engines.reduced.model import FreeBase, Model, ReducedModel
 from pliant.engines.reduced.polynomial import JointPolynomial, fit_polynomial
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import ConvergenceError, InputError
@@ -30,15 +31,11 @@ from pliant.statics import Configuration
 from pliant.statics.loads import Load, chart
 from pliant.text import counted
 
-if TYPE_CHECKING:
-    from pliant.engines.reduced.accuracy import Accuracy
-    from pliant.engines.reduced.simulation import ReducedSimulation
-
 __all__ = ["BlendedModel", "blend"]
 
 Floats = NDArray[np.float64]
 DISTANCES, MATRICES, JOINTS = ("wrench", "twist"), ("linear", "eigen"), ("mean", "polynomial")
-_ROUNDS = 200  # of letting wrenches turn with the end effectors
+_ROUNDS = 200  # iterations for wrenches that turn with the end effectors
 
 
 def blend(
@@ -52,16 +49,16 @@ def blend(
 
     Args:
         models: of the same mechanism and end effectors, without modes. The first is the one a simulation starts at.
-        exponent: p of the weights `distance^-p` (Shepard; TVCG Eq. 25 takes 2). The larger, the nearer a blend keeps to
-            the nearest model: with 2, small loads near a sample come out worse than by its model alone.
-        distance: from where the end effectors are to a sample: "wrench", between the static wrenches, torques divided
-            by the radius; or "twist", TVCG's, how far a model sees them displaced, lengths over the radius and angles
-            over π. Wrenches tell loads apart that displace a mechanism alike.
+        exponent: p of the weights `distance^-p` (Shepard; TVCG Eq. 25 takes 2). A larger exponent favours the nearest
+            model: with 2, small loads near a sample have larger errors than with its model alone.
+        distance: between the present state and a sample: "wrench", norm of the difference of static wrenches, torques
+            divided by the radius; or "twist", TVCG's, displacement of the end effectors by a model, lengths over the
+            radius and angles over π. Wrenches distinguish loads under which a mechanism has the same displacement.
         matrices: how compliance, mass and damping are mixed: "linear", entry by entry, smooth; or "eigen", TVCG's
             Algorithm 3 with eigenvectors matched and their signs aligned, for comparison: it jumps where they cross.
-        joints: where links go: "mean", the weighted mean of what the models say, exact at samples; or "polynomial", a
-            cubic polynomial of the wrench fitted to all models, the first of them at rest: much more accurate between
-            samples and off their directions, if there are a dozen or more in all directions that matter.
+        joints: joint displacements: "mean", the weighted mean of the models' predictions, exact at samples; or
+            "polynomial", a cubic polynomial of the wrench fitted to all models, the first of them at rest: much more
+            accurate between samples and off their directions, if a dozen or more cover all directions that matter.
 
     Raises:
         InputError: the models do not belong together.
@@ -74,22 +71,21 @@ def blend(
         >>> blended.weights({"link20": (40, 0, 0)}).round(6).tolist()
         [0.0, 1.0, 0.0]
     """
-    if joints not in JOINTS:
-        raise InputError(f"joints is 'mean' or 'polynomial', not {joints!r}")
+    choice(joints, "joints", JOINTS)
     given = _checked(models)
     return BlendedModel(
         given, exponent, distance, matrices, fit_polynomial(given) if joints == "polynomial" else None
     )
 
 
-class BlendedModel:
-    """Reduced models mixed by nearness; made by `pliant.blend`, simulated by `pliant.ReducedSimulation`.
+class BlendedModel(Model):
+    """Reduced models weighted by distance; made by `pliant.blend`, simulated by `pliant.ReducedSimulation`.
 
     Attributes:
-        models: what is mixed.
+        models: the reduced models.
         exponent, distance, matrices: see `pliant.blend`.
-        polynomial: joint displacements as a polynomial of the wrench, or None: the mean of what the models say.
-        mechanism, end_effectors, base, limits: what all models share.
+        polynomial: joint displacements as a polynomial of the wrench; None: weighted mean of the models' predictions.
+        mechanism, end_effectors, base, limits: the same for all models.
     """
 
     def __init__(
@@ -101,17 +97,13 @@ class BlendedModel:
         polynomial: JointPolynomial | None = None,
     ):
         self.models, self.polynomial = _checked(models), polynomial
-        if not isinstance(exponent, int | float | np.number) or not 0 < exponent < np.inf:
-            raise InputError(f"exponent: a number above 0 expected, not {exponent!r}")
-        if distance not in DISTANCES:
-            raise InputError(f"distance is 'wrench' or 'twist', not {distance!r}")
-        if matrices not in MATRICES:
-            raise InputError(f"matrices is 'linear' or 'eigen', not {matrices!r}")
-        self.exponent, self.distance, self.matrices = float(exponent), distance, matrices
+        self.exponent = number(exponent, "exponent", above=0.0)
+        self.distance = choice(distance, "distance", DISTANCES)
+        self.matrices = choice(matrices, "matrices", MATRICES)
 
     @property
     def mechanism(self) -> Mechanism:
-        """What was reduced."""
+        """The mechanism, with a floating base fixed."""
         return self.models[0].mechanism
 
     @property
@@ -130,13 +122,13 @@ class BlendedModel:
         return self.models[0].limits
 
     def index(self, body: str) -> int:
-        """Which of the end effectors a body is."""
+        """Number of a body among the end effectors."""
         return self.models[0].index(body)
 
     def add(self, at: Configuration | ReducedModel) -> BlendedModel:
-        """The same blend with one more model, made at an equilibrium.
+        """The blend with one more model, made at an equilibrium.
 
-        A simulation goes on with it by `simulation.switch(simulation.model.add(equilibrium))`.
+        A running simulation takes it by `simulation.switch(simulation.model.add(equilibrium))`.
         """
         model = at
         if isinstance(at, Configuration):
@@ -165,12 +157,13 @@ class BlendedModel:
         return np.array([self._chart(i)[1] for i in range(len(self.models))])
 
     def _chart(self, i: int) -> tuple[Floats, Floats]:
+        """Joint displacements of model `i` from the first, and their change per wrenches."""
         model = self.models[i]
         return chart(self.mechanism, self.models[0].q, model.q, model.joint_map)
 
     @cached_property
     def metrics(self) -> Floats:
-        """What makes a difference of wrenches the distance to a sample, (models, 6e, 6e)."""
+        """Matrices that scale differences of wrenches for the distances to samples, (models, 6e, 6e)."""
         radius, effectors = self.mechanism.radius, len(self.end_effectors)
         if self.distance == "wrench":
             scale = np.diag(np.tile([1.0] * 3 + [1 / radius] * 3, effectors))
@@ -180,12 +173,12 @@ class BlendedModel:
 
     @cached_property
     def unit(self) -> Floats:
-        """What makes a force of every component of a wrench, (6e,): torques are divided by the models' length."""
+        """Units in which all components of a wrench are forces, (6e,): torques are divided by the models' length."""
         return np.tile([1.0] * 3 + [self.models[0].length] * 3, len(self.end_effectors))
 
     @cached_property
     def condensed(self) -> tuple[Floats, Floats, Floats]:
-        """Compliance, and mass and damping condensed to wrenches, in forces, of all models: (models, 6e, 6e) each."""
+        """Compliance, and mass and damping condensed to wrenches, of all models, in `unit`: (models, 6e, 6e) each."""
         C = np.array([model.compliance for model in self.models])
         mass, damping = (
             np.array([model.compliance.T @ getattr(model, word) @ model.compliance for model in self.models])
@@ -198,13 +191,13 @@ class BlendedModel:
     def spectra(self) -> tuple[tuple[Floats, Floats], ...]:
         """Eigenvectors in rows, (models, 6e, 6e), and eigenvalues, (models, 6e), of `condensed`, matched to the first.
 
-        Each of a model's vectors goes with the one of the first model's it is most like, all of them at once, and
-        points the same way.
+        Eigenvectors of a model are assigned to those of the first model by the largest sum of absolute inner products,
+        and have the same sign.
         """
         return tuple(_matched(stack) for stack in self.condensed)
 
     def mixed(self, weights: Floats) -> tuple[Floats, ...]:
-        """Compliance, mass and damping in forces, blended, (6e, 6e) each."""
+        """Blended compliance, mass and damping in `unit`, (6e, 6e) each."""
         if self.matrices == "linear":
             return tuple(np.tensordot(weights, stack, axes=1) for stack in self.condensed)
         out = []
@@ -217,11 +210,11 @@ class BlendedModel:
     # --- statics
 
     def weights_at(self, u: Floats) -> Floats:
-        """Shepard weights at a static wrench in body axes, (models,); all on a sample at that sample."""
+        """Shepard weights at a static wrench in body axes, (models,); at a sample its model has weight 1."""
         apart = np.einsum("kij,kj->ki", self.metrics, u - self.samples)
         distances = np.linalg.norm(apart.reshape(len(apart), -1, 6), axis=2).sum(axis=1)
         nearest = distances.min()
-        # The nearest model has the weight 1 before all are divided by their sum: no overflow, and no 0/0 at a sample.
+        # Distances relative to the nearest: no overflow, and no 0/0 at a sample.
         with np.errstate(divide="ignore", invalid="ignore"):
             out = np.where(distances > nearest, (nearest / distances) ** self.exponent, 1.0)
         return out / out.sum()
@@ -234,7 +227,7 @@ class BlendedModel:
         return self.weights_at(u) @ each
 
     def joint_map_at(self, u: Floats) -> Floats:
-        """Change of the joint displacements with the wrench, as the weights stand, (nv, 6e)."""
+        """Change of the joint displacements per wrenches at constant weights, (nv, 6e)."""
         if self.polynomial is not None:
             return self.polynomial.joint_map(u)
         return np.tensordot(self.weights_at(u), self.joint_maps, axes=1)
@@ -244,14 +237,14 @@ class BlendedModel:
         return self.mixed(self.weights_at(u))[0] / self.unit[:, None] / self.unit
 
     def static_wrench(self, wrenches: Mapping[str, Any]) -> Floats:
-        """Wrenches on end effectors, as `pliant.equilibrium` takes them, in the axes they end up with, (6e,)."""
+        """Wrenches on end effectors, as `pliant.equilibrium` takes them, in body axes at rest under them, (6e,)."""
         given = []
         for body, value in wrenches.items():
             force, torque, point, frame = Load.parse(value, body)
             place = self.index(body), self.mechanism.body_index(body)
             given.append((*place, force, torque, spatial.hat(point), frame == "world"))
 
-        def seen(poses: Floats) -> Floats:
+        def in_body_axes(poses: Floats) -> Floats:
             out = np.zeros(len(self.unit))
             for e, body, force, torque, arm, fixed in given:
                 turn = poses[body, :3, :3].T if fixed else np.eye(3)
@@ -259,13 +252,13 @@ class BlendedModel:
                 out[6 * e + 3 : 6 * e + 6] = turn @ torque + arm @ out[6 * e : 6 * e + 3]
             return out
 
-        # Start at the sample whose end effectors are turned as the wrenches would have them.
-        starts = [seen(model.at.poses) for model in self.models]
+        # Start from the sample whose wrench is nearest to the given ones in the axes of its end effectors.
+        starts = [in_body_axes(model.at.poses) for model in self.models]
         apart = [float(np.abs((u - b) / self.unit).max()) for u, b in zip(starts, self.samples, strict=True)]
         u = starts[int(np.argmin(apart))]
         size, before, part = max(float(np.abs(u).max()), 1e-300), np.inf, 1.0
         for _ in range(_ROUNDS):
-            change = seen(self._poses(u)) - u
+            change = in_body_axes(self._poses(u)) - u
             left = float(np.abs(change).max())
             if left <= 1e-13 * size:
                 return u
@@ -291,23 +284,17 @@ class BlendedModel:
 
     @property
     def at(self) -> Configuration:
-        """Where the first model was linearised."""
+        """Configuration of the first model."""
         return self.models[0].at
 
     def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
-        """Where the blend comes to rest under wrenches, `{end effector: wrench}`; None: where the first model is."""
+        """Configuration at rest under wrenches, `{end effector: wrench}`; that of the first model if None."""
         if wrenches is None:
             return self.at
         return Configuration(self.mechanism, self._q(self.static_wrench(wrenches)))
 
-    def simulate(self, timestep: float = 1e-3, **options: Any) -> ReducedSimulation:
-        """The blend in motion; options as of `ReducedSimulation`."""
-        from pliant.engines.reduced.simulation import ReducedSimulation
-
-        return ReducedSimulation(self, timestep, **options)
-
     def summary(self) -> str:
-        """Models, end effectors and where they come to rest, readable."""
+        """Readable: models, the wrenches they were made under, end effectors, and a summary of the first model."""
         loaded = [f"  {i}  {np.linalg.norm(one.wrench):.4g}" for i, one in enumerate(self.models)]
         return "\n".join(
             [
@@ -319,38 +306,19 @@ class BlendedModel:
             ]
         )
 
-    def error(self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False) -> Accuracy:
-        """Errors at rest under wrenches, against the true equilibria (TVCG Figs. 5 and 7); has `summary` and `plot`.
-
-        Args:
-            wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them.
-            progress: show a progress bar.
-        """
-        from pliant.engines.reduced.accuracy import measure
-
-        return measure(self, wrenches, progress)
-
-    # --- files
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write all models and their mechanism to an `.npz` file that `BlendedModel.load` reads back without loss."""
-        from pliant.engines.reduced.blended_file import save
-
-        save(self, path)
-
     @staticmethod
     def load(path: str | os.PathLike[str]) -> BlendedModel:
-        """Read a blend that `save` wrote. The file is not trusted: everything in it is checked.
+        """Read a blend that `save` wrote. The file is not trusted: all of it is checked.
 
         Raises:
             FormatError: the file holds no blend, is damaged, or is of a newer version.
         """
-        from pliant.engines.reduced.blended_file import load
+        from pliant.engines.reduced.files import load_blend
 
-        return load(path)
+        return load_blend(path)
 
     def _repr_html_(self) -> str:
-        from pliant.engines.reduced.notebook import blend_html
+        from pliant.engines.reduced.report import blend_html
 
         return blend_html(self)
 
@@ -359,6 +327,7 @@ class BlendedModel:
 
 
 def _matched(stack: Floats) -> tuple[Floats, Floats]:
+    """Eigenvectors in rows and eigenvalues of symmetric matrices, matched to those of the first; see `spectra`."""
     from scipy.optimize import linear_sum_assignment
 
     values, vectors = np.linalg.eigh((stack + stack.transpose(0, 2, 1)) / 2)
@@ -373,6 +342,7 @@ def _matched(stack: Floats) -> tuple[Floats, Floats]:
 
 
 def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
+    """The models, if they can be blended."""
     if not isinstance(models, Iterable):
         raise InputError(
             f"blend: a list of models expected, as `pliant.reduce` makes them, not {models!r:.80}"
@@ -401,10 +371,8 @@ def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
                 "rest, at equilibria found with `equilibrium(..., limits=True)`, or all without"
             )
         for j in range(i):
-            same = np.abs(model.wrench - out[j].wrench).max() <= 1e-12 * np.abs(model.wrench).max(
-                initial=1e-12
-            )
-            if same:
+            least = 1e-12 * np.abs(model.wrench).max(initial=1e-12)
+            if np.abs(model.wrench - out[j].wrench).max() <= least:
                 raise InputError(
                     f"blend: models {j} and {i} were made under the same wrenches: keep one of them"
                 )

@@ -1,12 +1,12 @@
-"""The reduced matrices: stiffness, inertia and damping in the admissible directions of the end effectors.
+"""Reduced matrices: stiffness, inertia and damping in the admissible directions of the end effectors.
 
-A reduced model moves in a few coordinates y: displacements of the end effectors along the r admissible
-directions, then amplitudes of fixed-interface modes. Joints follow statically, `dq = basis @ y`, so the compliance,
-which may be rank deficient, is never inverted outside its range. Three inertias are on offer:
+A reduced model has a few coordinates y: displacements of the end effectors along the r admissible directions, then
+amplitudes of fixed-interface modes. Joints follow statically, `dq = basis @ y`, so the compliance, which may be rank
+deficient, is never inverted outside its range. There are three inertias:
 
-- condensed: kinetic energy and dissipation of the links while they follow (static condensation), with what
-  they lag behind at the first natural frequency;
-- operational: what an impact at the end effectors feels at its first instant, `(J M^-1 J^T)^-1`;
+- condensed: kinetic energy and dissipation of the links while they follow statically (static condensation), with a
+  correction for their lag at the first natural frequency;
+- operational: the inertia that an impact at the end effectors meets at its first instant, `(J M^-1 J^T)^-1`;
 - accelerability: TVCG Eq. 7, inverse inertias of the joints summed along the chain like compliances, each joint
   moving all it carries; likewise inverse damping. Much too light on long chains; here for comparison.
 """
@@ -30,13 +30,13 @@ __all__ = ["INERTIAS", "Condensed", "admissible_directions", "condense", "length
 
 Floats = NDArray[np.float64]
 INERTIAS = ("condensed", "operational", "accelerability")
-_FASTEST = 1e6  # times the first frequency: a mode beyond that is no motion but rounding
-_UNDAMPED = 1e-9  # of the largest damping: stands for none where damping is inverted
+_FASTEST = 1e6  # times the first frequency: modes beyond are rounding
+_UNDAMPED = 1e-9  # of the largest damping: replaces zero where damping is inverted
 
 
 @dataclass(frozen=True, eq=False)
 class Condensed:
-    """Matrices in the coordinates y, r + modes of them.
+    """Matrices in the r + modes coordinates y.
 
     Attributes:
         basis: joint motions per y, (nv, r + modes).
@@ -50,23 +50,22 @@ class Condensed:
 
 
 def twist_scale(length: float, effectors: int) -> Floats:
-    """What makes lengths in twists of end effectors multiples of `length`, (6e,)."""
+    """Factors that turn lengths in twists of end effectors into multiples of `length`, (6e,)."""
     return np.tile([1 / length] * 3 + [1.0] * 3, effectors)
 
 
 def length_unit(c: Configuration) -> float:
-    """Largest distance of a landmark from their mean: the same however a mechanism is turned or listed."""
+    """Largest distance of a landmark from the mean of all: independent of orientation and of the order of bodies."""
     points = c.mechanism.landmarks(c.poses)
     length = float(np.sqrt(((points - points.mean(axis=0)) ** 2).sum(axis=1).max()))
     return length if length > 0 else 1.0
 
 
 def admissible_directions(compliance: Floats, scale: Floats, dofs: int, tolerance: float | None) -> Floats:
-    """Orthonormal directions in which the end effectors can give way, lengths scaled, (6e, r).
+    """Orthonormal directions in which the end effectors give way, lengths scaled, (6e, r).
 
-    By a truncated singular value decomposition. Singular values below `tolerance` times the largest count as zero; by
-    default TVCG Eq. 9 with the joints as the other dimension, since that is what the rounding of the compliance
-    grows with.
+    Left singular vectors of the compliance. Singular values below `tolerance` times the largest count as zero; by
+    default TVCG Eq. 9 with the number of joints as the other dimension, since rounding of the compliance grows with it.
     """
     vectors, values, _ = np.linalg.svd(scale[:, None] * compliance * scale)
     if tolerance is None:
@@ -86,9 +85,13 @@ def condense(
     momentum = kinetic.times(np.ascontiguousarray(basis.T))
     mass = momentum @ basis
     if inertia == "condensed":
-        reach, back = loaded.T @ p.rows, basis.T  # motion of the end effectors, and what takes it back
+        reach, back = (
+            loaded.T @ p.rows,
+            basis.T,
+        )  # motion of the end effectors, and joint motions per unit of it
 
         def held(force: Floats) -> Floats:
+            """Joint motions under generalised forces with the end effectors held."""
             motion = p.solve(force)
             return motion - (motion @ reach.T) @ back
 
@@ -130,11 +133,11 @@ def _lowest_square(stiffness: Floats, mass: Floats) -> float:
 
 
 def _with_lag(stiffness: Floats, mass: Floats, lag: Floats) -> Floats:
-    """The mass that gives the right first frequency.
+    """Mass matrix corrected for the first natural frequency.
 
-    Links lag behind the static shape they would have: the inertia that end effectors feel in a vibration of angular
-    frequency w is `mass + w² lag`, up to higher powers of w. Taken at the first frequency it costs nothing and removes
-    most of the error of static condensation there; statics stay exact.
+    Links lag behind their static shape: the inertia at the end effectors in a vibration of angular frequency w is
+    `mass + w² lag`, up to higher powers of w. Evaluated at the first frequency it removes most of the error of static
+    condensation there; statics stay exact.
     """
     square = 0.0
     for _ in range(10):
@@ -145,7 +148,7 @@ def _with_lag(stiffness: Floats, mass: Floats, lag: Floats) -> Floats:
 
 
 def _series(m: Mechanism, p: Projection, loaded: Floats, joints: Floats) -> Floats:
-    """Joint values projected like stiffnesses: TVCG's construction for inertia and damping."""
+    """Joint inertias or dampings projected like stiffnesses, (r, r): TVCG's construction."""
     alike = m.replace(stiffness=joints, tendon_stiffness=np.zeros(len(m.tendons)))
     tangent = Tangent(alike, p.q, held_loads(alike, p.q))
     tangent.factor()

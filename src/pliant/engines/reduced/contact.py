@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.reduced import _contact_kernels as contact
+from pliant.engines.reduced.arrays import link_places
 from pliant.engines.reduced.coordinates import Amplitudes
-from pliant.engines.reduced.packing import link_places
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.simulation import ReducedSimulation

@@ -1,7 +1,7 @@
-"""What the coordinates of a model mean: to joints and back, to twists of end effectors, and what impulses do to them.
+"""Coordinates of models: maps to joints and back, to twists of end effectors, and the response to impulses.
 
-A reduced model moves in displacements along its admissible directions and amplitudes of modes; a blend in static
-wrenches. All that a simulation does outside its kernels asks here, so it need not know which.
+The coordinates of a reduced model are displacements along its admissible directions and amplitudes of modes; those of a
+blend are static wrenches. Both classes have the same methods, so that simulations treat both kinds alike.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from pliant.mechanism import kinematics
 from pliant.statics.inertia import Inertia
 from pliant.statics.loads import coordinate_difference
 
-__all__ = ["Amplitudes", "StaticWrenches", "coordinates_of"]
+__all__ = ["Amplitudes", "StaticWrenches"]
 
 Floats = NDArray[np.float64]
-RIGID = (
-    1e-9  # of the largest compliance: what stands for none, so that a static wrench follows the applied one
-)
+RIGID = 1e-9  # of the largest compliance: added, so that in rigid directions the static wrench follows the applied one
 
 
 class Amplitudes:
@@ -39,7 +37,7 @@ class Amplitudes:
         return self._ends
 
     def displacement(self, y: Floats) -> Floats:
-        """Twists of the end effectors from where the model was made, (6e,)."""
+        """Twists of the end effectors from the linearisation, (6e,)."""
         return self._ends @ y
 
     def joint_map(self, y: Floats) -> Floats:
@@ -58,8 +56,8 @@ class Amplitudes:
         """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""
         return self.inverse @ self._ends.T
 
-    def jump(self, y: Floats) -> Floats:
-        """Rates at once per impulse on the end effectors, (n, 6e)."""
+    def impulse_velocity(self, y: Floats) -> Floats:
+        """Immediate change of the rates per impulse on the end effectors, (n, 6e)."""
         return np.linalg.solve(self.model.reduced_mass, self._ends.T).astype(np.float64)
 
     def joints(self, y: Floats) -> Floats:
@@ -71,9 +69,9 @@ class Amplitudes:
         return self.model.basis @ v
 
     def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
-        """Coordinates and rates that come nearest to joint coordinates and velocities.
+        """Coordinates and rates nearest to joint coordinates and velocities.
 
-        End effectors go where joints put them; what is left moves modes in proportion to their share of the momentum.
+        End effectors keep their displacements and velocities; the rest is projected onto the modes by inertia.
         """
         model = self.model
         rows = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
@@ -96,20 +94,27 @@ class StaticWrenches:
         self.rigid = RIGID * float(np.abs(model.condensed[0]).max())
 
     def _mixed(self, y: Floats) -> tuple[Floats, ...]:
+        """Blended compliance, mass and damping, (n, n) each."""
         return self.model.mixed(self.model.weights_at(self.unit * y))
+
+    def _step_matrix(self, y: Floats) -> tuple[Floats, Floats]:
+        """Matrix of a backward Euler step, and the compliance in it, (n, n) each."""
+        C, M, D = self._mixed(y)
+        C = C + self.rigid * np.eye(len(C))
+        return M + self._h * D + self._h**2 * C.T, C
 
     def ends(self, y: Floats) -> Floats:
         """Twists of the end effectors per rate, (6e, n)."""
         return self._mixed(y)[0] / self.unit[:, None]
 
     def displacement(self, y: Floats) -> Floats:
-        """Twists of the end effectors from where the first model was made, to first order, (6e,)."""
+        """Twists of the end effectors from the first linearisation, to first order, (6e,)."""
         model = self.model.models[0]
         rows = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
         return rows @ self.model.displacement_at(self.unit * y)
 
     def joint_map(self, y: Floats) -> Floats:
-        """Joint velocities per rate, as the weights stand, (nv, n)."""
+        """Joint velocities per rate at constant weights, (nv, n)."""
         return self.model.joint_map_at(self.unit * y) * self.unit
 
     def mass(self, y: Floats) -> Floats:
@@ -118,19 +123,15 @@ class StaticWrenches:
 
     def inverse_at(self, y: Floats) -> Floats:
         """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
-        C, M, D = self._mixed(y)
-        C = C + self.rigid * np.eye(len(C))
-        return np.linalg.inv(M + self._h * D + self._h**2 * C.T).astype(np.float64)
+        return np.linalg.inv(self._step_matrix(y)[0]).astype(np.float64)
 
     def response(self, y: Floats) -> Floats:
         """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""
-        C, M, D = self._mixed(y)
-        C = C + self.rigid * np.eye(len(C))
-        step = M + self._h * D + self._h**2 * C.T
+        step, C = self._step_matrix(y)
         return np.linalg.solve(step, C.T / self.unit).astype(np.float64)
 
-    def jump(self, y: Floats) -> Floats:
-        """Rates at once per impulse on the end effectors, (n, 6e)."""
+    def impulse_velocity(self, y: Floats) -> Floats:
+        """Immediate change of the rates per impulse on the end effectors, (n, 6e)."""
         C, M, _ = self._mixed(y)
         return np.linalg.pinv(M, rcond=1e-9, hermitian=True) @ C.T / self.unit
 
@@ -140,20 +141,20 @@ class StaticWrenches:
         return kinematics.move(model.mechanism, model.models[0].q, model.displacement_at(self.unit * y))
 
     def joint_rates(self, y: Floats, v: Floats) -> Floats:
-        """Joint velocities, (nv,), as the weights stand."""
+        """Joint velocities at constant weights, (nv,)."""
         u = self.unit * y
         return self.model.joint_map_at(u) @ (self.unit * v)
 
     def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
-        """Static wrench and its rate that come nearest to joint coordinates and velocities, by Gauss-Newton steps."""
+        """Static wrench and its rate nearest to joint coordinates and velocities, by Gauss-Newton steps."""
         blend = self.model
         first = blend.models[0]
         target = coordinate_difference(first.mechanism, first.q, q)
         each = [np.linalg.norm(target - shift) for shift in blend.shifts]
         u = blend.samples[int(np.argmin(each))].copy()
-        # Displacements of end effectors, not of joints, are what wrenches decide.
+        # Least squares over displacements of end effectors: wrenches on them do not determine all joints.
         rows = np.concatenate([first.at.jacobian(body) for body in first.end_effectors])
-        scale = self.length * np.tile([1 / self.length] * 3 + [1.0] * 3, len(first.end_effectors))
+        scale = self.length * first.scale
         for _ in range(20):
             slope = scale[:, None] * (rows @ blend.joint_map_at(u) * self.unit)
             inverse = np.linalg.pinv(slope, rcond=1e-9)
@@ -163,8 +164,3 @@ class StaticWrenches:
                 break
         slope = scale[:, None] * (rows @ blend.joint_map_at(u) * self.unit)
         return u / self.unit, np.linalg.pinv(slope, rcond=1e-9) @ (scale * (rows @ rates))
-
-
-def coordinates_of(model: ReducedModel | BlendedModel, h: float) -> Amplitudes | StaticWrenches:
-    """The coordinates a model moves in, for time steps of `h`."""
-    return StaticWrenches(model, h) if isinstance(model, BlendedModel) else Amplitudes(model, h)

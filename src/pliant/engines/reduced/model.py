@@ -1,4 +1,4 @@
-"""`ReducedModel`: what the end effectors of a mechanism feel and do, as a small linear model (FORK⁻¹S)."""
+"""`ReducedModel`: compliance, inertia and damping of a mechanism at its end effectors, linearised (FORK⁻¹S)."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eig
 
+from pliant.checks import choice
 from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.text import suggestion
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.accuracy import Accuracy
+    from pliant.engines.reduced.blended import BlendedModel
     from pliant.engines.reduced.simulation import ReducedSimulation
     from pliant.statics import Configuration
 
-__all__ = ["FreeBase", "ReducedModel", "StiffnessEllipsoid"]
+__all__ = ["FreeBase", "Model", "ReducedModel", "StiffnessEllipsoid"]
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +45,7 @@ class StiffnessEllipsoid(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FreeBase:
-    """The body that carries a floating mechanism, as heavy as all of it (TVCG section 6.1).
+    """Body that carries a floating mechanism, with the inertia of all of it (TVCG section 6.1).
 
     Attributes:
         body: its name.
@@ -56,22 +58,56 @@ class FreeBase:
     mechanism: Mechanism
 
 
+class Model:
+    """Common part of `ReducedModel` and `BlendedModel`: simulation, errors, files."""
+
+    def _own(self) -> ReducedModel | BlendedModel:
+        return cast("ReducedModel | BlendedModel", self)
+
+    def simulate(self, timestep: float = 1e-3, **options: Any) -> ReducedSimulation:
+        """The model in motion; options as of `ReducedSimulation`."""
+        from pliant.engines.reduced.simulation import ReducedSimulation
+
+        return ReducedSimulation(self._own(), timestep, **options)
+
+    def error(self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False) -> Accuracy:
+        """Errors at rest under wrenches, against the true equilibria (TVCG Figs. 5 and 7); has `summary` and `plot`.
+
+        Args:
+            wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them.
+            progress: show a progress bar.
+        """
+        from pliant.engines.reduced.accuracy import measure
+
+        return measure(self._own(), wrenches, progress)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the model and its mechanism to an `.npz` file that `load` reads back without loss.
+
+        Raises:
+            FormatError: it cannot be written.
+        """
+        from pliant.engines.reduced.files import save_model
+
+        save_model(self._own(), path)
+
+
 @dataclass(frozen=True, eq=False)
-class ReducedModel:
+class ReducedModel(Model):
     """A mechanism reduced to its end effectors; made by `pliant.reduce`.
 
     Wrenches and twists are those of the e end effectors one after the other, each in the frame of its body, linear
-    part first. About the configuration it was made at the model is (TVCG Eqs. 8 and 24)
+    part first. Near the configuration of the linearisation the equation of motion is (TVCG Eqs. 8 and 24)
 
         mass φ' + damping φ + stiffness ξ = w - wrench
 
     Attributes:
-        mechanism: what was reduced; a floating base is fixed in it.
+        mechanism: the mechanism, with a floating base fixed.
         end_effectors: names of the bodies.
         q: joint coordinates of the configuration.
         compliance: twist per wrench, (6e, 6e).
-        wrench: b, what acts on the end effectors at the configuration, (6e,).
-        load_stiffness: change of `wrench` in body axes as far as it is fixed in the world, (6e, 6e).
+        wrench: b, wrenches on the end effectors at the configuration, (6e,).
+        load_stiffness: change of the world-fixed part of `wrench` in body axes, per twist, (6e, 6e).
         joint_map: joint motions per wrenches, (nv, 6e).
         multipliers: constraint forces of loops (world axes) and couplings per wrenches, (rows, 6e).
         length: unit of length in `directions`, about the size of the mechanism, m.
@@ -80,8 +116,8 @@ class ReducedModel:
             amplitudes of fixed-interface modes; (nv, rank + modes).
         reduced_stiffness, reduced_mass, reduced_damping: the model in the coordinates y.
         base: the floating base, or None.
-        projection, inertia: how it was made.
-        limits: made at an equilibrium with joint limits enforced.
+        projection, inertia: arguments of `pliant.reduce`.
+        limits: whether it was made at an equilibrium with joint limits enforced.
     """
 
     mechanism: Mechanism
@@ -107,18 +143,18 @@ class ReducedModel:
 
     @property
     def rank(self) -> int:
-        """In how many independent directions the end effectors give way."""
+        """Number of independent directions in which the end effectors give way."""
         return self.directions.shape[1]
 
     @property
     def modes(self) -> int:
-        """How many fixed-interface modes the model has."""
+        """Number of fixed-interface modes."""
         return self.basis.shape[1] - self.rank
 
     def index(self, body: str) -> int:
-        """Which of the end effectors a body is."""
+        """Number of a body among the end effectors."""
         if body not in self.end_effectors:
-            self.mechanism.body_index(body)  # not a body at all?
+            self.mechanism.body_index(body)  # raises if there is no such body
             raise UnknownNameError(
                 f"'{body}' is no end effector of this model{suggestion(body, self.end_effectors)}; "
                 f"there are {', '.join(self.end_effectors[:8])}: reduce with it among them"
@@ -129,12 +165,13 @@ class ReducedModel:
 
     @cached_property
     def scale(self) -> Floats:
-        """From metres and radians to the units of `directions`, (6e,)."""
+        """Factors from metres and radians to the units of `directions`, (6e,)."""
         from pliant.engines.reduced.condensation import twist_scale
 
         return twist_scale(self.length, len(self.end_effectors))
 
     def _in_twists(self, matrix: Floats) -> Floats:
+        """Matrix on twists of the end effectors, (6e, 6e), from one on the coordinates y."""
         along = self.scale[:, None] * self.directions
         return along @ matrix[: self.rank, : self.rank] @ along.T
 
@@ -155,26 +192,20 @@ class ReducedModel:
 
     @property
     def admissible(self) -> Floats:
-        """Twists the end effectors can make, one per column, of unit length in units of `length`, (6e, rank)."""
+        """Twists of the end effectors along the `directions`, metres and radians, one per column, (6e, rank)."""
         return self.directions / self.scale[:, None]
 
     # --- maps
 
     def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
-        """Where the model comes to rest under wrenches, `{end effector: wrench}`; None: where it was linearised."""
+        """Configuration at rest under wrenches, `{end effector: wrench}`; that of the linearisation if None."""
         from pliant.engines.reduced.blended import blend
 
         return self.at if wrenches is None else blend([self]).configuration(wrenches)
 
-    def simulate(self, timestep: float = 1e-3, **options: Any) -> ReducedSimulation:
-        """The model in motion; options as of `ReducedSimulation`."""
-        from pliant.engines.reduced.simulation import ReducedSimulation
-
-        return ReducedSimulation(self, timestep, **options)
-
     @cached_property
     def at(self) -> Configuration:
-        """Where the model was linearised; its springs and loads are not part of it."""
+        """Configuration of the linearisation, without its loads."""
         from pliant.statics import Configuration
 
         return Configuration(self.mechanism, self.q)
@@ -197,27 +228,27 @@ class ReducedModel:
     @cached_property
     def wrench_maps(self) -> Floats:
         """`wrench_map` of all bodies, (bodies, 6, 6e)."""
-        from pliant.engines.reduced.maps import wrench_maps
+        from pliant.engines.reduced.projection import wrench_maps
 
         return wrench_maps(self)
 
     def wrench_map(self, body: str) -> Floats:
-        """What a body passes on to those that carry it, in its frame, per end-effector wrenches, (6, 6e).
+        """Wrench that a body passes on to its parents, in its frame, per end-effector wrenches, (6, 6e).
 
-        At the geometry of the linearisation (TVCG Eqs. 17 to 20). In an overconstrained loop the split among its
-        branches is not unique; one of the possible ones is given.
+        At the geometry of the linearisation (TVCG Eqs. 17 to 20). In an overconstrained loop the shares of its branches
+        are not unique; this is one possible choice.
         """
         index = self.mechanism.body_index(body)
         if index < 0:
             raise InputError("the world passes no wrench on: name a body")
         return self.wrench_maps[index]
 
-    # --- what it tells
+    # --- frequencies, stiffness, text
 
     def frequencies(self) -> Floats:
-        """Natural frequencies of the undamped model, Hz, lowest first; zero for a direction that is not stable.
+        """Natural frequencies of the undamped model, Hz, lowest first; zero for an unstable direction.
 
-        World-fixed forces among `wrench` stay fixed in the world, as in `Configuration.frequencies`.
+        World-fixed forces in `wrench` stay fixed in the world, as in `Configuration.frequencies`.
         """
         stiffness = self.reduced_stiffness.copy()
         at = self.admissible
@@ -226,18 +257,17 @@ class ReducedModel:
         return np.sort(np.sqrt(np.maximum(squares.real, 0.0))) / (2 * np.pi)
 
     def stiffness_ellipsoid(self, body: str, of: str = "translation") -> StiffnessEllipsoid:
-        """How stiff an end effector is against forces at its origin (or torques), all else free.
+        """Principal stiffnesses of an end effector against forces at its origin, or torques, all else free.
 
         Args:
             body: an end effector.
             of: "translation" or "rotation".
         """
-        if of not in ("translation", "rotation"):
-            raise InputError(f"of is 'translation' or 'rotation', not {of!r}")
+        choice(of, "of", ("translation", "rotation"))
         start = 6 * self.index(body) + (0 if of == "translation" else 3)
         block = self.compliance[start : start + 3, start : start + 3]
         values, axes = np.linalg.eigh((block + block.T) / 2)
-        # Rounding of the whole compliance decides what counts as no motion at all.
+        # Compliances below the rounding of the largest entry count as zero.
         unit = self.length**2 if of == "translation" else 1.0
         size = float(np.abs(self.scale[:, None] * self.compliance * self.scale).max())
         moving = values > 1e-12 * unit * size
@@ -248,7 +278,7 @@ class ReducedModel:
         return StiffnessEllipsoid(pose[:3, 3].copy(), stiffness[order], (pose[:3, :3] @ axes)[:, order])
 
     def summary(self) -> str:
-        """Rank, principal stiffnesses and frequencies, readable."""
+        """Readable: rank, principal stiffnesses, natural frequencies."""
         from pliant.engines.reduced.report import summarize
 
         return summarize(self)
@@ -264,7 +294,7 @@ class ReducedModel:
         return plot(self, path, **options)
 
     def _repr_html_(self) -> str:
-        from pliant.engines.reduced.notebook import model_html
+        from pliant.engines.reduced.report import model_html
 
         return model_html(self)
 
@@ -276,25 +306,6 @@ class ReducedModel:
             f"{' ...' if len(self.end_effectors) > 6 else ''}, rank {self.rank}{extra}{floating}>"
         )
 
-    def error(self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False) -> Accuracy:
-        """Errors at rest under wrenches, against the true equilibria (TVCG Figs. 5 and 7); has `summary` and `plot`.
-
-        Args:
-            wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them.
-            progress: show a progress bar.
-        """
-        from pliant.engines.reduced.accuracy import measure
-
-        return measure(self, wrenches, progress)
-
-    # --- files
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model and its mechanism to an `.npz` file that `ReducedModel.load` reads back without loss."""
-        from pliant.engines.reduced.file import save
-
-        save(self, path)
-
     @staticmethod
     def load(path: str | Path) -> ReducedModel:
         """Read a model that `save` wrote.
@@ -302,6 +313,6 @@ class ReducedModel:
         Raises:
             FormatError: the file is no such model, is damaged, or is of a newer version.
         """
-        from pliant.engines.reduced.file import load
+        from pliant.engines.reduced.files import load_single
 
-        return load(path)
+        return load_single(path)

@@ -1,8 +1,8 @@
 """`JointPolynomial`: joint displacements as a cubic polynomial of the static wrench, fitted to equilibria.
 
-Where a mechanism bends in many directions, blends need many samples: between them all weights move together. A
-polynomial of low order follows the equilibria more closely. It keeps value and slope of the model at rest, so small
-loads are as good as that model, and is fitted to values and slopes at all others by least squares.
+A mechanism that bends in many directions needs many samples in a blend. A polynomial of low order follows the
+equilibria more closely. It has the value and slope of the model at rest, so small loads are as accurate as with that
+model, and is fitted to values and slopes of all other models by least squares.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from pliant.statics.loads import chart
 __all__ = ["JointPolynomial", "fit_polynomial", "monomials"]
 
 Floats = NDArray[np.float64]
-_SLOPE = 0.3  # weight of slopes beside values
-_SPANNED = 1e-6  # of the largest: directions of wrench space that samples explore less than that stay linear
+_SLOPE = 0.3  # weight of slopes relative to values
+_SPANNED = 1e-6  # of the largest singular value of the wrenches: directions below stay linear
 
 
 def monomials(size: int) -> list[tuple[int, ...]]:
-    """Which coordinates are multiplied: all products of two, then of three."""
+    """Factors of all products of two coordinates, then of three, as indices."""
     return [f for degree in (2, 3) for f in combinations_with_replacement(range(size), degree)]
 
 
@@ -36,9 +36,9 @@ class JointPolynomial:
 
     Attributes:
         slope: (nv, 6e), the joint map at rest.
-        directions: (r, 6e), from wrenches to the coordinates that products are made of, about -1 to 1.
+        directions: (r, 6e), from wrenches to the coordinates of the products, which are about -1 to 1.
         coefficients: (products, nv).
-        residual: root mean square of what the fit misses, rad or m.
+        residual: root mean square residual of the fit, rad or m.
     """
 
     slope: Floats
@@ -53,13 +53,14 @@ class JointPolynomial:
         return self.slope @ u + products @ self.coefficients
 
     def joint_map(self, u: Floats) -> Floats:
-        """Their change with the wrench, (nv, 6e)."""
+        """Change of the joint displacements per wrenches, (nv, 6e)."""
         z = self.directions @ u
         slopes = np.array([[_derivative(z, f, a) for a in range(len(z))] for f in monomials(len(z))])
         return self.slope + self.coefficients.T @ slopes @ self.directions
 
 
 def _derivative(z: Floats, factors: tuple[int, ...], a: int) -> float:
+    """Derivative of the product of these factors with respect to `z[a]`."""
     total = 0.0
     for i, f in enumerate(factors):
         if f == a:
@@ -68,10 +69,10 @@ def _derivative(z: Floats, factors: tuple[int, ...], a: int) -> float:
 
 
 def fit_polynomial(models: Sequence[ReducedModel]) -> JointPolynomial:
-    """Fit to models at equilibria; the first is the one at rest.
+    """Least-squares fit to models at equilibria; the first is the one at rest.
 
     Raises:
-        InputError: there are too few of them, or the first is loaded.
+        InputError: there are too few models, or the first is loaded.
     """
     rest, others = models[0], models[1:]
     if rest.wrench.any():

@@ -1,19 +1,19 @@
-"""The chain, split and merge recursion of TVCG sections 4 and 5, corrected, and refused where it is not exact.
+"""Chain, split and merge recursion of TVCG sections 4 and 5, corrected, and refused where it is not exact.
 
-The graph of bodies, the world included, falls apart at its cut vertices into *blocks*: single joints, and groups
-of loops that share links. Seen from the world a block has one *entry*, the body that carries it. The recursion
-knows a block only by the 6 x 6 compliance between its entry and one other body, its *sink*. That is exact when
+Cut vertices divide the graph of bodies, the world included, into *blocks*: single joints, and groups of loops that
+share links. The *entry* of a block is its body nearest to the world. The recursion represents a block by the 6 x 6
+compliance between its entry and one other body, its *sink*. That is exact when
 
 - wrenches enter the block at the sink alone: no second end effector inside, no second branch towards one; and
 - series and parallel combinations of joints reduce the block to one element between entry and sink.
 
-So chains, trees, loops apart from each other, any number of branches that meet in one body, and loops within a
-branch of a loop are exact; a bridge across a loop (a ladder with continuous rails) is refused. Blocks that carry
-no load do not move in themselves, whatever their shape. Joint directions do not matter.
+So chains, trees, loops without common links, any number of branches that meet in one body, and loops within a
+branch of a loop are exact; a bridge across a loop (a ladder with continuous rails) is refused. Blocks without load
+are not deformed, whatever their shape. The direction of joints does not matter.
 
-Differences from the print: merging does not invert twice (Eq. 14), which would free locked directions; the
-common ancestor's compliance is left out of the merge (Eqs. 12 and 16) and chained on afterwards, which is the same
-in theory and does not cancel digits far from the world; twists telescope along the tree (Eq. 22).
+Differences from the paper: merging does not invert twice (Eq. 14), which would free locked directions; the compliance
+of the common ancestor is left out of the merge (Eqs. 12 and 16) and chained afterwards, which is equivalent and loses
+no digits far from the world.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.mechanism import Floats
 from pliant.mechanism.tree import blocks_of, joint_ends
+from pliant.text import listed
 
 __all__ = ["RecursiveProjection", "recursive_projection"]
 
@@ -36,23 +37,18 @@ _INSTEAD = 'use projection="exact"'
 
 @dataclass(frozen=True, eq=False)
 class RecursiveProjection:
-    """What e end effectors do to a mechanism, to first order. Body frames, linear part first.
+    """Response of a mechanism to wrenches on e end effectors, to first order. Body frames, linear part first.
 
     Attributes:
         compliance: twists of the end effectors per wrenches on them, (6e, 6e).
         joint_map: motions of the dofs per wrenches on the end effectors, (nv, 6e).
         joint_wrenches: wrench that each joint passes on from its child, child's frame, per wrenches on the end
-            effectors, (joints, 6, 6e). Where rigid
-            loops leave the shares of their branches open, they are one choice of many.
-        wrench_maps: what each body passes on through all joints of which it is the child, (bodies, 6, 6e).
-        twist_maps: twist of each body, (bodies, 6, 6e).
+            effectors, (joints, 6, 6e). In rigid loops the shares of the branches are one choice of many.
     """
 
     compliance: Floats
     joint_map: Floats
     joint_wrenches: Floats
-    wrench_maps: Floats
-    twist_maps: Floats
 
 
 def recursive_projection(
@@ -62,11 +58,11 @@ def recursive_projection(
     bodies: Sequence[int],
     tolerance: float | None = None,
 ) -> RecursiveProjection:
-    """Compliance of end effectors, and the wrenches and twists their loads cause, by the recursion of TVCG.
+    """Compliance of end effectors, joint motions and joint wrenches under their loads, by the recursion of TVCG.
 
     Args:
         m: the mechanism.
-        poses: world poses of all links where to linearise, loops closed, (links, 4, 4); see `kinematics.link_poses`.
+        poses: world poses of all links at the linearisation, loops closed, (links, 4, 4).
         joint_compliance: 1 / stiffness per dof; infinite only where no load passes.
         bodies: indices of the e end effectors.
         tolerance: singular values of a loop's compliance, lengths in units of the mechanism's radius, below this
@@ -85,8 +81,8 @@ def recursive_projection(
     def move(to: int, of: int) -> Floats:
         return spatial.adjoint(inverse[to] @ frames[of])
 
-    carriers = set(effectors)  # and bodies with an end effector beyond them
-    blocks = []  # entry, sink and joints of those that carry load, leaves first
+    carriers = set(effectors)  # end effectors, and bodies that carry one
+    blocks = []  # entry, sink and joints of blocks under load, leaves first
     for entry, joints in blocks_of(world, ends):
         loaded = sorted({b for j in joints for b in ends[j] if b != entry and b in carriers})
         if len(loaded) > 1:
@@ -95,7 +91,7 @@ def recursive_projection(
             blocks.append((entry, loaded[0], joints))
             carriers.add(entry)
 
-    # From the world outwards: compliance of every body that passes load on (TVCG Eqs. 10, 14).
+    # Compliance of every sink, from the world outwards (TVCG Eqs. 10, 14).
     scale = np.array([1 / m.radius] * 3 + [1.0] * 3)
     own = np.zeros((world + 1, 6, 6))
     reduced: list[list[_Element]] = []
@@ -113,7 +109,7 @@ def recursive_projection(
         own[sink] = (whole + whole.T) / 2
         reduced.append(elements)
 
-    # From the end effectors inwards: loads, shared out among the joints of a block (TVCG Eqs. 15-20).
+    # Loads, from the end effectors inwards, and their distribution over the joints of a block (TVCG Eqs. 15-20).
     load = np.zeros((world + 1, 6, width))
     for column, body in enumerate(effectors):
         load[body][:, 6 * column : 6 * column + 6] += np.eye(6)
@@ -122,22 +118,15 @@ def recursive_projection(
         for j, wrench in _shares(elements, sink, load[sink] / scale[:, None]):
             joint_wrenches[j] = move(sink, ends[j][1]).T @ (scale[:, None] * wrench)
         load[entry] += move(sink, entry).T @ load[sink]
-    wrench_maps = np.zeros((world, 6, width))
-    np.add.at(wrench_maps, m.joint_children, joint_wrenches)
-
-    finite = np.where(np.isfinite(compliance), compliance, 0.0)  # limp joints have no load and stay
+    finite = np.where(
+        np.isfinite(compliance), compliance, 0.0
+    )  # joints without springs have no load and do not move
     joint_map = finite[:, None] * np.einsum("di,dij->dj", twists, joint_wrenches[m.dof_joint])
-    return RecursiveProjection(
-        compliance=_split(effectors, blocks, own, move),
-        joint_map=joint_map,
-        joint_wrenches=joint_wrenches,
-        wrench_maps=wrench_maps,
-        twist_maps=_twists(m, frames, inverse, twists, joint_map),
-    )
+    return RecursiveProjection(_split(effectors, blocks, own, move), joint_map, joint_wrenches)
 
 
 def _split(effectors: list[int], blocks: list, own: Floats, move: Callable[[int, int], Floats]) -> Floats:
-    """Compliance of all end effectors: two of them move each other through their last common body (TVCG Eq. 12)."""
+    """Compliance of all end effectors; that between two is the compliance of their last common body (TVCG Eq. 12)."""
     out = np.zeros((len(effectors), 6, len(effectors), 6))
     beyond: list[list[int]] = [[] for _ in own]
 
@@ -158,20 +147,10 @@ def _split(effectors: list[int], blocks: list, own: Floats, move: Callable[[int,
     return out.reshape(6 * len(effectors), 6 * len(effectors))
 
 
-def _twists(m: Mechanism, frames: Floats, inverse: Floats, twists: Floats, joint_map: Floats) -> Floats:
-    """Twist of every body: its parent's and its joint's (TVCG Eq. 22, in increments along the spanning tree)."""
-    out = np.zeros((m.body_count + 1, 6, joint_map.shape[1]))
-    move = spatial.adjoint(inverse[:-1] @ frames[m.topology.parent])
-    for j in m.topology.tree.tolist():
-        child, dofs = int(m.joint_children[j]), m.joint_dofs(j)
-        out[child] = move[child] @ out[m.topology.parent[child]] + twists[dofs].T @ joint_map[dofs]
-    return out[:-1]
-
-
 def _orthonormal(poses: Floats) -> Floats:
-    """Poses with the rounding of long chains taken out of their rotations, so that inverses are inverses.
+    """Poses with orthonormal rotations: rounding along chains grows with their length.
 
-    One step of Newton's iteration for the polar factor. What it takes out would grow with the number of joints.
+    One step of Newton's iteration for the polar factor.
     """
     out = poses.copy()
     r = poses[:, :3, :3]
@@ -185,7 +164,7 @@ def _joint_twists(m: Mechanism, poses: Floats) -> Floats:
     last = np.zeros(m.joint_count, dtype=np.int64)
     np.maximum.at(last, links.joint, np.arange(len(links)))
     moving = np.flatnonzero(links.kind)
-    # Links that move start at different dofs; sorted, each dof belongs to the last that starts before it.
+    # The link of a dof: the last one, sorted by first dofs, whose first dof is not beyond it.
     order = moving[np.argsort(links.dof[moving])]
     link = order[np.searchsorted(links.dof[order], np.arange(m.nv), side="right") - 1]
     to_child = spatial.adjoint(spatial.se3_inverse(poses[last[links.joint[link]]]) @ poses[link])
@@ -197,14 +176,14 @@ def _joint_twists(m: Mechanism, poses: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Element:
-    """One joint, or several that act as one between two bodies. All elements of a block share one frame.
+    """A joint, or a series or parallel combination of joints, between two bodies. A block has one frame for all.
 
     Attributes:
         tail, head: the bodies. A wrench through the element acts on its head.
-        factor: B, (6, any); the head moves by B Bᵀ times the wrench, seen from the tail.
-        parts: earlier elements that it consists of, with the sign of the wrench through them.
-        share: part of the wrench that the second of two parallel parts takes.
-        joint: if it is just one.
+        factor: B, (6, any); B Bᵀ is the compliance, motion of the head relative to the tail per wrench.
+        parts: the two elements that are combined, with the sign of the wrench through them.
+        share: matrix from the wrench to the part that the second of two parallel elements takes.
+        joint: the joint, if it is a single one.
     """
 
     tail: int
@@ -218,7 +197,7 @@ class _Element:
 def _reduce(
     m: Mechanism, leaves: list[_Element], entry: int, sink: int, tolerance: float | None
 ) -> list[_Element]:
-    """The leaves, then combinations of earlier elements, up to the one between entry and sink that has them all."""
+    """The leaves, then combinations of earlier elements; the last combines all, between entry and sink."""
     elements: list[_Element] = []
     near: dict[int, dict[int, int]] = {body: {} for e in leaves for body in (e.tail, e.head)}
 
@@ -248,29 +227,29 @@ def _reduce(
 def _series(
     elements: list[_Element], before: int, body: int, after: int, first: int, second: int
 ) -> _Element:
-    """Chaining, TVCG Eq. 10: both elements carry the same wrench."""
+    """Series of two elements, chaining, TVCG Eq. 10: both carry the same wrench."""
     a, b = elements[first], elements[second]
     parts = ((first, 1.0 if a.head == body else -1.0), (second, 1.0 if b.tail == body else -1.0))
     return _Element(before, after, _short(np.hstack([a.factor, b.factor])), parts)
 
 
 def _parallel(elements: list[_Element], first: int, second: int, tolerance: float | None) -> _Element:
-    """Merging, TVCG Eqs. 14 and 17: both elements move alike and share the wrench.
+    """Two parallel elements, merging, TVCG Eqs. 14 and 17: both have the same motion and share the wrench.
 
     With C₁ and C₂ the compliances, the multiplier of Eq. 17 is C₁ - C₁ (C₁ + C₂)⁺ C₁, and (C₁ + C₂)⁺ C₁ is the
-    share of the second. Both come from one SVD of the factors side by side, at half the digits' loss, and the
+    share of the second. Both come from one SVD of the factors side by side, which halves the loss of digits, and the
     result is positive semidefinite by construction. More than two branches merge one after another.
     """
     a, b = elements[first], elements[second]
     both = np.hstack([a.factor, b.factor])
     u, s, vt = np.linalg.svd(both)
     relative = max(both.shape) * np.finfo(float).eps if tolerance is None else tolerance
-    # The tolerance is meant for compliances, whose singular values are the squares of these.
+    # The tolerance is for compliances, whose singular values are the squares of those of their factors.
     rank = int((s > np.sqrt(relative) * s[0]).sum()) if len(s) else 0
     columns = a.factor.shape[1]
     u, along, free = u[:, :rank], vt[:rank, :columns], vt[rank:, :columns]
     share = u @ ((along @ a.factor.T) / s[:rank, None])
-    share += (np.eye(6) - u @ u.T) / 2  # neither moves: nothing decides, so half and half
+    share += (np.eye(6) - u @ u.T) / 2  # directions in which neither moves: equal shares
     parts = ((first, 1.0), (second, 1.0 if b.head == a.head else -1.0))
     return _Element(a.tail, a.head, _short(a.factor @ free.T), parts, share)
 
@@ -326,9 +305,7 @@ def _two_ports(m: Mechanism, loaded: list[int], joints: list[int]) -> str:
 
 
 def _not_separate(m: Mechanism, left: list[int]) -> str:
-    names = ", ".join(f"'{m.body_names[body]}'" for body in sorted(left)[:4]) + (
-        ", ..." if len(left) > 4 else ""
-    )
+    names = listed([m.body_names[body] for body in sorted(left)], 4)
     return f"loops share the links {names}, and the recursion is exact for separate loops only: {_INSTEAD}"
 
 

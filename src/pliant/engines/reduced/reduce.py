@@ -1,4 +1,4 @@
-"""`reduce`: from a mechanism to a model of its end effectors, with every question about the input asked first."""
+"""`reduce`: from a mechanism to a model of its end effectors, after all checks of the input."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
+from pliant.checks import number, whole
 from pliant.engines.reduced.condensation import (
     INERTIAS,
     admissible_directions,
@@ -24,8 +25,8 @@ from pliant.statics import Configuration
 __all__ = ["reduce"]
 
 _PROJECTIONS = ("exact", "recursive")
-_LOCKED = 1e-13  # of the compliance without loops: what counts as none
-_OPEN = 1e-6  # of the radius: how far loops may be open at a configuration
+_LOCKED = 1e-13  # of the compliance without loops: an end effector with less cannot move
+_OPEN = 1e-6  # of the radius: largest opening of loops at a configuration
 
 
 def reduce(
@@ -39,15 +40,15 @@ def reduce(
     default_stiffness: float | None = None,
     tolerance: float | None = None,
 ) -> ReducedModel:
-    """Reduce a mechanism to what its end effectors feel and do (FORK⁻¹S, TVCG sections 3 to 6).
+    """Reduce a mechanism to compliance, inertia and damping at its end effectors (FORK⁻¹S, TVCG sections 3 to 6).
 
     Args:
-        mechanism: springs at its joints hold its pose. A free joint to the world that carries the end effectors
-            makes a floating base.
+        mechanism: the mechanism, in balance at its reference pose. A free joint to the world that carries the end
+            effectors makes a floating base.
         end_effectors: one body or several; those the mechanism suggests if None.
-        at: linearise here instead of at the reference pose. An equilibrium brings its loads along: geometric
-            stiffness, and as the model's `wrench` what acts on the end effectors; gravity, wrenches on other bodies
-            and stiffness near joint limits stay on. Any other configuration is taken as held by its springs,
+        at: linearise here instead of at the reference pose. An equilibrium brings its loads along: their geometric
+            stiffness, and the wrenches on end effectors as the model's `wrench`; gravity, wrenches on other bodies
+            and stiffness near joint limits keep acting. Any other configuration is taken as held by its springs,
             without loads.
         projection: "exact", any topology; or "recursive", TVCG's construction link by link, where that is exact.
         inertia: "condensed", links follow statically; "operational", right at the first instant of an impact;
@@ -119,14 +120,12 @@ def _check(
     for word, value, known in (("projection", projection, _PROJECTIONS), ("inertia", inertia, INERTIAS)):
         if value not in known:
             raise InputError(f"{word} is one of {', '.join(map(repr, known))}, not {value!r}")
-    if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 0:
-        raise InputError(f"modes: a whole number from 0 expected, not {modes!r}")
-    if modes and inertia != "condensed":
+    if whole(modes, "modes") and inertia != "condensed":
         raise InputError(f'modes go with inertia="condensed": with {inertia!r} they would count mass twice')
-    if default is not None and not 0 < default < np.inf:
-        raise InputError(f"default_stiffness: a number above 0 expected, not {default!r}")
-    if tolerance is not None and not 0 <= tolerance < 1:
-        raise InputError(f"tolerance: a number from 0 to below 1 expected, not {tolerance!r}")
+    if default is not None:
+        number(default, "default_stiffness", above=0.0)
+    if tolerance is not None:
+        number(tolerance, "tolerance", least=0.0, below=1.0)
 
 
 def _end_effectors(m: Mechanism, given: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -163,7 +162,7 @@ def _check_configuration(m: Mechanism, at: object) -> None:
 def _fix_base(
     m: Mechanism, bodies: Sequence[str], at: Configuration | None
 ) -> tuple[Mechanism, Configuration | None, FreeBase | None]:
-    """The mechanism with free joints to the world fixed where they are, and the floating base if there is one."""
+    """Mechanism with free joints to the world fixed, its configuration, and the floating base if there is one."""
     loose = [
         j
         for j in range(m.joint_count)
@@ -204,16 +203,15 @@ def _root(m: Mechanism, body: int) -> int:
 
 
 def _total_inertia(m: Mechanism, base: int) -> NDArray[np.float64]:
-    """Spatial inertia of all that hangs on `base` at the reference pose, about its origin, (6, 6)."""
+    """Spatial inertia of all bodies that `base` carries, at the reference pose, about its origin, (6, 6)."""
     from pliant.statics.inertia import Inertia
 
     inertias = Inertia(m, m.reference).links[m.links.body_link]
     total = np.zeros((6, 6))
     for body in range(m.body_count):
         if _root(m, body) == base:
-            motion = spatial.adjoint(
-                spatial.se3_inverse(m.reference_poses[body]) @ m.reference_poses[base]
-            )  # twist of the base, as the body has it
+            # Twist of the body per twist of the base, both in their own frames.
+            motion = spatial.adjoint(spatial.se3_inverse(m.reference_poses[body]) @ m.reference_poses[base])
             total += motion.T @ inertias[body] @ motion
     return total
 
@@ -221,11 +219,12 @@ def _total_inertia(m: Mechanism, base: int) -> NDArray[np.float64]:
 def _check_mobility(
     m: Mechanism, bodies: Sequence[str], compliance: NDArray[np.float64], rows: NDArray[np.float64]
 ) -> None:
+    """Refuse end effectors that cannot move; compliance and Jacobian of the end effectors with lengths scaled."""
     sprung = m.stiffness > 0
     for e, body in enumerate(bodies):
         part = slice(6 * e, 6 * e + 6)
         own = np.abs(compliance[part, part]).max()
-        # As soft as its springs would be if no loop held them: what is left of that after rounding is no motion.
+        # Compliance of the springs without loops: below its rounding an end effector does not move.
         loose = (rows[part, sprung] ** 2 / m.stiffness[sprung]).sum(axis=1).max(initial=0.0)
         if own > _LOCKED * loose and own > 0:
             continue

@@ -1,8 +1,10 @@
-"""A reduced model in words and in a picture."""
+"""Reports on reduced models: rows of text, which summaries, notebooks and the command line print, and a picture."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,47 +12,149 @@ from numpy.typing import NDArray
 
 from pliant import shapes
 from pliant.errors import InputError
-from pliant.text import counted, table
+from pliant.text import counted, listed, round_down, table
 
 if TYPE_CHECKING:
+    from pliant.engines.reduced.blended import BlendedModel
     from pliant.engines.reduced.model import ReducedModel
 
-__all__ = ["plot", "summarize"]
+__all__ = [
+    "EFFORTS",
+    "blend_html",
+    "blend_rows",
+    "compliance_rows",
+    "facts",
+    "model_html",
+    "plot",
+    "stiffness_rows",
+    "summarize",
+]
 
 Floats = NDArray[np.float64]
 
-_MOST = 20  # end effectors shown before the table is cut
-_RADIUS = 0.3  # of the mechanism's: how large the largest ellipsoid is drawn at most
-_APART = 1.5  # of the distance between end effectors: likewise, as far as that leaves it
-_LEAST = 0.22  # of the mechanism's radius, however close they are
-_THIN = 0.06  # of the largest: flat ellipsoids keep some thickness, so that they can be seen
+EFFORTS = tuple(
+    f"{word} {axis}" for word in ("force", "torque") for axis in "xyz"
+)  # columns of `compliance_rows`
+_MOTIONS = tuple(f"{word} {axis}" for word in ("moves", "turns") for axis in "xyz")
+_MOST = 20  # end effectors in a summary
+_MOST_HTML = 12  # end effectors, or models of a blend, in a notebook
+_RADIUS = 0.3  # of the mechanism's radius: largest semi-axis of an ellipsoid
+_APART = 1.5  # of the distance between end effectors: the same, whichever is smaller
+_LEAST = 0.22  # of the mechanism's radius: but not below this
+_THIN = 0.06  # of the largest semi-axis: the smallest that is drawn, so that flat ellipsoids can be seen
 _SHADE = (1.0, 0.5, 0.34, 0.75)
 
 
-def summarize(model: ReducedModel) -> str:
-    """See `ReducedModel.summary`."""
+# --- rows of text
+
+
+def facts(model: ReducedModel) -> list[str]:
+    """Lines on size, rank, construction, natural frequencies and load of a model."""
     m = model.mechanism
-    rows = []
-    for body in model.end_effectors[:_MOST]:
-        push, turn = (model.stiffness_ellipsoid(body, of).stiffness for of in ("translation", "rotation"))
-        rows.append([body, *(f"{k:.4g}" for k in (*push, *turn))])
-    head = [
+    found = model.frequencies()
+    lines = [
         f"{m.name}: reduced from {counted(m.body_count, 'body', 'bodies')} and {counted(m.nv, 'dof')} to "
         f"{counted(len(model.end_effectors), 'end effector')}",
         f"rank {model.rank} of {len(model.compliance)}, {model.projection} projection, {model.inertia} inertia"
         + (f", {counted(model.modes, 'fixed-interface mode')}" if model.modes else "")
         + (f", floating on '{model.base.body}' ({model.base.inertia[0, 0]:.4g} kg)" if model.base else ""),
+        f"natural frequencies: {listed([f'{f:.4g}' for f in found], 6, quoted=False)} Hz",
     ]
-    found = model.frequencies()
-    listed = ", ".join(f"{f:.4g}" for f in found[:6]) + (", ..." if len(found) > 6 else "")
-    head.append(f"natural frequencies: {listed} Hz")
     if model.wrench.any():
-        head.append(f"linearised under a load of {np.linalg.norm(model.wrench.reshape(-1, 6)[:, :3]):.4g} N")
-    columns = ["end effector", "N/m", "", "", "N m/rad", "", ""]
-    more = len(model.end_effectors) - _MOST
-    tail = f"\n... and {more} more" if more > 0 else ""
+        lines.append(f"linearised under a load of {_force(model):.4g} N")
+    return lines
+
+
+def stiffness_rows(model: ReducedModel, most: int | None = None) -> list[list[str]]:
+    """Per end effector, its name, three principal stiffnesses in N/m and three in N m/rad, softest first."""
+    rows = []
+    for body in model.end_effectors[:most]:
+        push, turn = (model.stiffness_ellipsoid(body, of).stiffness for of in ("translation", "rotation"))
+        rows.append([body, *(f"{k:.4g}" for k in (*push, *turn))])
+    return rows
+
+
+def compliance_rows(model: ReducedModel, body: str, digits: str = ".3g") -> list[list[str]]:
+    """Compliance of an end effector in its frame, m and rad per N and N m: a motion, then a number per `EFFORTS`."""
+    e = 6 * model.index(body)
+    block = model.compliance[e : e + 6, e : e + 6]
+    least = 1e-12 * np.abs(block).max()  # entries below are rounding
+    return [
+        [motion, *(f"{value:{digits}}" if abs(value) > least else "0" for value in row)]
+        for motion, row in zip(_MOTIONS, block.tolist(), strict=True)
+    ]
+
+
+def blend_rows(blend: BlendedModel, most: int | None = None) -> list[list[str]]:
+    """Per model of a blend, its number, the force it was made under, N, softest N/m and slowest Hz."""
+    rows = []
+    for i, model in enumerate(blend.models[:most]):
+        softest = min(model.stiffness_ellipsoid(body).stiffness[0] for body in model.end_effectors)
+        rows.append(
+            [str(i + 1), *(f"{number:.4g}" for number in (_force(model), softest, model.frequencies()[0]))]
+        )
+    return rows
+
+
+def _force(model: ReducedModel) -> float:
+    """Norm of the forces on all end effectors at the linearisation, N."""
+    return float(np.linalg.norm(model.wrench.reshape(-1, 6)[:, :3]))
+
+
+def _more(count: int, most: int) -> str:
+    return f"... and {count - most} more" if count > most else ""
+
+
+# --- text
+
+
+def summarize(model: ReducedModel) -> str:
+    """See `ReducedModel.summary`."""
     title = "principal stiffnesses at the origin, softest first; inf where it does not give way"
-    return "\n".join(head) + f"\n\n{title}\n" + table(columns, rows) + tail
+    columns = ["end effector", "N/m", "", "", "N m/rad", "", ""]
+    lines = [*facts(model), "", title, table(columns, stiffness_rows(model, _MOST))]
+    more = _more(len(model.end_effectors), _MOST)
+    return "\n".join([*lines, more] if more else lines)
+
+
+# --- notebooks; names come from files, which are not trusted
+
+
+def model_html(model: ReducedModel) -> str:
+    """Facts and principal stiffnesses; the compliance of every end effector, folded."""
+    columns = ["end effector", *["N/m"] * 3, *["N m/rad"] * 3]
+    out = _paragraph(*facts(model)) + _table(columns, stiffness_rows(model, _MOST_HTML))
+    out += _paragraph(_more(len(model.end_effectors), _MOST_HTML))
+    for body in model.end_effectors[:_MOST_HTML]:
+        title = f"compliance of {escape(body)}, its own frame: m and rad per N and N m"
+        rows = _table(["", *EFFORTS], compliance_rows(model, body))
+        out += f"<details><summary>{title}</summary>{rows}</details>"
+    return out
+
+
+def blend_html(blend: BlendedModel) -> str:
+    """Size of a blend; load, softest stiffness and lowest frequency of its models."""
+    mixed = "a polynomial of the wrench" if blend.polynomial else f"mixed by distance^-{blend.exponent:g}"
+    head = (
+        f"{blend.mechanism.name}: {counted(len(blend.models), 'model')} of "
+        f"{counted(len(blend.end_effectors), 'end effector')}, {mixed}"
+    )
+    columns = ["model", "made under, N", "softest, N/m", "slowest, Hz"]
+    rows = _table(columns, blend_rows(blend, _MOST_HTML))
+    return _paragraph(head) + rows + _paragraph(_more(len(blend.models), _MOST_HTML))
+
+
+def _paragraph(*lines: str) -> str:
+    return f"<p>{'<br>'.join(map(escape, lines))}</p>" if any(lines) else ""
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [("th", header), *(("td", row) for row in rows)]
+    cells = ("".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in row) for tag, row in lines)
+    return "<table>" + "".join(f"<tr>{row}</tr>" for row in cells) + "</table>"
+
+
+# --- picture
 
 
 def plot(model: ReducedModel, path: str | os.PathLike[str] | None, **options: Any) -> Any:
@@ -66,7 +170,7 @@ def plot(model: ReducedModel, path: str | os.PathLike[str] | None, **options: An
     largest = m.radius * _RADIUS
     if len(found) > 1:
         largest = min(largest, max(_APART * _spacing(np.array([e.centre for e in found])), m.radius * _LEAST))
-    force = _round(softest * largest)
+    force = round_down(softest * largest, (1, 2, 3, 5))
     drawn = []
     for e in found:
         pose = np.eye(4)
@@ -85,9 +189,3 @@ def _spacing(points: Floats) -> float:
     apart = np.linalg.norm(points[:, None] - points, axis=2)
     np.fill_diagonal(apart, np.inf)
     return float(np.median(apart.min(axis=1)))
-
-
-def _round(value: float) -> float:
-    """The next number of the form 1, 2, 3 or 5 times a power of ten, downwards."""
-    power = 10.0 ** np.floor(np.log10(value))
-    return float(power * max(step for step in (1, 2, 3, 5) if step * power <= value))

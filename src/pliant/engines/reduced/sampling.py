@@ -1,32 +1,45 @@
-"""`sample`: where to linearise, found by exploring wrenches and adding a model where the blend is worst."""
+"""`sample`: reduced models at equilibria that are chosen where the blend is worst.
+
+Random wrenches are drawn from a `WrenchSpace`; `Equilibria` finds the true equilibria under them, and keeps them in a
+file on request.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.arguments import whole
+from pliant.checks import choice, number, whole
 from pliant.engines.reduced.accuracy import (
+    NO_EQUILIBRIUM,
     UNSETTLED,
+    UNSTABLE,
     Accuracy,
+    Truth,
     compare,
     describe,
-    track,
+    settle,
 )
 from pliant.engines.reduced.blended import BlendedModel
-from pliant.engines.reduced.exploring import Equilibria, explored, lowest_frequency
+from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.polynomial import fit_polynomial
 from pliant.engines.reduced.reduce import reduce
-from pliant.errors import InputError
+from pliant.errors import FormatError, InputError
 from pliant.files import as_path
+from pliant.formats.archive import mechanism_bytes, read_archive, write_archive
 from pliant.mechanism import Mechanism
-from pliant.plotting import logarithmic, panels, save
-from pliant.text import counted, table
+from pliant.plotting import logarithmic, panels, png, save
+from pliant.statics import Configuration
+from pliant.statics.loads import Load
+from pliant.text import counted, table, track
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,24 +47,30 @@ if TYPE_CHECKING:
 __all__ = ["Sampled", "sample"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
-KINDS = {"blend": 12, "polynomial": 4}  # and how many models by default
+KINDS = {"blend": 12, "polynomial": 4}  # and their number of models by default
+FORMAT, VERSION = "pliant-sampling", 1
+_STATES = (None, NO_EQUILIBRIUM, UNSTABLE)  # problem of state 1, 2, 3 in a file; state 0: not searched yet
+_BUCKLING = 0.2  # of the lowest frequency at rest: an equilibrium with a lower one is near buckling
+_REACH = 0.5  # of the radius: displacement of the softest end effector by the default force, to first order
+_SECONDS = 5.0  # between two writes of a file: large mechanisms take long to write
 _MOST = 15  # problems listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sampled:
-    """A blend and how good it is; made by `sample`.
+    """A blend and its errors; made by `sample`.
 
     Attributes:
         model: the blend; its first model is the one at rest.
         wrenches: per model, the wrenches it was made under.
         curve: rms and worst position error of the candidates after each model, fractions of the radius,
-            (models, 2); infinite where the blend does not settle under a candidate. Of a polynomial, the last row is
-            its own.
+            (models, 2); infinite where the blend does not settle under a candidate. The last row of a polynomial
+            holds the errors of the polynomial.
         accuracy: errors under wrenches that were not used to choose models.
-        tolerance: what was asked for.
-        problems: candidates without a stable equilibrium, and models near buckling, in words.
+        tolerance: largest position error asked for, as a fraction of the radius.
+        problems: candidates without a stable equilibrium, and models near buckling, one sentence each.
     """
 
     model: BlendedModel
@@ -63,11 +82,11 @@ class Sampled:
 
     @property
     def reached(self) -> bool:
-        """Whether every candidate came out as well as was asked for."""
+        """Whether the position errors of all candidates are within the tolerance."""
         return bool(self.curve[-1, 1] <= self.tolerance)
 
     def summary(self) -> str:
-        """How the error fell with the models, the error under fresh wrenches, and what went wrong; readable."""
+        """Readable: errors after each model, errors under fresh wrenches, problems."""
         m = self.model.mechanism
         word = "reached" if self.reached else "not reached"
         rows = [
@@ -88,8 +107,6 @@ class Sampled:
         return "\n".join(lines)
 
     def _repr_png_(self) -> bytes:
-        from pliant.engines.reduced.notebook import png
-
         return png(self.plot())
 
     def __repr__(self) -> str:
@@ -140,7 +157,7 @@ def sample(
     progress: bool = True,
     resume: str | os.PathLike[str] | None = None,
 ) -> Sampled:
-    """Blend reduced models at equilibria chosen where they are needed most (TVCG sections 7 and 8, Fig. 7).
+    """Blend of reduced models at equilibria chosen where the blend is worst (TVCG sections 7 and 8, Fig. 7).
 
     The true equilibria under random wrenches, the candidates, are found once. Beginning with the model at rest, the
     candidate where the blend is farthest from the truth becomes the next model. The same seed gives the same result.
@@ -157,14 +174,14 @@ def sample(
         kind: "blend"; or "polynomial", where joint displacements are a cubic polynomial of the wrench fitted to all
             candidates, and only compliance, mass and damping are blended.
         seed: of the random wrenches.
-        candidates: how many wrenches to choose from.
-        held_out: how many other ones to judge the result by.
+        candidates: number of wrenches to choose from.
+        held_out: number of other wrenches under which the result is judged.
         inertia: as for `pliant.reduce`.
         exponent: as for `pliant.blend`.
         limits: enforce joint limits, as for `pliant.equilibrium`, in all equilibria and models.
         progress: show progress bars.
-        resume: an `.npz` file that keeps the equilibria found. If it is there, they are not sought again: after an
-            interruption the same call goes on, and tolerance, budget, inertia and exponent may be others.
+        resume: an `.npz` file that keeps the equilibria found. If it exists, they are not searched again: the same
+            call continues after an interruption; tolerance, budget, inertia and exponent may change.
 
     Raises:
         InputError: an argument is unusable.
@@ -179,24 +196,18 @@ def sample(
         >>> found.reached
         True
     """
-    if (
-        isinstance(tolerance, bool)
-        or not isinstance(tolerance, int | float | np.number)
-        or not 0 <= tolerance < 1
-    ):
-        raise InputError(f"tolerance: a number from 0 to below 1 expected, not {tolerance!r}")
-    if kind not in KINDS:
-        raise InputError(f"kind is one of {', '.join(map(repr, KINDS))}, not {kind!r}")
+    tolerance = number(tolerance, "tolerance", least=0.0, below=1.0)
+    choice(kind, "kind", tuple(KINDS))
     budget = whole(KINDS[kind] if budget is None else budget, "budget", 1)
     seed = whole(seed, "seed", 0)
     counts = whole(candidates, "candidates", 1), whole(held_out, "held_out", 1)
-    # At the reference pose limits add neither force nor stiffness, so there it is enough to say so.
+    # At the reference pose joint limits add neither force nor stiffness: the model itself stays the same.
     rest = replace(reduce(mechanism, end_effectors, inertia=inertia), limits=bool(limits))
     if rest.base is not None:
         raise InputError(f"sample: '{rest.base.body}' floats: hold it first, with `with_fixed_base`")
     blended = BlendedModel([rest], exponent)
-    space = explored(rest, wrenches)
-    # Two streams, so that fresh wrenches stay the same with more candidates.
+    space = wrench_space(rest, wrenches)
+    # Two random streams: the fresh wrenches do not depend on the number of candidates.
     first, second = np.random.default_rng(seed).spawn(2)
     drawn = np.concatenate([space.draw(first, counts[0], corners=True), space.draw(second, counts[1])])
     found = Equilibria(rest, space, drawn, {"seed": seed, "candidates": counts[0], "held_out": counts[1]})
@@ -244,6 +255,235 @@ def sample(
         tuple({} if i < 0 else loads[i] for i in chosen),
         np.array(curve),
         compare(blended, found.wrenches(judge), found.truths(judge)),
-        float(tolerance),
+        tolerance,
         tuple(problems),
     )
+
+
+# --- wrenches
+
+
+@dataclass(frozen=True, eq=False)
+class WrenchSpace:
+    """Set of wrenches on b bodies from which random ones are drawn, as forces and torques, (b, 6).
+
+    Attributes:
+        bodies: names of the bodies.
+        points, frames: point where the force acts and axes, per body, the same for all wrenches.
+        size: largest force, N, for random directions; unless there are corners.
+        corners: the largest wrenches, (n, b, 6): those drawn are random mixtures of them.
+    """
+
+    bodies: tuple[str, ...]
+    points: Floats
+    frames: tuple[str, ...]
+    size: float = 0.0
+    corners: Floats | None = None
+
+    def draw(self, rng: np.random.Generator, count: int, corners: bool = False) -> Floats:
+        """`count` random wrenches, (count, b, 6); the first ones are the corners themselves on request."""
+        if self.corners is None:
+            force = rng.normal(size=(count, len(self.bodies), 3))
+            force *= (
+                self.size
+                * rng.uniform(size=(count, len(self.bodies), 1))
+                / np.linalg.norm(force, axis=2, keepdims=True)
+            )
+            return np.concatenate([force, np.zeros_like(force)], axis=2)
+        k = len(self.corners)
+        # Dirichlet(1/k) gives few large weights: means of many directions with equal weights would all be small.
+        mix = rng.dirichlet(np.full(k, 1 / k), count) * rng.uniform(size=(count, 1))
+        out = np.tensordot(mix, self.corners, axes=1)
+        if corners:
+            out[: min(k, count)] = self.corners[:count]
+        return out
+
+    def wrench(self, values: Floats) -> dict[str, Any]:
+        """Forces and torques, (b, 6), as `{body: wrench}`, the form that `pliant.equilibrium` takes."""
+        out: dict[str, Any] = {}
+        for body, point, frame, value in zip(self.bodies, self.points, self.frames, values, strict=True):
+            if frame == "body" or point.any():
+                parts = {"force": value[:3].tolist(), "torque": value[3:].tolist(), "point": point.tolist()}
+                out[body] = {**parts, "frame": frame}
+            else:
+                out[body] = tuple((value if value[3:].any() else value[:3]).tolist())
+        return out
+
+
+def wrench_space(rest: ReducedModel, given: Any) -> WrenchSpace:
+    """Wrenches to draw from, as given by the argument `wrenches` of `sample`."""
+    bodies = rest.end_effectors
+    plain = np.zeros((len(bodies), 3)), ("world",) * len(bodies)
+    if given is None:
+        softest = min(float(rest.stiffness_ellipsoid(body).stiffness[0]) for body in bodies)
+        if not np.isfinite(softest):
+            raise InputError("no end effector gives way to a force at its origin: give `wrenches`")
+        return WrenchSpace(bodies, *plain, size=softest * _REACH * rest.mechanism.radius)
+    kind = "a force in N, or a sequence of mappings {end effector: wrench}"
+    if not isinstance(given, Iterable):
+        size = number(given, "wrenches", above=0.0, kind=kind, expected="a force above 0 N")
+        return WrenchSpace(bodies, *plain, size=size)
+    if isinstance(given, Mapping | str):
+        raise InputError(f"wrenches: {kind} expected, not {given!r:.80}")
+    corners, held = [], {}
+    for i, each in enumerate(given):
+        if not isinstance(each, Mapping):
+            raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {each!r:.80}")
+        corners.append(np.zeros((len(bodies), 6)))
+        for body, value in each.items():
+            force, torque, point, frame = Load.parse(value, body)
+            if frame == "body":  # force and lever turn together: a torque replaces the lever
+                torque, point = torque + np.cross(point, force), np.zeros(3)
+            corners[i][rest.index(body)] = *force, *torque
+            at, how = held.setdefault(body, (point, frame))
+            if how != frame or not np.array_equal(at, point):
+                raise InputError(
+                    f"wrenches on '{body}' act at different points or frames: they cannot be mixed"
+                )
+    if not corners or not np.any(corners):
+        raise InputError("wrenches: at least one that is not zero expected")
+    loaded = [i for i, body in enumerate(bodies) if body in held]
+    named = tuple(bodies[i] for i in loaded)
+    points, frames = zip(*(held[body] for body in named), strict=True)
+    return WrenchSpace(named, np.array(points), frames, corners=np.array(corners)[:, loaded])
+
+
+# --- equilibria
+
+
+class Equilibria:
+    """True equilibria under the wrenches drawn, as far as they were found, and the file that keeps them.
+
+    Attributes:
+        rest: the model at rest; its mechanism, end effectors, inertia and limits hold for all equilibria.
+        space, drawn: the wrenches, (n, b, 6).
+        state: 0 if not searched yet, else 1 + index of the problem in `_STATES`, (n,).
+        q, multipliers: the equilibria found, (n, nq) and (n, rows).
+    """
+
+    def __init__(self, rest: ReducedModel, space: WrenchSpace, drawn: Floats, settings: dict[str, int]):
+        self.rest, self.space, self.drawn = rest, space, drawn
+        m, n = rest.mechanism, len(drawn)
+        self.state = np.zeros(n, dtype=np.uint8)
+        self.q, self.multipliers = np.zeros((n, m.nq)), np.zeros((n, len(rest.at.multipliers)))
+        self.path: Path | None = None
+        self.saved = -np.inf
+        digest = hashlib.sha256(mechanism_bytes(m).tobytes()).hexdigest()
+        self.about = {
+            "format": FORMAT,
+            **settings,
+            "mechanism": digest,
+            "end_effectors": list(rest.end_effectors),
+            "limits": rest.limits,
+            "wrenches": [list(space.bodies), list(space.frames), space.points.tolist()],
+        }
+
+    def open(self, path: Path | None) -> None:
+        """Take over the equilibria in a file; begin one if there is none, to find out now if that fails."""
+        self.path = path
+        if path is None:
+            return
+        if not os.path.lexists(path):
+            self.save()
+            return
+        hint = "holds no samples: `sample(resume=...)` writes such files"
+        about, arrays = read_archive(path, {FORMAT: VERSION}, hint)
+        about.setdefault("limits", False)  # older files do not say
+        hint = "give the same arguments as before, or another file"
+        for word, value in self.about.items():
+            if about.get(word) != value:
+                raise FormatError(f"'{path}' was written with another setting of '{word}': {hint}")
+        for name, mine in self._arrays().items():
+            array = arrays.get(name)
+            if array is None or array.shape != mine.shape or array.dtype != mine.dtype:
+                raise FormatError(
+                    f"'{path}': array '{name}' is missing or of another shape: the file is damaged"
+                )
+        if not np.array_equal(arrays["drawn"], self.drawn):
+            raise FormatError(f"'{path}' was written with other wrenches: {hint}")
+        if arrays["state"].max() > len(_STATES):
+            raise FormatError(f"'{path}': array 'state': unknown numbers: the file is damaged")
+        self.state, self.q, self.multipliers = (arrays[name] for name in ("state", "q", "multipliers"))
+        try:
+            self.truths(np.flatnonzero(self.state))
+        except InputError as error:
+            raise FormatError(f"'{path}': array 'q': {error}: the file is damaged") from None
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {"state": self.state, "q": self.q, "multipliers": self.multipliers, "drawn": self.drawn}
+
+    def save(self) -> None:
+        """Write the file, if there is one."""
+        if self.path is not None:
+            write_archive(self.path, {**self.about, "version": VERSION}, self._arrays())
+            self.saved = time.monotonic()
+
+    def wrenches(self, which: Ints) -> list[dict[str, Any]]:
+        """Wrenches of these numbers, each as `{body: wrench}`."""
+        return [self.space.wrench(values) for values in self.drawn[which]]
+
+    def search(self, which: Ints, what: str, progress: bool) -> None:
+        """Find the missing ones of these equilibria, each from the reference pose: the result depends on no order."""
+        missing = which[self.state[which] == 0].tolist()
+        try:
+            for i in track(missing, what, progress):
+                found, problem = settle(
+                    self.rest.mechanism, self.space.wrench(self.drawn[i]), limits=self.rest.limits
+                )
+                if found is not None:
+                    self.q[i], self.multipliers[i] = found.q, found.multipliers
+                self.state[i] = 1 + _STATES.index(problem)  # last: an interrupted entry stays unknown
+                if time.monotonic() > self.saved + _SECONDS:
+                    self.save()
+        finally:
+            if missing:
+                self.save()
+
+    def truths(self, which: Ints) -> list[Truth]:
+        """Equilibria and their problems, rebuilt from the stored arrays: a resumed run sees the same bits."""
+        return [(self._configuration(i), _STATES[self.state[i] - 1]) for i in which.tolist()]
+
+    def _configuration(self, i: int) -> Configuration | None:
+        if _STATES[self.state[i] - 1] == NO_EQUILIBRIUM:
+            return None
+        out = Configuration(self.rest.mechanism, self.q[i])
+        out.multipliers = self.multipliers[i].copy()
+        return out
+
+    def model(self, i: int, blended: BlendedModel, slow: float, problems: list[str]) -> ReducedModel | None:
+        """Reduced model at equilibrium `i`; None, with the reason added to `problems`, if there is none.
+
+        Args:
+            i: number of the equilibrium.
+            blended: the blend that the model must fit into.
+            slow: lowest frequency at rest, Hz.
+            problems: reasons, and a note if the model is near buckling.
+        """
+        wrench = self.space.wrench(self.drawn[i])
+        found, problem = settle(
+            self.rest.mechanism, wrench, start=self._configuration(i), limits=self.rest.limits
+        )
+        if found is None or problem is not None:
+            problems.append(f"{problem} under {describe(wrench)}")
+            return None
+        try:
+            model = reduce(found.mechanism, self.rest.end_effectors, at=found, inertia=self.rest.inertia)
+            blended.add(model)
+        except InputError as error:
+            problems.append(f"no model under {describe(wrench)}: {error}")
+            return None
+        left = lowest_frequency(found) / slow
+        if left < _BUCKLING:
+            problems.append(
+                f"near buckling under {describe(wrench)}: lowest frequency {left:.2g} of that at rest"
+            )
+        return model
+
+
+def lowest_frequency(at: Configuration) -> float:
+    """Lowest natural frequency, Hz; NaN if a motion meets no stiffness."""
+    try:
+        found = at.frequencies(1)
+    except InputError:
+        return float("nan")
+    return float(found[0]) if len(found) else float("nan")

@@ -1,4 +1,4 @@
-"""`ReducedSimulation`: a reduced or blended model in motion, with the pose of every link after every step."""
+"""`ReducedSimulation`: a reduced or blended model in motion, with the poses of all links after every step."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.engines.arguments import whole
+from pliant.checks import vector, whole
 from pliant.engines.reduced import _kernels
 from pliant.engines.reduced.actor import ReducedActor
-from pliant.engines.reduced.arguments import check_alike, check_arguments
+from pliant.engines.reduced.arrays import check_arguments, pack
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
 from pliant.engines.reduced.model import ReducedModel
-from pliant.engines.reduced.packing import pack
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
@@ -33,9 +32,9 @@ Floats = NDArray[np.float64]
 class ReducedSimulation(Simulation):
     """Backward Euler on a reduced model (TVCG Eq. 23), all poses included, in about a microsecond a step.
 
-    Wrenches act on end effectors. Motors of single models act through the model's basis: end effectors go where the
-    torque puts them in the whole mechanism, to first order; blends take none. A model with a floating base moves as a
-    rigid body of the whole mechanism's mass besides (TVCG section 6.1).
+    Wrenches act on end effectors. Motors of single models act through the model's basis: to first order, end effectors
+    move as they do in the whole mechanism under the same torque. Blends take no motors. The base of a floating model
+    moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
 
     Example:
         >>> import pliant
@@ -52,6 +51,7 @@ class ReducedSimulation(Simulation):
         "_arrays",
         "_at",
         "_base",
+        "_floating",
         "_map",
         "_model",
         "_moving",
@@ -84,11 +84,11 @@ class ReducedSimulation(Simulation):
         Args:
             model: from `pliant.reduce` or `pliant.blend`.
             timestep: seconds.
-            reconstruction: how links follow: "joint", by joint displacements and forward kinematics, so that joints
-                never come apart; or "twist", TVCG's, every body by itself.
-            gravity: m/s², what a floating base falls with; (0, 0, -9.81) by default. A fixed mechanism under gravity
+            reconstruction: how links are placed: "joint", by joint displacements and forward kinematics, so that
+                joints never come apart; or "twist", TVCG's, every body by its own twist.
+            gravity: acceleration of a floating base, m/s²; (0, 0, -9.81) by default. A fixed mechanism under gravity
                 is reduced at its equilibrium instead.
-            threads: among which to share bodies out, for "twist"; pays from some ten thousand bodies on.
+            threads: number of threads that place bodies, for "twist"; pays from some ten thousand bodies on.
         """
         down = check_arguments(model, timestep, reconstruction, gravity)
         self._reconstruction, threads = reconstruction, whole(threads, "threads", 1)
@@ -103,19 +103,19 @@ class ReducedSimulation(Simulation):
         self._started()
 
     def _set_model(self, model: ReducedModel | BlendedModel) -> None:
+        """Lay out a model and take views of its arrays."""
         self._model, self._mechanism, self._mark = model, _whole(model), 0
         self._packed = packed = pack(model, self._timestep, self._reconstruction, self._gravity)
         self._arrays, self._places = packed.arrays, packed.places()
         self._at, self._advance_at = self._places.ctypes.data, packed.kernels.advance_at
-        self._state, self._map = packed.state, packed.coordinates
-        n, first = packed.coordinates.count, int(packed.sizes[_kernels.STEADY])
-        self._y, self._rates = packed.state[1 : 1 + n], packed.state[1 + n : 1 + 2 * n]
-        self._steady = packed.constants[first : first + n]
-        self._plain = self._steady.copy()
-        moving, work = packed.sizes[_kernels.WRENCH], packed.sizes[_kernels.WORK]
-        self._moving = packed.state[:moving]
-        self._base = packed.state[packed.sizes[_kernels.BASE_STATE] : moving]
-        self._wrench_rows = packed.state[moving:work].reshape(-1, LOAD_SIZE)
+        self._state, self._map, self._floating = packed.state, packed.coordinates, packed.base()
+        n, steady = packed.coordinates.count, int(packed.sizes[_kernels.STEADY])
+        base, loads, work = packed.sizes[[_kernels.BASE_STATE, _kernels.WRENCH, _kernels.WORK]]
+        self._y, self._rates = packed.state[_kernels.Y : base].reshape(2, n)
+        self._steady = packed.constants[steady : steady + n]  # constant term of the step, with motors
+        self._plain = self._steady.copy()  # without motors
+        self._moving, self._base = packed.state[:loads], packed.state[base:loads]
+        self._wrench_rows = packed.state[loads:work].reshape(-1, LOAD_SIZE)
         self._room = packed.poses[: model.mechanism.body_count]
         self._shown = self._room.view()
         self._shown.flags.writeable = False
@@ -137,7 +137,7 @@ class ReducedSimulation(Simulation):
 
     @coordinates.setter
     def coordinates(self, value: ArrayLike) -> None:
-        self._y[:] = self._checked(value, "coordinates")
+        self._y[:] = vector(value, "coordinates", len(self._y))
         self._reconstruct()
 
     @property
@@ -147,26 +147,20 @@ class ReducedSimulation(Simulation):
 
     @rates.setter
     def rates(self, value: ArrayLike) -> None:
-        self._rates[:] = self._checked(value, "rates")
-
-    def _checked(self, value: ArrayLike, what: str) -> Floats:
-        given = np.asarray(value, dtype=np.float64)
-        if given.shape != self._y.shape or not np.isfinite(given).all():
-            raise InputError(f"{what}: {len(self._y)} finite numbers expected, got shape {given.shape}")
-        return given
+        self._rates[:] = vector(value, "rates", len(self._rates))
 
     # --- hooks of the protocol
 
     @property
     def time(self) -> float:
         """Seconds since the start."""
-        return float(self._state[0])
+        return float(self._state[_kernels.TIME])
 
     def _clock(self) -> tuple[float, int]:
         return self.time, 0
 
     def _set_clock(self, origin: float, steps: int = 0) -> None:
-        self._state[0] = origin
+        self._state[_kernels.TIME] = origin
 
     @property
     def poses(self) -> Floats:
@@ -189,10 +183,10 @@ class ReducedSimulation(Simulation):
         )
 
     def _read(self) -> Floats:
-        return self._moving[1:].copy()
+        return self._moving[_kernels.Y :].copy()
 
     def _write(self, values: Floats) -> None:
-        self._moving[1:] = values
+        self._moving[_kernels.Y :] = values
         self._reconstruct()
 
     def _identity(self) -> tuple[str, ...]:
@@ -234,7 +228,7 @@ class ReducedSimulation(Simulation):
         )
 
     def _own_dofs(self) -> NDArray[np.bool_]:
-        """Which dofs of the mechanism the model has: all but those of a floating base."""
+        """Mask of the mechanism's dofs that the model has: all but those of a floating base, (nv,)."""
         out = np.ones(self._mechanism.nv, dtype=bool)
         if self._model.base is not None:
             out[self._mechanism.joint_dofs(self._base_joint())] = False
@@ -245,29 +239,30 @@ class ReducedSimulation(Simulation):
         assert base is not None
         return int(m.topology.tree_joint[m.body_index(base.body)])
 
+    def _own_coordinates(self) -> NDArray[np.bool_]:
+        """The same mask of joint coordinates, (nq,)."""
+        out = np.ones(self._mechanism.nq, dtype=bool)
+        if self._model.base is not None:
+            out[self._mechanism.joint_coordinates(self._base_joint())] = False
+        return out
+
     def _motion(self) -> tuple[Floats, Floats]:
-        joints, rates = self._map.joints(self._y), self._map.joint_rates(self._y, self._rates)
-        if self._model.base is None:
-            return joints, rates
+        joints, joint_rates = self._map.joints(self._y), self._map.joint_rates(self._y, self._rates)
+        base = self._floating
+        if base is None or self._model.base is None:
+            return joints, joint_rates
         m, j = self._mechanism, self._base_joint()
-        q, own = m.reference.copy(), np.ones(m.nq, dtype=bool)
-        own[m.joint_coordinates(j)] = False
-        q[own] = joints
-        pose = self.pose(self._model.base.body)
+        q, rates, pose = m.reference.copy(), np.zeros(m.nv), self.pose(self._model.base.body)
+        q[self._own_coordinates()], rates[self._own_dofs()] = joints, joint_rates
         q[m.joint_coordinates(j)] = free_coordinates(m, j, pose)
-        out = np.zeros(m.nv)
-        out[self._own_dofs()] = rates
-        # Rates of the free joint, from the twist of its body
-        centre, spin = self._base[:3], self._spin()
-        twist = np.concatenate([self._base[7:10] + np.cross(spin, pose[:3, 3] - centre), spin])
-        out[m.joint_dofs(j)] = free_rates(m, j, q, twist)
-        return q, out
+        spin = base.spin()
+        twist = np.concatenate([base.velocity + np.cross(spin, pose[:3, 3] - base.centre), spin])
+        rates[m.joint_dofs(j)] = free_rates(m, j, q, twist)
+        return q, rates
 
     def _set_motion(self, q: Floats, rates: Floats) -> None:
-        m, base, own = self._mechanism, self._model.base, np.ones(self._mechanism.nq, dtype=bool)
-        if base is not None:
-            own[m.joint_coordinates(self._base_joint())] = False
-        y, v = self._map.from_joints(q[own], rates[self._own_dofs()])
+        m, base = self._mechanism, self._model.base
+        y, v = self._map.from_joints(q[self._own_coordinates()], rates[self._own_dofs()])
         if not (np.isfinite(y).all() and np.isfinite(v).all()):
             raise InputError("the reduced model has no state near this pose")
         self._y[:], self._rates[:] = y, v
@@ -282,14 +277,17 @@ class ReducedSimulation(Simulation):
 
     def _kinetic(self) -> float:
         out = 0.5 * float(self._rates @ self._map.mass(self._y) @ self._rates)
-        if self._model.base is not None:
-            velocity, momentum = self._base[7:10], self._base[10:13]
-            total = float(self._model.base.inertia[0, 0])
-            out += 0.5 * (total * float(velocity @ velocity) + float(self._spin() @ momentum))
+        base = self._floating
+        if base is not None:
+            linear, angular = (
+                base.mass * float(base.velocity @ base.velocity),
+                float(base.spin() @ base.momentum),
+            )
+            out += 0.5 * (linear + angular)
         return out
 
     def _potential(self) -> tuple[float, float]:
-        """Springs where the joints are; gravity acts on a floating base, else it is part of the linearisation."""
+        """Elastic energy at the joint coordinates; gravity of a floating base, else it is part of the linearisation."""
         elastic = elastic_energy(self._model.mechanism, self._map.joints(self._y))
         if self._model.base is None:
             return elastic, 0.0
@@ -310,10 +308,10 @@ class ReducedSimulation(Simulation):
 
     @property
     def violation(self) -> float:
-        """The largest distance by which a joint or loop has come apart, m.
+        """Largest distance by which a joint or loop has come apart, m.
 
-        Links are placed by joint displacements, so joints of the tree never open; loops do. In TVCG's reconstruction,
-        every body by its own twist, joints open as well: how far the model has left what it knows. The larger of both.
+        The larger of two: the opening of loops with links placed by joint displacements, and that of joints with every
+        body placed by its own twist (TVCG's reconstruction), a measure of the distance from the linearisation.
         """
         m = self._mechanism
         if self._reconstruction == "twist":
@@ -332,7 +330,7 @@ class ReducedSimulation(Simulation):
     # --- end effectors
 
     def displacement(self, body: str) -> Floats:
-        """How far an end effector is from where the model was linearised: a twist in its frame, (6,)."""
+        """Displacement of an end effector from the linearisation: a twist in its frame, (6,)."""
         at = 6 * self._model.index(body)
         return self._map.displacement(self._y)[at : at + 6]
 
@@ -346,39 +344,39 @@ class ReducedSimulation(Simulation):
     ) -> Floats:
         """Change of a point's velocity at the end of the next step per impulse during it, world axes, (3, 3).
 
-        What contact solvers need. Stiffness and damping act within the step: `G^T A^-1 G` of TVCG section 6.
+        Stiffness and damping act within the step: `G^T A^-1 G` of TVCG section 6.
 
         Args:
-            body, point: where the impulse acts.
-            of, of_point: whose velocity; the same point by default.
+            body, point: end effector and point of its frame where the impulse acts.
+            of, of_point: end effector and point whose velocity changes; the same by default.
         """
         hit, hit_arm = self._levers(body, point)
         other, other_point = (body, point) if of is None else (of, of_point)
         levers, seen_arm = self._levers(other, other_point)
         out = levers @ self._map.ends(self._y) @ self._map.response(self._y) @ hit.T
-        if self._model.base is not None:
-            turn = self._spin_map()
-            out += np.eye(3) / self._model.base.inertia[0, 0] - spatial.hat(seen_arm) @ turn @ spatial.hat(
-                hit_arm
-            )
+        base = self._floating
+        if base is not None:
+            turn = base.inverse_inertia_world()
+            out += np.eye(3) / base.mass - spatial.hat(seen_arm) @ turn @ spatial.hat(hit_arm)
         return out
 
     def apply_impulse(self, body: str, impulse: ArrayLike, point: ArrayLike | None = None) -> None:
-        """Strike a point of an end effector with an impulse (N s, world axes): velocities jump at once.
+        """Strike a point of an end effector with an impulse, N s, world axes: velocities change at once.
 
-        Where the next step takes them, stiffness and damping included, `impulse_response` tells.
+        `impulse_response` gives the change at the end of the next step, stiffness and damping included.
         """
         push = Load.of(body, impulse).force
         levers, arm = self._levers(body, point)
-        self._rates += self._map.jump(self._y) @ (levers.T @ push)
-        if self._model.base is not None:
-            self._base[7:10] += push / self._model.base.inertia[0, 0]
-            self._base[10:13] += np.cross(arm, push)
+        self._rates += self._map.impulse_velocity(self._y) @ (levers.T @ push)
+        base = self._floating
+        if base is not None:
+            base.velocity[:] += push / base.mass
+            base.momentum[:] += np.cross(arm, push)
 
     def _levers(self, body: str, point: ArrayLike | None) -> tuple[Floats, Floats]:
-        """Velocity of a point per twists of the end effectors, world axes, (3, 6e), and its place.
+        """Velocity of a point per twists of the end effectors, (3, 6e), and its position, world axes.
 
-        The place is relative to the base's centre of mass, if that moves.
+        The position is relative to the centre of mass if the base floats.
         """
         at = Load.of(body, point=point).point
         e = 6 * self._model.index(body)
@@ -387,34 +385,20 @@ class ReducedSimulation(Simulation):
         levers[:, e : e + 3] = pose[:3, :3]
         levers[:, e + 3 : e + 6] = -pose[:3, :3] @ spatial.hat(at)
         arm = pose[:3, :3] @ at + pose[:3, 3]
-        return levers, arm - self._base[:3] if self._model.base is not None else arm
+        return levers, arm if self._floating is None else arm - self._floating.centre
 
     # --- floating base
-
-    def _spin(self) -> Floats:
-        return self._spin_map() @ self._base[10:13]
-
-    def _spin_map(self) -> Floats:
-        """Inverse inertia of the base about its centre of mass, world axes."""
-        start = int(self._packed.sizes[_kernels.BASE])
-        inverse = self._packed.constants[start + 4 : start + 13].reshape(3, 3)
-        turn = spatial.quat_to_matrix(self._base[3:7])
-        return turn @ inverse @ turn.T
 
     @property
     def base_centre(self) -> Floats:
         """Centre of mass of all that a floating base carries, as if fixed to it, in the base's frame, (3,)."""
-        if self._model.base is None:
-            return np.zeros(3)
-        start = int(self._packed.sizes[_kernels.BASE])
-        return self._packed.constants[start + 1 : start + 4].copy()
+        return np.zeros(3) if self._floating is None else self._floating.offset.copy()
 
     @property
     def base_velocity(self) -> Floats:
         """Velocity of a floating base's centre of mass and its angular velocity, world axes, (6,)."""
-        if self._model.base is None:
-            return np.zeros(6)
-        return np.concatenate([self._base[7:10], self._spin()])
+        base = self._floating
+        return np.zeros(6) if base is None else np.concatenate([base.velocity, base.spin()])
 
     def move_base(
         self, pose: ArrayLike | None = None, velocity: ArrayLike | None = None, spin: ArrayLike | None = None
@@ -426,7 +410,8 @@ class ReducedSimulation(Simulation):
             velocity: of the centre of mass, world axes, m/s; unchanged if None.
             spin: angular velocity, world axes, rad/s; unchanged if None.
         """
-        if self._model.base is None:
+        base = self._floating
+        if base is None:
             raise InputError("this model's base is fixed: there is nothing to move")
         place = None if pose is None else np.array(pose, dtype=np.float64)
         if place is not None and (
@@ -435,15 +420,12 @@ class ReducedSimulation(Simulation):
             or np.abs(place[:3, :3] @ place[:3, :3].T - np.eye(3)).max() > 1e-9
         ):
             raise InputError("pose: a 4 x 4 matrix with a rotation in it expected")
-        base = self._model.base.body
-        moved, turned = (Load.of(base, v).force for v in (velocity, spin))
-        rate = self._spin() if spin is None else turned
+        moved = base.velocity if velocity is None else vector(velocity, "velocity")
+        turned = base.spin() if spin is None else vector(spin, "spin")
         if place is not None:
-            self._base[:3] = place[:3, :3] @ self.base_centre + place[:3, 3]
-            self._base[3:7] = spatial.quat_from_matrix(place[:3, :3])
-        if velocity is not None:
-            self._base[7:10] = moved
-        self._base[10:13] = np.linalg.solve(self._spin_map(), rate)
+            base.place(place)
+        base.velocity[:] = moved
+        base.momentum[:] = np.linalg.solve(base.inverse_inertia_world(), turned)
         self._reconstruct()
 
     # --- levels of detail
@@ -451,10 +433,16 @@ class ReducedSimulation(Simulation):
     def switch(self, model: ReducedModel | BlendedModel) -> None:
         """Go on with another model of the same mechanism: other end effectors, another linearisation, more modes.
 
-        Joint displacements and velocities carry over as far as the new model can express them, and so do the motion
-        of a floating base, the wrenches on end effectors that both models have, and motors.
+        Joint displacements and velocities carry over as far as the new model can express them; so do the motion of a
+        floating base, the wrenches on end effectors that both models have, and motors.
         """
-        check_alike(self._model, model)
+        if not isinstance(model, ReducedModel | BlendedModel):
+            raise InputError(f"switch: a ReducedModel expected, not {model!r:.80}")
+        a, b = self._model.mechanism, model.mechanism
+        if a is not b and (a.body_names, a.dof_names) != (b.body_names, b.dof_names):
+            raise InputError(f"switch: a model of '{a.name}' expected, this is one of '{b.name}'")
+        if (self._model.base is None) != (model.base is None):
+            raise InputError("switch: one of the models has a floating base and the other has not")
         if self._torque.any() and isinstance(model, BlendedModel):
             raise InputError("switch: a blend takes no motors: clear_motors first")
         old = self.copy()
@@ -469,7 +457,8 @@ class ReducedSimulation(Simulation):
     def follow(self, other: Simulation) -> None:
         """Go to the time and motion of another simulation of this mechanism, or as near as the model can.
 
-        Blends with the same end effectors may take over the static wrenches instead: what moves bodies less is chosen.
+        Between blends with the same end effectors, static wrenches may be kept instead of joint coordinates: the choice
+        is the one that moves bodies less.
         """
         poses = other.poses
         self._set_motion(*matching_motion(other, self._mechanism))
@@ -490,7 +479,9 @@ class ReducedSimulation(Simulation):
         if self._pool is None:
             self._packed.kernels.reconstruct(*self._arrays, self._packed.work)
             return
-        _kernels.place_carrier(self._packed.sizes, self._packed.constants, self._state, self._packed.poses)
+        _kernels.base_displacement(
+            self._packed.sizes, self._packed.constants, self._state, self._packed.poses
+        )
         edges = np.linspace(0, len(self._room), self._threads + 1).astype(int).tolist()
         run = partial(_by_twists, self._arrays)
         list(self._pool.map(run, edges[:-1], edges[1:]))
@@ -502,7 +493,7 @@ def _whole(model: ReducedModel | BlendedModel) -> Mechanism:
 
 
 def _across(m: Mechanism, poses: Floats, joints: NDArray[np.int64]) -> Floats:
-    """Where children's joint frames are in those of their parents, (joints, 3)."""
+    """Origins of the children's joint frames in the parents' joint frames, (joints, 3)."""
     world = np.concatenate([poses, np.eye(4)[None]])
     parents = world[m.joint_parents[joints]] @ m.parent_frames[joints]
     children = world[m.joint_children[joints]] @ m.child_frames[joints]

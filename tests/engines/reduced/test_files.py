@@ -1,4 +1,4 @@
-"""Model files: lossless, and refused when they are anything else than what was written."""
+"""Model files: round trips without loss; damaged or foreign files are refused."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.engines.reduced import file as model_file
+from pliant.engines.reduced import files
 from pliant.errors import FormatError, InputError
 
 
@@ -21,7 +21,7 @@ def test_round_trip(model, tmp_path):
     path = tmp_path / "model.npz"
     model.save(path)
     back = pliant.ReducedModel.load(path)
-    for name in model_file._ARRAYS:
+    for name in files._ARRAYS:
         assert np.array_equal(getattr(back, name), getattr(model, name)), name
     assert back.end_effectors == model.end_effectors
     assert (back.length, back.projection, back.inertia) == (model.length, model.projection, model.inertia)

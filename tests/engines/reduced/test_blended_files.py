@@ -1,4 +1,4 @@
-"""Files of blends: lossless, and refused when they are anything else than what was written."""
+"""Files of blends: round trips without loss; damaged or foreign files are refused."""
 
 import io
 import json
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.engines.reduced import blended_file, file
+from pliant.engines.reduced import files
 from pliant.errors import FormatError
 
 TIP = "link12"
@@ -32,7 +32,7 @@ def test_round_trip(models, style, tmp_path):
     back = pliant.BlendedModel.load(tmp_path / "blend.npz")
     assert (back.exponent, back.distance, back.matrices) == (given.exponent, given.distance, given.matrices)
     for a, b in zip(given.models, back.models, strict=True):
-        for name in file._ARRAYS:
+        for name in files._ARRAYS:
             assert np.array_equal(getattr(a, name), getattr(b, name)), name
     assert all(model.mechanism is back.mechanism for model in back.models)  # written and read once
     load = {TIP: (10.0, -20.0, 15.0)}
@@ -60,7 +60,7 @@ def test_a_floating_base(tmp_path):
 
 
 def test_mechanisms_that_differ_are_both_kept(tmp_path):
-    """Names are all that models of a blend must share."""
+    """Models of a blend may have different mechanisms with the same names."""
     m = pliant.gallery.helix(5)
     stiff = m.replace(stiffness=2 * m.stiffness)
     loaded = pliant.reduce(stiff, at=pliant.equilibrium(stiff, {"link5": (0, 0, -5)}))
@@ -72,15 +72,15 @@ def test_mechanisms_that_differ_are_both_kept(tmp_path):
 def test_either_kind_is_found(models, tmp_path):
     models[0].save(tmp_path / "single.npz")
     pliant.blend(models).save(tmp_path / "blend.npz")
-    assert isinstance(blended_file.load_model(tmp_path / "single.npz"), pliant.ReducedModel)
-    assert isinstance(blended_file.load_model(tmp_path / "blend.npz"), pliant.BlendedModel)
+    assert isinstance(files.load_model(tmp_path / "single.npz"), pliant.ReducedModel)
+    assert isinstance(files.load_model(tmp_path / "blend.npz"), pliant.BlendedModel)
     with pytest.raises(FormatError, match=r"holds no reduced model.*BlendedModel\.load"):
         pliant.ReducedModel.load(tmp_path / "blend.npz")
     with pytest.raises(FormatError, match="holds no blended model"):
         pliant.BlendedModel.load(tmp_path / "single.npz")
 
 
-# --- what is refused
+# --- refused files
 
 
 def as_npy(array):
@@ -128,6 +128,6 @@ def test_refused(good, name, tmp_path):
     with zipfile.ZipFile(tmp_path / "bad.npz", "w") as archive:
         for entry, content in entries.items():
             archive.writestr(entry, content)
-    for load in (pliant.BlendedModel.load, blended_file.load_model):
+    for load in (pliant.BlendedModel.load, files.load_model):
         with pytest.raises(FormatError, match=message):
             load(tmp_path / "bad.npz")

@@ -1,0 +1,373 @@
+"""Arrays of a reduced or blended model, as the kernels take them; see `_kernels` for the layout."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant import spatial
+from pliant.checks import EARTH, acceleration, choice, seconds
+from pliant.engines.reduced import _blend_kernels, _kernels
+from pliant.engines.reduced._intrinsics import (
+    BALL,
+    BALL_TWISTS,
+    LINK_SIZE,
+    LOCAL_SIZE,
+    MOTION,
+    PARENT,
+    PLACE,
+    POSE_SIZE,
+)
+from pliant.engines.reduced.blended import BlendedModel
+from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
+from pliant.engines.reduced.model import ReducedModel
+from pliant.errors import InputError
+from pliant.mechanism import kinematics
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
+from pliant.statics.inertia import link_twists
+from pliant.statics.loads import LOAD_SIZE
+
+__all__ = ["BaseViews", "Packed", "check_arguments", "link_places", "pack"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class BaseViews(NamedTuple):
+    """Floating base as views of `state` (world axes) and of `constants` (axes of the base).
+
+    Attributes:
+        centre, quaternion: centre of mass and orientation.
+        velocity, momentum: velocity of the centre of mass, angular momentum about it.
+        mass: of the whole mechanism.
+        offset: centre of mass in the base's frame.
+        inverse_inertia: about the centre of mass, (3, 3).
+    """
+
+    centre: Floats
+    quaternion: Floats
+    velocity: Floats
+    momentum: Floats
+    mass: float
+    offset: Floats
+    inverse_inertia: Floats
+
+    def inverse_inertia_world(self) -> Floats:
+        """Inverse inertia about the centre of mass in world axes, (3, 3)."""
+        turn = spatial.quat_to_matrix(self.quaternion)
+        return turn @ self.inverse_inertia @ turn.T
+
+    def spin(self) -> Floats:
+        """Angular velocity, world axes, rad/s, (3,)."""
+        return self.inverse_inertia_world() @ self.momentum
+
+    def place(self, pose: Floats) -> None:
+        """Set centre of mass and orientation from the pose of the base's body, 4 x 4."""
+        self.centre[:] = pose[:3, :3] @ self.offset + pose[:3, 3]
+        self.quaternion[:] = spatial.quat_from_matrix(pose[:3, :3])
+
+
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Arrays of a model for a time step and a kind of reconstruction.
+
+    Attributes:
+        sizes, links, constants: as the kernels take them.
+        state: at rest at the linearisation, without loads.
+        poses: world poses; those of bodies come first.
+        coordinates: meaning of the coordinates in the state.
+        kernels: the module whose `advance` and `reconstruct` take these arrays.
+    """
+
+    sizes: Ints
+    links: Ints
+    constants: Floats
+    state: Floats
+    poses: Floats
+    coordinates: Amplitudes | StaticWrenches
+    kernels: Any
+
+    @property
+    def arrays(self) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+        """In the order in which kernels take them."""
+        return self.sizes, self.links, self.constants, self.state, self.poses
+
+    def places(self) -> Ints:
+        """Address and length of each array, for `five_arrays`; valid while this object lives."""
+        return np.array([number for array in self.arrays for number in (array.ctypes.data, len(array))])
+
+    @property
+    def work(self) -> Floats:
+        """Work space of reconstruction, a part of `state`."""
+        return self.state[self.sizes[_kernels.WORK] + self.sizes[_kernels.WRENCH] :]
+
+    def base(self) -> BaseViews | None:
+        """Views of the floating base; None if the base is fixed."""
+        if not self.sizes[_kernels.FREE]:
+            return None
+        k, state = _kernels, self.state[self.sizes[_kernels.BASE_STATE] :]
+        fixed = self.constants[self.sizes[_kernels.BASE] :]
+        return BaseViews(
+            state[k.CENTRE : k.QUATERNION],
+            state[k.QUATERNION : k.VELOCITY],
+            state[k.VELOCITY : k.MOMENTUM],
+            state[k.MOMENTUM : k.BASE_SIZE],
+            float(fixed[k.BASE_MASS]),
+            fixed[k.BASE_CENTRE : k.INVERSE_INERTIA],
+            fixed[k.INVERSE_INERTIA : k.INVERSE_POSE].reshape(3, 3),
+        )
+
+
+def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: ArrayLike | None) -> Floats:
+    """Gravity, m/s², (3,), after all arguments of a simulation of a reduced model were checked."""
+    if not isinstance(model, ReducedModel | BlendedModel):
+        raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {model!r:.80}")
+    seconds(timestep)
+    choice(reconstruction, "reconstruction", ("joint", "twist"))
+    if gravity is not None and model.base is None:
+        raise InputError(
+            "gravity is for models with a floating base; for this one, reduce at the equilibrium under gravity: "
+            "`reduce(m, at=pliant.equilibrium(m, gravity=...))`"
+        )
+    return acceleration(EARTH if gravity is None else gravity)
+
+
+class _Kinematics(NamedTuple):
+    """Data for placing links: the table of links, their `local`, whether each is on a hinge, and rows of motion."""
+
+    links: Ints
+    local: Floats
+    hinge: Floats
+    motions: Floats
+
+
+def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, gravity: Floats) -> Packed:
+    """Arrays of a model with a time step of `h` seconds, at rest at the linearisation."""
+    twist = reconstruction == "twist"
+    if isinstance(model, BlendedModel):
+        return _pack_blend(model, h, twist, gravity)
+    coordinates = Amplitudes(model, h)
+    n, inverse = coordinates.count, coordinates.inverse
+    response = h * coordinates.response(np.zeros(0))
+    update = np.concatenate([-h * inverse @ model.reduced_stiffness, inverse @ model.reduced_mass], axis=1)
+    found = _twists(model) if twist else _joints(model, model.basis)
+    rows = found.motions.size // n
+    parts = {
+        _kernels.UPDATE: update.T,
+        _kernels.RESPONSE: response.T,
+        _kernels.STEADY: -response @ model.wrench,
+        _kernels.BASIS: found.motions,
+        _kernels.BOUND: np.abs(found.motions.reshape(n, -1)).max(axis=1, initial=0.0),
+        _kernels.LOCAL: found.local,
+        _kernels.HINGE: found.hinge,
+        _kernels.BASE: _base_constants(model, gravity),
+    }
+    sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
+    sizes[_kernels.ROWS], sizes[_kernels.TWIST] = rows, twist
+    work = max(
+        n + _kernels.WRENCH_WORK + _kernels.BASE_WORK, rows + 2 * len(found.links) + _kernels.BALL_WORK
+    )
+    return _lay_out(model, coordinates, _kernels, sizes, found.links, {_kernels.TIMESTEP: h}, parts, work)
+
+
+def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> Packed:
+    first, models, k = blend.models[0], len(blend.models), _blend_kernels
+    coordinates = StaticWrenches(blend, h)
+    n, unit, directions = coordinates.count, coordinates.unit, np.zeros((0, coordinates.count))
+    if twist:
+        found = _twists(first)._replace(local=np.zeros(0))
+        rows, shifts = 6 * len(found.links), np.array([model.at.poses for model in blend.models])
+        maps = np.array([model.twist_maps for model in blend.models]) * unit
+    elif blend.polynomial is not None:
+        fit = blend.polynomial
+        found = _joints(first, np.concatenate([fit.slope * unit, fit.coefficients.T], axis=1))
+        rows, maps, shifts = found.motions.shape[1], found.motions[:n], found.motions[n:]
+        directions = fit.directions * unit
+    else:
+        maps = blend.joint_maps * unit
+        motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
+        found = _joints(first, motions)
+        rows, shifts, maps = found.motions.shape[1], found.motions[:models], found.motions[models:]
+    # Per matrix either all models' matrices, or all their eigenvectors, then all eigenvalues.
+    stacks = blend.condensed
+    if blend.matrices == "eigen":
+        stacks = [np.concatenate([part.ravel() for part in spectrum]) for spectrum in blend.spectra]
+    parts = {
+        k.SAMPLES: blend.samples / unit,
+        k.METRICS: (blend.metrics * unit).transpose(0, 2, 1),
+        k.COMPLIANCE: stacks[0],
+        k.MASS: stacks[1],
+        k.DAMPING: stacks[2],
+        k.SHIFTS: shifts,
+        k.MAPS: maps,
+        k.DIRECTIONS: directions,
+        _kernels.LOCAL: found.local,
+        _kernels.HINGE: found.hinge,
+        _kernels.BASE: _base_constants(first, gravity),
+    }
+    products = len(shifts) if len(directions) else 0
+    sizes = np.zeros(k.BLEND_SIZES, dtype=np.int64)
+    sizes[_kernels.ROWS], sizes[_kernels.TWIST] = rows, twist
+    sizes[k.MODELS], sizes[k.EIGEN] = models, blend.matrices == "eigen"
+    sizes[k.SPANNED], sizes[k.PRODUCTS] = len(directions), products
+    step = models + n + _kernels.WRENCH_WORK + 3 * n * n + n + _kernels.BASE_WORK
+    placing = max(POSE_SIZE * models + k.MEAN_WORK, 2 * len(found.links) + _kernels.BALL_WORK)
+    work = max(step, models + rows + models * n + max(n, len(directions) + products, placing))
+    header = {_kernels.TIMESTEP: h, k.EXPONENT: blend.exponent, k.RIGID: coordinates.rigid}
+    header[k.LENGTH] = coordinates.length
+    start = blend.samples[0] / unit
+    return _lay_out(first, coordinates, k, sizes, found.links, header, parts, work, start)
+
+
+def _lay_out(
+    model: ReducedModel,
+    coordinates: Amplitudes | StaticWrenches,
+    kernels: Any,
+    sizes: Ints,
+    links: Ints,
+    header: dict[int, float],
+    parts: dict[int, Floats],
+    work: int,
+    start: Floats | float = 0.0,
+) -> Packed:
+    """Arrays of a model (or blend, by its first model) at rest at the coordinates `start`.
+
+    `header` has the first numbers of `constants` by place, `parts` its arrays by the entry of `sizes` for their offset;
+    `sizes` has its counts of rows and models; `work` is the work space of a step or a reconstruction.
+    """
+    n, effectors = coordinates.count, len(model.end_effectors)
+    sizes[: _kernels.ROWS] = n, effectors, len(links)
+    sizes[_kernels.FREE] = model.base is not None
+    starts = _kernels.HEADER + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
+    sizes[_kernels.BASE_STATE] = _kernels.Y + 2 * n
+    sizes[_kernels.WRENCH] = sizes[_kernels.BASE_STATE] + _kernels.BASE_SIZE * sizes[_kernels.FREE]
+    sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + LOAD_SIZE * effectors
+    # The work space begins with a copy of the state up to the loads.
+    length = int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work
+    constants, state, poses = _aligned((int(starts[-1]),), (length,), (len(model.mechanism.links) + 2, 4, 4))
+    for place, number in header.items():
+        constants[place] = number
+    for (entry, part), at in zip(parts.items(), starts.tolist(), strict=False):
+        sizes[entry] = at
+        constants[at : at + part.size] = part.ravel()
+    state[_kernels.Y : _kernels.Y + n] = start
+    poses[:, 3, 3] = 1.0
+    poses[-2] = poses[-1] = np.eye(4)
+    targets = np.zeros((effectors, LINK_SIZE), dtype=np.int64)
+    targets[:, PLACE] = [model.mechanism.body_index(body) for body in model.end_effectors]
+    packed = Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, kernels)
+    base = packed.base()
+    if base is not None and model.base is not None:
+        base.place(model.at.pose(model.base.body))
+    kernels.reconstruct(*packed.arrays, packed.work)
+    return packed
+
+
+def _aligned(*shapes: tuple[int, ...]) -> list[Floats]:
+    """Arrays of zeros, one after the other, each from the start of a cache line.
+
+    Vectors that cross a cache line take twice as long to load. Arrays allocated one by one may be a multiple of 4096
+    bytes apart, and then processors delay loads from one until stores to the other are done (4K aliasing).
+    """
+    lengths = [-(-math.prod(shape) // 8) * 8 for shape in shapes]
+    room = np.zeros(sum(lengths) + 8)
+    at, out = -(room.ctypes.data // 8) % 8, []
+    for shape, length in zip(shapes, lengths, strict=True):
+        out.append(room[at : at + math.prod(shape)].reshape(shape))
+        at += length
+    return out
+
+
+def link_places(model: ReducedModel | BlendedModel) -> Ints:
+    """Place of the pose of every link among the poses of a simulation, (links,)."""
+    return _places(model.models[0] if isinstance(model, BlendedModel) else model)[0]
+
+
+def _places(model: ReducedModel) -> tuple[Ints, Ints]:
+    """Places of the poses of every link and of its parent. Bodies come first, in their order."""
+    links = model.mechanism.links
+    count = model.mechanism.body_count
+    place = np.where(links.body >= 0, links.body, 0)
+    place[links.body < 0] = count + np.arange((links.body < 0).sum())
+    parent = np.where(links.parent >= 0, place[links.parent], len(links))  # the world
+    if model.base is not None:
+        base = links.body_link[model.mechanism.body_index(model.base.body)]
+        parent[_root(links.parent, base)] = len(links) + 1  # displacement of the floating base
+    return place, parent
+
+
+def _root(parent: Ints, link: int) -> int:
+    """The link next to the world that carries a link."""
+    while parent[link] >= 0:
+        link = parent[link]
+    return link
+
+
+def _joints(model: ReducedModel, motions: Floats) -> _Kinematics:
+    """Data for forward kinematics, with joint motions, (nv, columns), sorted by links and transposed.
+
+    Links that hang on the joints that close loops, copies of bodies, are left out: they have poses already.
+    """
+    m, links = model.mechanism, model.mechanism.links
+    local, _ = kinematics.link_transforms(m, model.q)
+    place, parent = _places(model)
+    kept = np.flatnonzero(~np.isin(links.joint, m.topology.chords))
+    kind, dof = links.kind[kept], links.dof[kept]
+    count, balls = len(kept), np.flatnonzero(kind == LINK_BALL)
+    table = np.zeros((count, LINK_SIZE), dtype=np.int64)
+    table[:, PLACE], table[:, PARENT], table[:, BALL] = place[kept], parent[kept], kind == LINK_BALL
+    table[balls, MOTION] = count + 3 * np.arange(len(balls))
+    single = (kind != LINK_BALL) & (kind != LINK_FIXED)
+    parts = np.zeros((count, 3, 3, 4))  # link; row; B0, B1, B2; column
+    parts[:, :, 0] = local[kept, :3]
+    hat = _hat(links.screw[dof[single]])
+    parts[single, :, 1] = (local[kept][single] @ hat)[:, :3]
+    parts[single, :, 2] = (local[kept][single] @ hat @ hat)[:, :3]
+    flat = parts.reshape(count, LOCAL_SIZE)
+    flat[balls, :BALL_TWISTS] = local[kept[balls]].reshape(-1, POSE_SIZE)
+    rows = np.zeros((count + 3 * len(balls), motions.shape[1]))
+    rows[:count][single] = motions[dof[single]]
+    for i in range(3):
+        flat[balls, BALL_TWISTS + 6 * i : BALL_TWISTS + 6 * i + 6] = links.screw[dof[balls] + i]
+        rows[count + i :: 3] = motions[dof[balls] + i]
+    return _Kinematics(table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T)
+
+
+def _twists(model: ReducedModel) -> _Kinematics:
+    """Data for TVCG's reconstruction: bodies, their poses at the linearisation as `local`, and their twists."""
+    m, links = model.mechanism, model.mechanism.links
+    local, poses = kinematics.link_transforms(m, model.q)
+    _, parent = _places(model)
+    table = np.zeros((m.body_count, LINK_SIZE), dtype=np.int64)
+    table[:, PLACE] = np.arange(m.body_count)
+    table[:, PARENT] = [parent[_root(links.parent, link)] for link in links.body_link.tolist()]
+    twists = link_twists(m, local, np.ascontiguousarray(model.basis.T))[:, links.body_link]
+    # One row per component of a twist: the twists of single bodies are contiguous.
+    rows = twists.transpose(1, 2, 0).reshape(-1, len(twists))
+    return _Kinematics(table, poses[links.body_link], np.zeros(0), rows)
+
+
+def _hat(twists: Floats) -> Floats:
+    """4 x 4 matrices of twists, (n, 4, 4)."""
+    out = np.zeros((len(twists), 4, 4))
+    out[:, :3, :3] = spatial.hat(twists[:, 3:])
+    out[:, :3, 3] = twists[:, :3]
+    return out
+
+
+def _base_constants(model: ReducedModel, gravity: Floats) -> Floats:
+    """Constants of a floating base, (BASE_CONSTANTS,); none if it is fixed."""
+    if model.base is None:
+        return np.zeros(0)
+    inertia = model.base.inertia
+    mass = inertia[0, 0]
+    centre = spatial.vee(inertia[3:, :3]) / mass  # the lower left block is m c^
+    about = inertia[3:, 3:] - mass * ((centre @ centre) * np.eye(3) - np.outer(centre, centre))
+    pose = model.at.pose(model.base.body)
+    return np.concatenate(
+        [[mass], centre, np.linalg.inv(about).ravel(), spatial.se3_inverse(pose).ravel(), gravity]
+    )
