@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-__all__ = ["Child", "read_frame", "write_frame"]
+__all__ = ["Child", "read_frame", "take_pipes", "write_frame"]
 
 _LENGTH = struct.Struct("<Q")
 
@@ -35,6 +35,21 @@ def read_frame(pipe: IO[bytes]) -> bytes:
         EOFError: the other side has ended.
     """
     return _read(pipe, _LENGTH.unpack(_read(pipe, _LENGTH.size))[0])
+
+
+def take_pipes(*, silent: bool = False) -> tuple[IO[bytes], IO[bytes]]:
+    """In a child: the pipes from and to its parent. All other code finds stdin empty and prints to stderr.
+
+    Args:
+        silent: discard stdout and stderr of all other code.
+    """
+    inward, outward = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    if silent:
+        os.dup2(null, 2)
+    os.dup2(2, 1)
+    return inward, outward
 
 
 def _read(pipe: IO[bytes], size: int) -> bytes:

@@ -61,17 +61,17 @@ def _what(maker: Callable[..., Any]) -> str:
 
 def _all(pictures: Path | None, as_json: bool) -> None:
     from pliant import gallery as library
-    from pliant.cli.sources import PREFIX, gallery_maker, resolve, world_names
+    from pliant.source import PREFIX, find_maker, resolve, world_names
 
     mechanisms = []
     with progress_bar() as bar:
         for name in bar.track(library.names(), description="building"):
             m = library.make(name)
-            mechanisms.append({**mechanism_facts(m), "name": name, "what": _what(gallery_maker(name))})
+            mechanisms.append({**mechanism_facts(m), "name": name, "what": _what(find_maker(name))})
             _draw(m, pictures, name)
         others = {
-            "scenes": [{"name": n, "what": _what(gallery_maker(n))} for n in library.scenes.names()],
-            "worlds": [{"name": n, "what": _what(gallery_maker(n))} for n in world_names()],
+            "scenes": [{"name": n, "what": _what(find_maker(n))} for n in library.scenes.names()],
+            "worlds": [{"name": n, "what": _what(find_maker(n))} for n in world_names()],
         }
         if pictures is not None:
             names = [entry["name"] for entries in others.values() for entry in entries]
@@ -108,11 +108,11 @@ def _draw(m: Mechanism, folder: Path | None, name: str) -> None:
 
 
 def _one(text: str, pictures: Path | None, as_json: bool) -> None:
-    from pliant.cli.sources import PREFIX, gallery_maker, resolve
+    from pliant.source import PREFIX, find_maker, resolve
 
     text = text.removeprefix(PREFIX)
     name = text.partition(":")[0]
-    maker = gallery_maker(name)
+    maker = find_maker(name)
     found = resolve(PREFIX + text, worlds=True)
     m = found.mechanism
     _draw(m, pictures, name)

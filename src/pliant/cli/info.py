@@ -25,8 +25,8 @@ def info(
       pliant info gallery:gripper --json
       pliant info model.npz
     """
-    from pliant.cli.sources import resolve
     from pliant.engines.reduced import BlendedModel
+    from pliant.source import resolve
 
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, worlds=True)
     m, model, path = found.mechanism, found.model, found.trajectory

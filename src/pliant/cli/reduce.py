@@ -1,4 +1,4 @@
-"""`pliant reduce`: what the end effectors of a mechanism feel, and a model of them in a file."""
+"""`pliant reduce`: compliance, principal stiffnesses and frequencies of end effectors, and a model in a file."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from pliant.cli.options import (
     SourceArgument,
     StiffnessOption,
     WrenchesOption,
+    parse_wrenches,
 )
-from pliant.cli.output import destination, print_json, print_table, say
+from pliant.cli.output import check_target, print_json, print_table, say
+from pliant.errors import InputError
 from pliant.files import replacing_path
 
 if TYPE_CHECKING:
     from pliant.engines.reduced import ReducedModel
-from pliant.errors import InputError
 
 __all__ = ["reduce"]
 
@@ -58,11 +59,11 @@ def reduce(
       pliant reduce hand.xml -e ff_tip -e th_tip -o model.npz
       pliant reduce gallery:helix:100 -w link100:0,0,-50 --json
     """
-    from pliant.cli.sources import parse_wrenches, resolve
     from pliant.engines.reduced import BlendedModel
+    from pliant.source import resolve
 
-    destination(output, ".npz")
-    destination(plot)
+    check_target(output, ".npz")
+    check_target(plot)
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
     loads = parse_wrenches(wrenches, found.mechanism)
     if found.model is not None and not (end_effectors or loads or gravity or modes):

@@ -47,8 +47,8 @@ def view(
       pliant view gallery:grasp
     """
     import pliant
-    from pliant.cli.sources import resolve
     from pliant.errors import InputError
+    from pliant.source import resolve
 
     found = resolve(
         file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness, worlds=True
