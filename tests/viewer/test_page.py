@@ -164,7 +164,9 @@ def test_another_engine_keeps_the_pose(page, shown):
     after, stopped = ask(shown, lambda s: (s.poses.copy(), s.time))
     np.testing.assert_allclose(after, before, atol=1e-6)
     page.get_by_role("button", name="Step").click()
-    until(lambda: ask(shown, lambda s: s.time) > stopped)  # the click has been handled: the next test starts anew
+    until(
+        lambda: ask(shown, lambda s: s.time) > stopped
+    )  # the click has been handled: the next test starts anew
     assert np.abs(ask(shown, lambda s: s.poses) - after).max() > 0
 
 
