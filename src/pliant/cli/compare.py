@@ -7,21 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pliant.cli.options import (
-    AllowOption,
-    BodiesOption,
-    Engine,
-    JsonOption,
-    KeyframeOption,
-    PlotOption,
-    RepairOption,
-    SeedOption,
-    SourceArgument,
-    StiffnessOption,
-    WrenchesOption,
-    observed_bodies,
-    parse_wrenches,
-)
+from pliant.cli import options
 from pliant.cli.output import (
     LEGEND,
     PICTURES,
@@ -48,28 +34,28 @@ _EXACT = 1e-6  # of the motion: smaller errors are rounding
 
 
 def compare(
-    file: SourceArgument,
-    end_effectors: BodiesOption = None,
-    wrenches: WrenchesOption = None,
+    file: options.File,
+    end_effectors: options.Bodies = None,
+    wrenches: options.Wrenches = None,
     pull: Annotated[
         float,
         typer.Option(help="Without --wrench: pull the softest end effector by this fraction of the radius."),
     ] = 0.1,
     engines: Annotated[
-        list[Engine] | None,
+        list[options.Engine] | None,
         typer.Option(
             "--engine", help="One to compare; repeat it. By default all but quasistatic.", show_default=False
         ),
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", "-s", help="How long the motion is.")] = 1.0,
     timestep: Annotated[float, typer.Option("--timestep", "-t", help="Seconds a step.")] = 1e-3,
-    plot: PlotOption = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    default_stiffness: StiffnessOption = None,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    plot: options.Plot = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    default_stiffness: options.Stiffness = None,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Pull a mechanism in several engines: error at rest and in motion, energy, time per step.
 
@@ -89,8 +75,8 @@ def compare(
     check_target(plot, *PICTURES)
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
     m = found.mechanism
-    loads: Any = parse_wrenches(wrenches, m)
-    bodies = observed_bodies(found, end_effectors, loads)
+    loads: Any = options.parse_wrenches(wrenches, m)
+    bodies = options.observed_bodies(found, end_effectors, loads)
     if not 0 < pull < 1:
         raise InputError(f"pull: a number between 0 and 1 expected, not {pull!r}")
     with progress_bar() as bar:
@@ -102,7 +88,7 @@ def compare(
             )
             m = m.with_fixed_base()
         loads = loads or library.default_pull(model, pull)
-        chosen = list(dict.fromkeys(engine.value for engine in engines or list(Engine)[:3]))
+        chosen = list(dict.fromkeys(engine.value for engine in engines or list(options.Engine)[:3]))
         result = library.compare(
             m, bodies, loads, chosen, seconds, timestep, seed, lambda name: bar.update(task, description=name)
         )

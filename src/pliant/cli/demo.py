@@ -14,7 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from pliant.cli.options import JsonOption
+from pliant.cli import options
 from pliant.cli.output import percent, print_json, print_table, progress_bar, say
 from pliant.cli.run import draw_frame, record
 from pliant.errors import PliantError
@@ -44,7 +44,7 @@ def demo(
         Path, typer.Option("--out", "-o", metavar="DIR", help="Where pictures and recordings go.")
     ] = Path("pliant-demo"),
     quick: Annotated[bool, typer.Option("--quick", help="A small millipede, short motions.")] = False,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Take the tour: reduce, pull, squeeze, grasp, compare, swing and crawl; leave pictures and 3-D recordings behind.
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pliant.cli import options
 from pliant.cli.info import mechanism_facts, print_things, world_facts
-from pliant.cli.options import JsonOption, complete_gallery
 from pliant.cli.output import print_json, print_table, progress_bar, say, stdout
 from pliant.errors import FormatError
 from pliant.files import replacing_path
@@ -28,14 +28,15 @@ def gallery(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Details of this one; with arguments as in helix:100.", autocompletion=complete_gallery
+            help="Details of this one; with arguments as in helix:100.",
+            autocompletion=options.complete_gallery,
         ),
     ] = None,
     pictures: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Leave a picture of each there, NAME.png; of NAME only, if given."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """List the mechanisms, scenes and worlds that come with pliant, or tell more about one.
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from pliant.cli.options import AllowOption, JsonOption, KeyframeOption, RepairOption, SourceArgument
+from pliant.cli import options
 from pliant.cli.output import print_json, print_table
 
 __all__ = ["info", "mechanism_facts", "print_things", "world_facts"]
 
 
 def info(
-    file: SourceArgument,
-    as_json: JsonOption = False,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    file: options.File,
+    as_json: options.Json = False,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Summarise a mechanism, a world, a saved model or a saved trajectory.
 

@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from pliant.source import Source
 
 __all__ = [
-    "AllowOption",
-    "BodiesOption",
+    "Allow",
+    "Bodies",
     "Engine",
-    "JsonOption",
-    "KeyframeOption",
-    "PlotOption",
-    "RepairOption",
-    "SeedOption",
-    "SourceArgument",
-    "StiffnessOption",
-    "WrenchesOption",
+    "File",
+    "Json",
+    "Keyframe",
+    "Plot",
+    "Repair",
+    "Seed",
+    "Stiffness",
+    "Wrenches",
     "complete_gallery",
     "observed_bodies",
     "parse_wrenches",
@@ -61,7 +61,7 @@ def _complete_source(incomplete: str) -> list[str]:
     return [PREFIX + name for name in complete_gallery(incomplete.removeprefix(PREFIX[: len(incomplete)]))]
 
 
-SourceArgument = Annotated[
+File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
@@ -71,7 +71,7 @@ SourceArgument = Annotated[
         show_default=False,
     ),
 ]
-BodiesOption = Annotated[
+Bodies = Annotated[
     list[str] | None,
     typer.Option(
         "--end-effector",
@@ -81,7 +81,7 @@ BodiesOption = Annotated[
         show_default=False,
     ),
 ]
-WrenchesOption = Annotated[
+Wrenches = Annotated[
     list[str] | None,
     typer.Option(
         "--wrench",
@@ -91,14 +91,14 @@ WrenchesOption = Annotated[
         show_default=False,
     ),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
-PlotOption = Annotated[
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Plot = Annotated[
     Path | None, typer.Option("--plot", metavar="PNG", help="Leave a picture there (.png, .svg or .pdf).")
 ]
-SeedOption = Annotated[
+Seed = Annotated[
     int, typer.Option(min=0, help="Of the loads a blend is sampled at; the same seed, the same result.")
 ]
-StiffnessOption = Annotated[
+Stiffness = Annotated[
     float | None,
     typer.Option(
         "--default-stiffness",
@@ -106,15 +106,15 @@ StiffnessOption = Annotated[
         help="For degrees of freedom without a spring, N m/rad or N/m.",
     ),
 ]
-KeyframeOption = Annotated[str | None, typer.Option(help="MJCF keyframe to take as reference pose.")]
-AllowOption = Annotated[
+Keyframe = Annotated[str | None, typer.Option(help="MJCF keyframe to take as reference pose.")]
+Allow = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="DIR",
         help="A folder outside the model's own from which it may read meshes and includes.",
     ),
 ]
-RepairOption = Annotated[
+Repair = Annotated[
     bool,
     typer.Option("--repair", help="Raise moments of inertia that no solid can have (URDF)."),
 ]

@@ -7,18 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pliant.cli.options import (
-    AllowOption,
-    BodiesOption,
-    JsonOption,
-    KeyframeOption,
-    PlotOption,
-    RepairOption,
-    SourceArgument,
-    StiffnessOption,
-    WrenchesOption,
-    parse_wrenches,
-)
+from pliant.cli import options
 from pliant.cli.output import check_target, print_json, print_table, say
 from pliant.errors import InputError
 from pliant.files import replacing_path
@@ -32,22 +21,22 @@ _AXES = ("x", "y", "z")
 
 
 def reduce(
-    file: SourceArgument,
-    end_effectors: BodiesOption = None,
+    file: options.File,
+    end_effectors: options.Bodies = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="NPZ", help="Leave the model there.")
     ] = None,
-    wrenches: WrenchesOption = None,
+    wrenches: options.Wrenches = None,
     gravity: Annotated[
         bool, typer.Option("--gravity", help="Linearise where it hangs under gravity.")
     ] = False,
     modes: Annotated[int, typer.Option(min=0, help="Fixed-interface modes to keep.")] = 0,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
-    default_stiffness: StiffnessOption = None,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
+    default_stiffness: options.Stiffness = None,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Reduce a mechanism to its end effectors: compliance, principal directions, natural frequencies.
 
@@ -65,7 +54,7 @@ def reduce(
     check_target(output, ".npz")
     check_target(plot)
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
-    loads = parse_wrenches(wrenches, found.mechanism)
+    loads = options.parse_wrenches(wrenches, found.mechanism)
     if found.model is not None and not (end_effectors or loads or gravity or modes):
         if isinstance(found.model, BlendedModel):
             raise InputError(

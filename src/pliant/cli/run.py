@@ -10,21 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from pliant.cli.options import (
-    AllowOption,
-    BodiesOption,
-    Engine,
-    JsonOption,
-    KeyframeOption,
-    PlotOption,
-    RepairOption,
-    SeedOption,
-    SourceArgument,
-    StiffnessOption,
-    WrenchesOption,
-    observed_bodies,
-    parse_wrenches,
-)
+from pliant.cli import options
 from pliant.cli.output import LEGEND, PICTURES, check_target, print_json, print_table, progress_bar, say
 from pliant.errors import ConvergenceError, InputError
 from pliant.files import replacing_path
@@ -45,9 +31,9 @@ _LINES = ("#3566c4", "#d9822b", "#3a9a4c", "#b3313b", "#8a4fb3", "#2a9d9d", "#77
 
 
 def run(
-    file: SourceArgument,
+    file: options.File,
     engine: Annotated[
-        Engine | None,
+        options.Engine | None,
         typer.Option(
             help="What computes the motion. By default reduced; constrained for a scene; a world has its own.",
             show_default=False,
@@ -63,8 +49,8 @@ def run(
             show_default=False,
         ),
     ] = None,
-    wrenches: WrenchesOption = None,
-    end_effectors: BodiesOption = None,
+    wrenches: options.Wrenches = None,
+    end_effectors: options.Bodies = None,
     gravity: Annotated[
         bool | None,
         typer.Option(
@@ -80,18 +66,18 @@ def run(
         Path | None,
         typer.Option("--output", "-o", metavar="NPZ", help="Leave the trajectory there, also after Ctrl-C."),
     ] = None,
-    plot: PlotOption = None,
+    plot: options.Plot = None,
     html: Annotated[
         Path | None,
         typer.Option("--record", metavar="HTML", help="Leave a 3-D recording for a browser there."),
     ] = None,
     fps: Annotated[float, typer.Option(help="Poses to keep per second.")] = 120.0,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    default_stiffness: StiffnessOption = None,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    default_stiffness: options.Stiffness = None,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Simulate a mechanism from rest under constant wrenches, or a world with what is done to it.
 
@@ -116,8 +102,8 @@ def run(
         default_stiffness=default_stiffness,
         worlds=True,
     )
-    loads = parse_wrenches(wrenches, found.mechanism)
-    bodies = observed_bodies(found, end_effectors, loads)
+    loads = options.parse_wrenches(wrenches, found.mechanism)
+    bodies = options.observed_bodies(found, end_effectors, loads)
     start = time.perf_counter()
     if found.play is not None:
         _refuse(found, {"--engine": engine, "--timestep": timestep, "-w": wrenches, "--gravity": gravity})
@@ -167,10 +153,10 @@ def run(
         say(f"wrote {', '.join(map(str, files.values()))}")
 
 
-def _usual(found: Source) -> Engine:
+def _usual(found: Source) -> options.Engine:
     if found.scene is not None:
-        return Engine.constrained
-    return Engine.blended if found.kind == "blended model" else Engine.reduced
+        return options.Engine.constrained
+    return options.Engine.blended if found.kind == "blended model" else options.Engine.reduced
 
 
 def _refuse(found: Source, given: dict[str, Any]) -> None:
@@ -185,7 +171,7 @@ def _refuse(found: Source, given: dict[str, Any]) -> None:
 
 def _simulate(
     found: Source,
-    engine: Engine,
+    engine: options.Engine,
     timestep: float | None,
     end_effectors: Sequence[str],
     wrenches: Mapping[str, Sequence[float]],
@@ -199,26 +185,24 @@ def _simulate(
     from pliant.engines.simulate import simulate
 
     if found.scene is not None:
-        if engine is not Engine.constrained:
+        if engine is not options.Engine.constrained:
             raise InputError(f"'{found.text}' is a scene: it runs in the constrained engine only")
         if gravity is False:
             raise InputError(f"'{found.text}' is a scene: it has its own gravity")
         simulation = found.scene.simulation(timestep)
     else:
-        if found.kind == "blended model" and engine is Engine.reduced:
+        if found.kind == "blended model" and engine is options.Engine.reduced:
             raise InputError(f"'{found.text}' is a blend of models: --engine blended, or leave it out")
-        options: dict[str, Any] = (
-            {} if gravity is None else {"gravity": EARTH if gravity else (0.0, 0.0, 0.0)}
-        )
-        if engine is Engine.quasistatic:
-            options["tolerance"] = tolerance
-        elif engine is not Engine.constrained and found.model is None:
-            options["end_effectors"] = end_effectors
-        if engine is Engine.blended:
+        words: dict[str, Any] = {} if gravity is None else {"gravity": EARTH if gravity else (0.0, 0.0, 0.0)}
+        if engine is options.Engine.quasistatic:
+            words["tolerance"] = tolerance
+        elif engine is not options.Engine.constrained and found.model is None:
+            words["end_effectors"] = end_effectors
+        if engine is options.Engine.blended:
             loads = [dict(wrenches)] if wrenches else None
             few = {"budget": 6, "candidates": 24, "held_out": 8}
-            options["sampling"] = {"wrenches": loads, "seed": seed, **few}
-        simulation = simulate(found.model or found.mechanism, engine.value, timestep, **options)
+            words["sampling"] = {"wrenches": loads, "seed": seed, **few}
+        simulation = simulate(found.model or found.mechanism, engine.value, timestep, **words)
     apply_wrenches(simulation, wrenches)
     return simulation
 

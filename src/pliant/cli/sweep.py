@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pliant.cli.options import JsonOption
+from pliant.cli import options
 from pliant.cli.output import print_json, print_table, progress_bar, say
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def sweep(
     plot: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Leave pictures of the results in this folder.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run a study: many variants of a mechanism, one table of results.
 

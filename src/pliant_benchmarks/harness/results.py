@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from pliant.errors import FormatError
 from pliant.files import replacing_path
 
-__all__ = ["Figure", "Progress", "Record", "Row", "Series", "SuiteRecord", "Table"]
+__all__ = ["Figure", "Progress", "Record", "Row", "Series", "SuiteRecord", "Table", "log_figure"]
 
 VERSION = 1  # of the file
 Progress = Callable[[str], None]  # receives the name of the present measurement
@@ -71,6 +71,25 @@ class Figure:
     series: list[Series]
     log_x: bool = False
     log_y: bool = False
+
+
+def log_figure(
+    key: str,
+    title: str,
+    x: str,
+    y: str,
+    curves: Mapping[str, Sequence[tuple[float, float | None]]],
+    ours: Callable[[str], bool] = lambda label: label.startswith("pliant"),
+) -> Figure:
+    """Figure with logarithmic axes, from points by label; points without a value are left out.
+
+    `ours` says by its label whether a curve is pliant's.
+    """
+    series = []
+    for label, points in curves.items():
+        there = [(float(a), float(b)) for a, b in points if b is not None]
+        series.append(Series(label, [a for a, _ in there], [b for _, b in there], ours(label)))
+    return Figure(key, title, x, y, series, log_x=True, log_y=True)
 
 
 @dataclass
