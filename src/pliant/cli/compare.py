@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import pliant
 from pliant.cli import options
 from pliant.cli.output import (
     LEGEND,
@@ -68,7 +69,6 @@ def compare(
       pliant compare hand.xml -e ff_tip -w ff_tip:0,0,5 --json
       pliant compare gallery:bicycle_chain --engine reduced --engine quasistatic
     """
-    import pliant
     from pliant import compare as library
     from pliant.source import resolve
 

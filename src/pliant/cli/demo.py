@@ -14,6 +14,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+import pliant
 from pliant.cli import options
 from pliant.cli.output import percent, print_json, print_table, progress_bar, say
 from pliant.cli.run import draw_frame, record
@@ -243,7 +244,6 @@ def _receive(other: Child, stage: Callable[[str], None]) -> Tour:
 
 
 def _hand(tour: Tour) -> None:
-    import pliant
     from pliant.compare import compare
 
     m = pliant.gallery.hand()
@@ -261,7 +261,6 @@ def _hand(tour: Tour) -> None:
 
 
 def _gripper(tour: Tour) -> None:
-    import pliant
     from pliant.compare import compare
 
     m, load = pliant.gallery.gripper(), "60 N on either pad"
@@ -341,8 +340,6 @@ def _hold(kind: str) -> tuple[Held, Trajectory]:
 
 
 def _compare_grasps(tour: Tour) -> None:
-    import pliant
-
     m, full = pliant.gallery.worlds.lifting_hand(), tour.held["constrained"]
     for engine, held in sorted(tour.held.items(), reverse=True):
         apart, forces = held.difference(full)
@@ -355,8 +352,6 @@ def _compare_grasps(tour: Tour) -> None:
 
 
 def _cable(tour: Tour) -> None:
-    import pliant
-
     scene = pliant.gallery.scenes.heavy_ball(_RATIO)
     m, simulation = scene.mechanism, scene.simulation()
     before, height = simulation.energy.total, simulation.pose("load")[2, 3]
@@ -389,8 +384,6 @@ def _draw_frames(path: Trajectory, frames: Mapping[str, int], view: tuple[float,
 
 def _millipede(tour: Tour) -> None:
     """Push one foot of a millipede of 13,000 links: quasi-static steps that compute some joints, or all."""
-    import pliant
-
     m = pliant.gallery.millipede(100, 10, 300) if tour.quick else pliant.gallery.millipede()
     foot = m.end_effectors[-1]
     adaptive, active, step = _push(m, foot, _TOLERANCE)
@@ -413,8 +406,6 @@ def _millipede(tour: Tour) -> None:
 
 def _push(m: Any, foot: str, tolerance: float) -> tuple[np.ndarray, tuple[str, ...], float]:
     """Joint accelerations at the start, the joints computed there, and seconds a step over the next steps."""
-    import pliant
-
     simulation = pliant.QuasistaticSimulation(m, 1e-3, (0.0, 0.0, 0.0), tolerance=tolerance)
     simulation.apply_wrench(foot, force=_FOOT_FORCE)
     simulation.refine()

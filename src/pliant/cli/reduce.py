@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+import pliant
 from pliant.cli import options
 from pliant.cli.output import check_target, print_json, print_table, say
 from pliant.errors import InputError
@@ -79,7 +80,6 @@ def reduce(
 def _reduced(
     m: Any, bodies: list[str] | None, loads: dict[str, Any], gravity: bool, modes: int
 ) -> ReducedModel:
-    import pliant
     from pliant.engines.arguments import EARTH
 
     at = pliant.equilibrium(m, loads, gravity=EARTH if gravity else None) if loads or gravity else None

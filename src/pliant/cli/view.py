@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+import pliant
 from pliant.cli import options
 
 __all__ = ["view"]
@@ -39,7 +40,6 @@ def view(
       pliant view gallery:crane_lift --port 0
       pliant view gallery:grasp
     """
-    import pliant
     from pliant.errors import InputError
     from pliant.source import resolve
 
