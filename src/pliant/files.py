@@ -1,4 +1,4 @@
-"""Files: paths given by users, whole files in, complete files out."""
+"""Files: paths from users, reading with a size limit, writing that leaves complete files or none."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["as_path", "check_writable", "read_bytes", "replacing", "replacing_pa
 
 
 def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
-    """A path given by the user."""
+    """A path from a user's string or path-like object."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
         raise InputError(f"{what}: a string or a path expected, not {value!r}")
     text = os.fspath(value)
@@ -25,7 +25,7 @@ def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
 
 
 def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
-    """A whole file.
+    """The content of a file.
 
     Raises:
         FormatError: it cannot be read, or is larger than `limit`.
@@ -47,7 +47,7 @@ def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """An open file, written beside `path` and moved there when it is complete; `path` stays as it was otherwise.
+    """An open temporary file beside `path` that replaces it at the end; after an exception `path` is unchanged.
 
     Raises:
         FormatError: it cannot be written.
@@ -59,7 +59,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             yield file
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # a temporary file is private; the result is an ordinary one
+        os.chmod(temporary, 0o666 & ~umask)  # temporary files are private: give the usual permissions
         os.replace(temporary, path)
     except OSError as error:
         raise FormatError(f"'{path}' cannot be written: {error.strerror or error}") from None
@@ -70,7 +70,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_path(path: Path) -> Iterator[Path]:
-    """The same for writers that open files themselves: a path of the same name and suffix, in a folder beside `path`.
+    """A temporary path of the same name beside `path` that replaces it at the end, for writers that open files.
 
     Raises:
         FormatError: it cannot be written; a `PliantError` of the writer becomes one that names `path`.

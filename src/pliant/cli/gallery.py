@@ -56,7 +56,7 @@ def gallery(
 
 
 def _what(maker: Callable[..., Any]) -> str:
-    """The first line of its docstring."""
+    """First line of a function's docstring."""
     return (inspect.getdoc(maker) or "").splitlines()[0]
 
 
@@ -100,7 +100,7 @@ def _all(pictures: Path | None, as_json: bool) -> None:
 
 
 def _draw(m: Mechanism, folder: Path | None, name: str) -> None:
-    """A picture of it, if there is a folder for it."""
+    """Write a picture NAME.png to a folder; nothing if there is no folder."""
     from pliant.viewer import picture
 
     if folder is not None:
@@ -139,7 +139,7 @@ def _one(text: str, pictures: Path | None, as_json: bool) -> None:
 
 
 def _sketch(m: Mechanism) -> None:
-    """A drawing in dots, where these can be printed."""
+    """Print a sketch in Braille dots, if the encoding of stdout has them."""
     from pliant.viewer.sketch import sketch
 
     drawn = sketch(m)

@@ -101,22 +101,18 @@ Seed = Annotated[
 Stiffness = Annotated[
     float | None,
     typer.Option(
-        "--default-stiffness",
-        metavar="K",
-        help="For degrees of freedom without a spring, N m/rad or N/m.",
+        "--default-stiffness", metavar="K", help="For degrees of freedom without a spring, N m/rad or N/m."
     ),
 ]
 Keyframe = Annotated[str | None, typer.Option(help="MJCF keyframe to take as reference pose.")]
 Allow = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="DIR",
-        help="A folder outside the model's own from which it may read meshes and includes.",
+        metavar="DIR", help="A folder outside the model's own from which it may read meshes and includes."
     ),
 ]
 Repair = Annotated[
-    bool,
-    typer.Option("--repair", help="Raise moments of inertia that no solid can have (URDF)."),
+    bool, typer.Option("--repair", help="Raise moments of inertia that no solid can have (URDF).")
 ]
 
 

@@ -37,11 +37,11 @@ LEGEND: dict[str, Any] = {  # below the axes
     "ncols": 4,
 }
 _DRAWN_BY = {**dict.fromkeys(PICTURES, "matplotlib"), ".html": "viser"}
-_PIPE_WIDTH = 120  # columns of a table where there is no terminal to ask
+_PIPE_WIDTH = 120  # columns of text where stdout is no terminal
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
+    """Print a message on stderr, as one line."""
     print("pliant:", " ".join(message.split()), file=sys.stderr)
 
 

@@ -95,12 +95,7 @@ def run(
     check_target(plot, *PICTURES)
     check_target(html, ".html")
     found = resolve(
-        file,
-        keyframe=keyframe,
-        allow=allow,
-        repair=repair,
-        default_stiffness=default_stiffness,
-        worlds=True,
+        file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness, worlds=True
     )
     loads = options.parse_wrenches(wrenches, found.mechanism)
     bodies = options.observed_bodies(found, end_effectors, loads)
@@ -131,7 +126,9 @@ def run(
         "time": path.time[-1],
         "frames": len(path),
         "bodies": _bodies(path, bodies),
-        **(_extra(simulation, found) if done.stopped is None else {}),  # a step that was cut off is no state
+        **(
+            _extra(simulation, found) if done.stopped is None else {}
+        ),  # else they may belong to a later step than the last frame
         "interrupted": isinstance(done.stopped, KeyboardInterrupt),
         "files": files,
         "timing": {"setup": setup, "step": done.seconds_per_step},

@@ -1,4 +1,4 @@
-"""`pliant sweep`: run a study, on the cores here or on a cluster."""
+"""`pliant sweep`: run a parameter study, on the cores of this machine or on a cluster."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def sweep(
         typer.Option("--resume", help="Go on with results that are there: only what is missing or failed."),
     ] = False,
     scheduler: Annotated[
-        str | None,
-        typer.Option(metavar="ADDRESS", help="A Dask scheduler to use, such as tcp://host:8786."),
+        str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler to use, such as tcp://host:8786.")
     ] = None,
     workers: Annotated[
         int | None,
@@ -75,11 +74,7 @@ def sweep(
     try:
         with watching(len(study)) as watch:
             results = study.run(
-                resume=resume,
-                workers=workers,
-                scheduler=scheduler,
-                progress=watch.progress,
-                watch=watch.row,
+                resume=resume, workers=workers, scheduler=scheduler, progress=watch.progress, watch=watch.row
             )
     except KeyboardInterrupt:
         kept = _kept(study)

@@ -1,4 +1,4 @@
-"""`pliant view`: live in the browser."""
+"""`pliant view`: live view in the browser."""
 
 from __future__ import annotations
 
