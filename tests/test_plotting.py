@@ -34,4 +34,4 @@ def test_places_are_checked(tmp_path):
         (3, "a file name expected"),
     ):
         with pytest.raises(InputError, match=message):
-            plotting.save(made, path)
+            plotting.save(made, path)  # type: ignore[arg-type]

@@ -54,6 +54,7 @@ def test_tables_are_plain_data():
     # About principal axes the diagonal bounds the work of the geometric stiffness; as printed it does not.
     for row in table.rows:
         assert row.ours == 100.0
+        assert row.peer is not None
         assert 0 < row.peer < 100.0
     assert [len(figure.series) for figure in table.figures] == [3, 3]
     assert len(json.dumps(asdict(table))) > 1000
