@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pliant.errors import FormatError, InputError, PliantError
 
-__all__ = ["as_path", "check_writable", "read_bytes", "replacing", "replacing_path"]
+__all__ = ["as_path", "check_writable", "json_value", "read_bytes", "replacing", "replacing_path"]
 
 
 def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
@@ -107,3 +108,16 @@ def check_writable(path: Path, *suffixes: str) -> None:
         raise FormatError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only")
     if suffixes and path.suffix.lower() not in suffixes:
         raise FormatError(f"'{path}': a name that ends in {' or '.join(suffixes)} expected")
+
+
+def json_value(value: Any) -> Any:
+    """A value for JSON: arrays as lists, infinite numbers and NaN as None, paths and keys as strings."""
+    if isinstance(value, dict):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pliant.extras import check
-from pliant.files import check_writable
+from pliant.files import check_writable, json_value
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -55,20 +55,7 @@ def stdout() -> Console:
 
 def print_json(value: Any) -> None:
     """Print a result as JSON, the only text on stdout; numbers that are not finite become null."""
-    print(json.dumps(_plain(value), indent=1, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as lists, infinite numbers and NaN as None."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not -float("inf") < value < float("inf"):
-        return None
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+    print(json.dumps(json_value(value), indent=1, allow_nan=False))
 
 
 def print_table(
