@@ -24,7 +24,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup test quick slow coverage portable wheel wheel-check demo docs bench bench-quick peers browser lint types format lock clean distclean
+.PHONY: help setup test quick slow coverage portable pythons wheel wheel-check demo docs bench bench-quick peers browser lint types format lock clean distclean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -49,6 +49,9 @@ coverage: $(WARM)  ## Run the tests and list the lines and branches that they mi
 
 portable: $(STAMP)  ## Run the numerical tests as other processors would
 	$(PY) tools/portable.py
+
+pythons: $(STAMP)  ## Run the fast tests on the other supported Pythons of this machine, in environments of their own
+	$(PY) tools/pythons.py
 
 wheel: $(STAMP)  ## Build dist/: the sdist, and a wheel with compiled kernels, which all tests have run with
 	$(PY) tools/build_wheel.py

@@ -34,6 +34,25 @@ def test_modules_in_the_working_directory(tmp_path, isolated):
     assert child.end() == int(isolated)
 
 
+@pytest.mark.parametrize("silent", [False, True])
+def test_prints_of_a_child_that_takes_its_pipes_are_no_messages(capfd, silent):
+    code = f"""
+import os, sys
+from pliant.child import read_frame, take_pipes, write_frame
+inward, outward = take_pipes(silent={silent})
+print("spam", sys.stdin.read(), flush=True)
+os.write(2, b"eggs")
+write_frame(outward, read_frame(inward)[::-1])
+"""
+    child = Child(code)
+    child.send(b"abc")
+    assert child.receive() == b"cba"
+    assert child.end(patience=60) == 0
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert ("spam" in said.err, "eggs" in said.err) == (not silent, not silent)
+
+
 def test_time_limits_kill():
     child = Child("import time; time.sleep(600)", quiet=True, own_session=True)
     with child.time_limit(0.2), pytest.raises(EOFError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pliant import files
@@ -74,3 +75,8 @@ def test_places_are_checked_beforehand(tmp_path):
     ):
         with pytest.raises(FormatError, match=message):
             files.check_writable(path, *suffixes)
+
+
+def test_values_for_json():
+    given = {1: np.array([1.0, np.inf]), "a": (np.float64("nan"), np.int64(2), Path("b") / "c", True, None)}
+    assert files.json_value(given) == {"1": [1.0, None], "a": [None, 2, str(Path("b") / "c"), True, None]}

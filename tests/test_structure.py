@@ -18,7 +18,7 @@ ORDER = [
     ("engines",),
     ("contact",),
     ("world",),
-    ("viewer", "study", "gallery"),
+    ("viewer", "study", "gallery", "source", "compare"),
     ("cli", "warm_up", "__main__", "__init__"),
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}

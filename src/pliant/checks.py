@@ -1,7 +1,7 @@
 """Checks of arguments: each returns the value in its proper type, or raises an `InputError` that names the argument.
 
-Messages read "WHAT: EXPECTED expected, not VALUE". EXPECTED says the bounds, unless the caller gives it as `expected`;
-a value of another type may be told so by a text of its own, `kind`.
+Messages read "WHAT: EXPECTED expected, not VALUE". EXPECTED is made of the bounds, or the caller's `expected`; for a
+value of the wrong type it is the caller's `kind`, if given.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def number(
         out = float(value)
     except (TypeError, ValueError, OverflowError):
         out = None
-    if out is not None and above < out < below and least <= out <= most:  # so it is finite
+    if out is not None and above < out < below and least <= out <= most:  # NaN and infinity fail
         return out
     raise _refused(what, (out is None and kind) or expected or _interval(above, least, most, below), value)
 
 
 def numbers(value: Any, what: str, error: type[PliantError] = InputError) -> Floats:
-    """An array of numbers of any shape, without a copy where it is one already; finite or not."""
+    """A float64 array of any shape, finite or not; the value itself if it is one."""
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -96,7 +96,7 @@ def vector(
 
 
 def choice(value: Any, what: str, known: Sequence[str], *, colon: bool = False) -> str:
-    """One of a few words. The message is "frame is 'body' or 'world', not ..."; or, with a colon, like the others."""
+    """One of the `known` words. The message is "frame is 'body' or 'world', not ..."; with `colon`, as above."""
     if isinstance(value, str) and value in known:
         return value
     if colon:

@@ -1,4 +1,4 @@
-"""`Child`: a process of our own at the other end of two pipes, with messages of bytes, a time limit and a sure end.
+"""`Child`: a Python child process, with frames of bytes over two pipes, a time limit, and an end in every case.
 
 Pipes rather than `multiprocessing`: a Dask worker may start a child too, and a script needs no
 `if __name__ == "__main__"`.
@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-__all__ = ["Child", "read_frame", "write_frame"]
+__all__ = ["Child", "read_frame", "take_pipes", "write_frame"]
 
 _LENGTH = struct.Struct("<Q")
 
 
 def write_frame(pipe: IO[bytes], data: Any, *, flush: bool = True) -> None:
-    """Bytes, or a flat buffer, preceded by their number."""
+    """Write a frame: the number of bytes, then the bytes or flat buffer."""
     pipe.write(_LENGTH.pack(memoryview(data).nbytes))
     pipe.write(data)
     if flush:
@@ -35,6 +35,21 @@ def read_frame(pipe: IO[bytes]) -> bytes:
         EOFError: the other side has ended.
     """
     return _read(pipe, _LENGTH.unpack(_read(pipe, _LENGTH.size))[0])
+
+
+def take_pipes(*, silent: bool = False) -> tuple[IO[bytes], IO[bytes]]:
+    """In a child: the pipes from and to its parent. All other code finds stdin empty and prints to stderr.
+
+    Args:
+        silent: discard stdout and stderr of all other code.
+    """
+    inward, outward = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    if silent:
+        os.dup2(null, 2)
+    os.dup2(2, 1)
+    return inward, outward
 
 
 def _read(pipe: IO[bytes], size: int) -> bytes:
@@ -62,16 +77,16 @@ class Child:
         quiet: bool = False,
         own_session: bool = False,
     ):
-        """Start it.
+        """Start the process.
 
         Args:
             code: statements for `python -c`.
             arguments: its `sys.argv[1:]`.
             folder: its working directory.
             environment: variables to set.
-            isolated: whether modules are found as here, but never in the working directory, which may hold any file.
-            quiet: whether its stderr is thrown away.
-            own_session: whether signals of the terminal, such as Ctrl-C, are kept from it.
+            isolated: import modules from this process's `sys.path` only, never from the working directory.
+            quiet: discard its stderr.
+            own_session: protect it from signals of the terminal, such as Ctrl-C.
         """
         path = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)} if isolated else {}
         self.expired = False
@@ -131,7 +146,7 @@ class Child:
             timer.cancel()
 
     def end(self, *, patience: float = 0.0) -> int:
-        """Close its pipes and wait this long for it to end; then kill it. Returns its exit code."""
+        """Close its pipes, wait `patience` seconds for its end, then kill it. Returns its exit code."""
         if patience <= 0:
             self.process.kill()
         for stream in (self.process.stdin, self.process.stdout):

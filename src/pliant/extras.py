@@ -1,4 +1,4 @@
-"""Packages that only some of pliant needs: which extra they come with, and what to say where one is missing."""
+"""Optional packages: the extra that installs each, and the error where one is missing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pliant.errors import MissingPackageError
 
 __all__ = ["check", "require"]
 
-_EXTRAS = {  # package: the extra it comes with, and what for
+_EXTRAS = {  # package: extra, beginning of the error message
     "matplotlib": ("view", "pictures and plots need"),
     "viser": ("view", "the live view and recordings need"),
     "pyarrow": ("study", "studies need"),
@@ -19,7 +19,7 @@ _EXTRAS = {  # package: the extra it comes with, and what for
 
 
 def require(package: str) -> ModuleType:
-    """A package of an extra.
+    """Import an optional package.
 
     Raises:
         MissingPackageError: it is not installed.
@@ -29,7 +29,7 @@ def require(package: str) -> ModuleType:
 
 
 def check(package: str) -> None:
-    """Refuse to go on without a package of an extra; it is looked for, not imported.
+    """Raise an error if an optional package is not installed; does not import it.
 
     Raises:
         MissingPackageError: it is not installed.

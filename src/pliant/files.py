@@ -1,21 +1,22 @@
-"""Files: paths given by users, whole files in, complete files out."""
+"""Files: paths from users, reading with a size limit, writing that leaves complete files or none."""
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from pliant.errors import FormatError, InputError, PliantError
 
-__all__ = ["as_path", "check_writable", "read_bytes", "replacing", "replacing_path"]
+__all__ = ["as_path", "check_writable", "json_value", "read_bytes", "replacing", "replacing_path"]
 
 
 def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
-    """A path given by the user."""
+    """A path from a user's string or path-like object."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
         raise InputError(f"{what}: a string or a path expected, not {value!r}")
     text = os.fspath(value)
@@ -25,7 +26,7 @@ def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
 
 
 def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
-    """A whole file.
+    """The content of a file.
 
     Raises:
         FormatError: it cannot be read, or is larger than `limit`.
@@ -47,7 +48,7 @@ def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """An open file, written beside `path` and moved there when it is complete; `path` stays as it was otherwise.
+    """An open temporary file beside `path` that replaces it at the end; after an exception `path` is unchanged.
 
     Raises:
         FormatError: it cannot be written.
@@ -59,7 +60,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             yield file
         umask = os.umask(0)
         os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)  # a temporary file is private; the result is an ordinary one
+        os.chmod(temporary, 0o666 & ~umask)  # temporary files are private: give the usual permissions
         os.replace(temporary, path)
     except OSError as error:
         raise FormatError(f"'{path}' cannot be written: {error.strerror or error}") from None
@@ -70,7 +71,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_path(path: Path) -> Iterator[Path]:
-    """The same for writers that open files themselves: a path of the same name and suffix, in a folder beside `path`.
+    """A temporary path of the same name beside `path` that replaces it at the end, for writers that open files.
 
     Raises:
         FormatError: it cannot be written; a `PliantError` of the writer becomes one that names `path`.
@@ -107,3 +108,16 @@ def check_writable(path: Path, *suffixes: str) -> None:
         raise FormatError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only")
     if suffixes and path.suffix.lower() not in suffixes:
         raise FormatError(f"'{path}': a name that ends in {' or '.join(suffixes)} expected")
+
+
+def json_value(value: Any) -> Any:
+    """A value for JSON: arrays as lists, infinite numbers and NaN as None, paths and keys as strings."""
+    if isinstance(value, dict):
+        return {str(key): json_value(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [json_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return os.fspath(value) if isinstance(value, os.PathLike) else value

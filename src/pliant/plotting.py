@@ -1,4 +1,4 @@
-"""Figures of matplotlib without a display: panels, scales, files. matplotlib is imported when first used."""
+"""matplotlib figures without a display: panels, scales, files. matplotlib is imported when first used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DPI = 150
 
 
 def figure(width: float, height: float, *, layout: str | None = "constrained") -> Figure:
-    """An empty figure, inches."""
+    """An empty figure, size in inches."""
     require("matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -36,7 +36,10 @@ def figure(width: float, height: float, *, layout: str | None = "constrained") -
 def panels(
     rows: int, columns: int, width: float, height: float, *, grid: bool = False
 ) -> tuple[Figure, list[Axes]]:
-    """A figure and its panels, row by row, each of this size, inches; `grid` draws lines behind the data."""
+    """A figure of rows by columns panels, each `width` by `height` inches, and its axes row by row.
+
+    `grid` draws grid lines behind the data.
+    """
     made = figure(width * columns, height * rows)
     found = list(np.ravel(made.subplots(rows, columns, squeeze=False)))
     for axes in found:
@@ -61,7 +64,7 @@ def logarithmic(axes: Axes) -> None:
 
 
 def label_axis(axis: Axis, values: np.ndarray, *, log: bool, most: int = 5) -> None:
-    """Plain numbers along an axis that shows these values, at most about `most`; the scale itself is left alone."""
+    """Ticks of an axis as plain numbers, at most about `most`; `values` are those it shows, `log` tells its scale."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, ScalarFormatter
 
     if not log:
@@ -78,7 +81,7 @@ def label_axis(axis: Axis, values: np.ndarray, *, log: bool, most: int = 5) -> N
 
 
 def target_path(path: Any) -> Path:
-    """The file a picture is to be written to, checked before it is drawn.
+    """The path of a picture, checked before it is drawn.
 
     Raises:
         InputError: it is no file name, or its folder is not there.

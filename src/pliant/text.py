@@ -20,7 +20,7 @@ __all__ = [
     "unit_for",
 ]
 
-# Units: the least size that is shown in it, its size in SI units, its name.
+# Units: smallest quantity shown in the unit, size of the unit in SI units, name.
 LENGTHS = ((0.1, 1.0, "m"), (1e-3, 1e-3, "mm"), (0.0, 1e-6, "µm"))
 FORCES = ((1e4, 1e3, "kN"), (0.01, 1.0, "N"), (0.0, 1e-3, "mN"))
 
@@ -75,7 +75,7 @@ def round_down(value: float, steps: Sequence[int] = (1, 2, 5)) -> float:
 
 
 def unit_for(size: float, units: Sequence[tuple[float, float, str]]) -> tuple[float, str]:
-    """The unit in which a quantity of this size reads well: its size in SI units, and its name."""
+    """The unit for a quantity of this size (SI): the unit's own size in SI units, and its name."""
     return next((factor, name) for least, factor, name in units if size >= 0.999 * least)
 
 
@@ -91,7 +91,7 @@ def track(items: Iterable[Any], what: str, progress: bool = True) -> Iterator[An
 
 
 def unique_name(wish: str, taken: set[str]) -> str:
-    """The name, with a number if it is taken; added to `taken`."""
+    """The wished name, with a number appended if it is in `taken`, to which the result is added."""
     name, n = wish, 1
     while name in taken:
         n += 1

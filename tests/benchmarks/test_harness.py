@@ -29,7 +29,9 @@ def load(name):
     """Module of the top-level folder benchmarks/, which is no package."""
     path = Path(__file__).parents[2] / "benchmarks" / f"{name}.py"
     spec = util.spec_from_file_location(f"benchmarks_{name}", path)
-    module = sys.modules[spec.name] = util.module_from_spec(spec)  # pyright: ignore[reportArgumentType]
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 

@@ -12,7 +12,7 @@ import pytest
 
 import pliant
 from pliant.engines.constrained.gs17 import inverse as engine
-from pliant_benchmarks import SUITES, peers
+from pliant_benchmarks import SUITES, peers, statics
 from pliant_benchmarks.constrained import chain, pendulum
 from pliant_benchmarks.constrained.inverses import build_problem, invert_by_blocks
 from pliant_benchmarks.contact import grasp, hexapod
@@ -22,7 +22,6 @@ from pliant_benchmarks.quasistatic import linkages
 from pliant_benchmarks.quasistatic.scaling import measure_molecule
 from pliant_benchmarks.reduced import largest_step
 from pliant_benchmarks.reduced.articulated import check_step
-from pliant_benchmarks.statics import equilibrium as statics
 from pliant_benchmarks.systems import Chain, Pushed, StaticCase, measure_gaps, settle
 
 PEERS = ("dartpy", "drake", "pydrake", "exudyn", "pinocchio")

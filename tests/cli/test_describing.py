@@ -61,22 +61,22 @@ def test_gallery_draws(cli, monkeypatch):
     cli("gallery", "helix:4", "--pictures", "pictures")
     monkeypatch.setattr(pliant.gallery, "names", lambda: ())
     monkeypatch.setattr(pliant.gallery.scenes, "names", lambda: ())
-    monkeypatch.setattr("pliant.cli.sources.world_names", lambda: ("grasp",))
+    monkeypatch.setattr("pliant.source.world_names", lambda: ("grasp",))
     assert "wrote pictures to pictures" in cli("gallery", "--pictures", "pictures").stderr
     made = {path.name: path.read_bytes()[:4] for path in Path("pictures").iterdir()}
     assert made == dict.fromkeys(("helix.png", "grasp.png"), b"\x89PNG")
 
 
 def test_a_name_that_both_a_mechanism_and_a_world_have(monkeypatch):
-    from pliant.cli import sources
+    from pliant import source
     from pliant.gallery import worlds
 
     monkeypatch.setattr(pliant.gallery, "names", lambda: ("helix", "grasp"))
     monkeypatch.setattr(pliant.gallery, "grasp", pliant.gallery.helix, raising=False)
-    assert "worlds.grasp" in sources.world_names()
-    assert "grasp" not in sources.world_names()
-    assert sources.gallery_maker("worlds.grasp") is worlds.grasp
-    assert sources.gallery_maker("grasp") is pliant.gallery.helix
+    assert "worlds.grasp" in source.world_names()
+    assert "grasp" not in source.world_names()
+    assert source.find_maker("worlds.grasp") is worlds.grasp
+    assert source.find_maker("grasp") is pliant.gallery.helix
 
 
 def test_info_of_a_world(cli, cli_json):

@@ -59,7 +59,7 @@ def check_tour(said, folder):
 
 def test_demo_in_json(cli_json, monkeypatch):
     """The table as JSON; without the stages, which the page's test runs."""
-    from pliant.cli import tour
+    from pliant.cli import demo as tour
 
     row = tour.Entry("hand", 17, 0, "a pull", "reduced", "good", 1e-6)
     monkeypatch.setattr(tour, "take", lambda out, quick: tour.Tour(out, quick, [row], {"a.png": "a picture"}))
@@ -69,13 +69,13 @@ def test_demo_in_json(cli_json, monkeypatch):
 
 def test_what_fails_elsewhere_is_said(refused, monkeypatch):
     """The second process reports; the first says it in one line."""
-    from pliant.cli import tour
+    from pliant.cli import demo as tour
     from pliant.errors import PliantError
 
     def fails(*_):
         raise PliantError("the millipede stumbled")
 
-    monkeypatch.setattr(tour, "_received", fails)
+    monkeypatch.setattr(tour, "_receive", fails)
     for stage in ("_hand", "_gripper", "_cable", "_full_grasp"):
         monkeypatch.setattr(tour, stage, lambda tour: None)
     monkeypatch.setattr(tour, "_announce", lambda name: None)

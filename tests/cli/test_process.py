@@ -131,7 +131,7 @@ def test_interrupt_while_pliant_is_imported(process):
 
 
 def test_interrupt_anywhere_else(process):
-    code = "import signal, pliant.cli.sources as s\ndef stop(*a, **k): signal.raise_signal(signal.SIGINT)\n"
+    code = "import signal, pliant.source as s\ndef stop(*a, **k): signal.raise_signal(signal.SIGINT)\n"
     code += "s.resolve = stop\nfrom pliant.cli import main\nmain()"
     done = process("-c", code, "info", "gallery:hand")
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "pliant: interrupted\n")

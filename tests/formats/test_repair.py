@@ -25,10 +25,13 @@ def inertias(file):
     for link in ElementTree.parse(file).getroot().findall("link"):
         inertial = link.find("inertial")
         if inertial is not None:
-            i = {key: float(value) for key, value in inertial.find("inertia").attrib.items()}
+            inertia, mass = inertial.find("inertia"), inertial.find("mass")
+            assert inertia is not None
+            assert mass is not None
+            i = {key: float(value) for key, value in inertia.attrib.items()}
             xy, xz, yz = (i.get(key, 0.0) for key in ("ixy", "ixz", "iyz"))
             matrix = [[i["ixx"], xy, xz], [xy, i["iyy"], yz], [xz, yz, i["izz"]]]
-            out[link.get("name")] = float(inertial.find("mass").attrib["value"]), np.linalg.eigvalsh(matrix)
+            out[link.get("name")] = float(mass.attrib["value"]), np.linalg.eigvalsh(matrix)
     return out
 
 

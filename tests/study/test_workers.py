@@ -292,7 +292,7 @@ def test_two_clients_do_not_mix(make, folder):
 
 
 def test_processes_that_cannot_start(make, monkeypatch):
-    monkeypatch.setattr("pliant.study.workers.COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr("pliant.study.workers.CODE", "raise SystemExit(3)")
     with pytest.raises(
         PliantError, match="before they have computed anything: the process ended with code 3"
     ):

@@ -13,6 +13,6 @@ def main() -> None:
         from pliant.cli.app import app
 
         app(prog_name="pliant")
-    except KeyboardInterrupt:  # while modules are imported, or between two commands' own care for it
+    except KeyboardInterrupt:  # outside of a command, for instance while modules are imported
         print("pliant: interrupted", file=sys.stderr)
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""All commands in one application, and what happens when one of them fails: one line on stderr and an exit code."""
+"""The application of all commands; an error becomes one line on stderr and an exit code."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from pliant.errors import PliantError
 
 __all__ = ["app"]
 
-# typer carries its parser along, under a private name; the base class of its errors is found through a public one.
+# typer contains its parser under a private name; the base class of its errors is found through a public subclass.
 UsageProblem: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
 
 
 class Commands(TyperGroup):
-    """A group whose commands end with one clear line instead of a traceback, whatever is wrong with the input."""
+    """A group of commands that turns errors of input into one line instead of a traceback."""
 
     def make_context(self, *args: Any, **extra: Any) -> Any:
         try:
             return super().make_context(*args, **extra)
-        except KeyboardInterrupt:  # the parser imports what it needs when it needs it
+        except KeyboardInterrupt:  # while the parser imports modules
             say("interrupted")
             raise typer.Exit(130) from None
 
@@ -51,7 +51,7 @@ class Commands(TyperGroup):
         except PliantError as error:
             say(f"error: {error}")
         except BrokenPipeError:
-            raise  # `pliant gallery | head`: nobody is listening
+            raise  # `pliant gallery | head`: the reader has ended
         except OSError as error:
             where = f"'{error.filename}': " if error.filename else ""
             say(f"error: {where}{error.strerror or error}")

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pliant.cli.output import destination, say, stdout
+from pliant.cli.output import check_target, say, stdout
 from pliant.errors import FormatError, PliantError
 
 __all__ = ["bench"]
@@ -64,7 +64,7 @@ def bench(
         raise FormatError(
             "the benchmarks are not part of this installation; run `pliant bench` in a checkout of the sources"
         )
-    destination(json, ".json")
+    check_target(json, ".json")
     if plot is not None:
         _make_folder(plot)
 
@@ -119,4 +119,4 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise FormatError(f"'{folder}' cannot be made: {error.strerror or error}") from None
-    destination(folder / "figure.png")
+    check_target(folder / "figure.png")

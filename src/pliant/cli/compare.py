@@ -1,56 +1,62 @@
-"""`pliant compare`: engines side by side under a pull."""
+"""`pliant compare`: errors, energies and times of several engines under one load."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pliant.cli.options import (
-    AllowOption,
-    BodiesOption,
-    Engine,
-    JsonOption,
-    KeyframeOption,
-    PlotOption,
-    RepairOption,
-    SeedOption,
-    SourceArgument,
-    StiffnessOption,
-    WrenchesOption,
+import pliant
+from pliant.cli import options
+from pliant.cli.output import (
+    LEGEND,
+    PICTURES,
+    check_target,
+    percent,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
 )
-from pliant.cli.output import destination, print_json, print_table, progress_bar, say
+from pliant.errors import InputError
 from pliant.files import replacing_path
+from pliant.text import LENGTHS, unit_for
 
 if TYPE_CHECKING:
-    from pliant.cli.comparison import Comparison
+    from matplotlib.axes import Axes
 
-__all__ = ["compare", "percent"]
+    from pliant.compare import Comparison
+
+__all__ = ["compare", "plot_paths"]
+
+_COLOURS = {"reduced": "#d9822b", "blended": "#3a9a4c", "constrained": "#3566c4", "quasistatic": "#8a4fb3"}
+_EXACT = 1e-6  # of the motion: smaller errors are rounding
 
 
 def compare(
-    file: SourceArgument,
-    end_effectors: BodiesOption = None,
-    wrenches: WrenchesOption = None,
+    file: options.File,
+    end_effectors: options.Bodies = None,
+    wrenches: options.Wrenches = None,
     pull: Annotated[
         float,
         typer.Option(help="Without --wrench: pull the softest end effector by this fraction of the radius."),
     ] = 0.1,
     engines: Annotated[
-        list[Engine] | None,
+        list[options.Engine] | None,
         typer.Option(
             "--engine", help="One to compare; repeat it. By default all but quasistatic.", show_default=False
         ),
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", "-s", help="How long the motion is.")] = 1.0,
     timestep: Annotated[float, typer.Option("--timestep", "-t", help="Seconds a step.")] = 1e-3,
-    plot: PlotOption = None,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    default_stiffness: StiffnessOption = None,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    plot: options.Plot = None,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    default_stiffness: options.Stiffness = None,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Pull a mechanism in several engines: error at rest and in motion, energy, time per step.
 
@@ -63,17 +69,16 @@ def compare(
       pliant compare hand.xml -e ff_tip -w ff_tip:0,0,5 --json
       pliant compare gallery:bicycle_chain --engine reduced --engine quasistatic
     """
-    import pliant
-    from pliant.cli import comparison, driving
-    from pliant.cli.sources import parse_wrenches, resolve
+    from pliant import compare as library
+    from pliant.source import resolve
 
-    destination(plot, ".png", ".svg", ".pdf")
+    check_target(plot, *PICTURES)
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
     m = found.mechanism
-    loads: Any = parse_wrenches(wrenches, m)
-    bodies = driving.watched(found, end_effectors, loads)
+    loads: Any = options.parse_wrenches(wrenches, m)
+    bodies = options.observed_bodies(found, end_effectors, loads)
     if not 0 < pull < 1:
-        raise pliant.errors.InputError(f"pull: a number between 0 and 1 expected, not {pull!r}")
+        raise InputError(f"pull: a number between 0 and 1 expected, not {pull!r}")
     with progress_bar() as bar:
         task = bar.add_task("linearising", total=None)
         model = pliant.reduce(m, bodies)
@@ -82,24 +87,14 @@ def compare(
                 f"pliant: '{model.base.body}' floats; it is held for the comparison", highlight=False
             )
             m = m.with_fixed_base()
-        loads = loads or comparison.default_pull(model, pull)
-        chosen = [engine.value for engine in engines or list(Engine)[:3]]
-        chosen = list(dict.fromkeys(chosen))
-        result = comparison.compare(
-            m,
-            bodies,
-            loads,
-            chosen,
-            seconds,
-            timestep,
-            seed,
-            lambda stage: bar.update(task, description=stage),
+        loads = loads or library.default_pull(model, pull)
+        chosen = list(dict.fromkeys(engine.value for engine in engines or list(options.Engine)[:3]))
+        result = library.compare(
+            m, bodies, loads, chosen, seconds, timestep, seed, lambda name: bar.update(task, description=name)
         )
     if plot is not None:
-        from pliant.cli.plots import plot_comparison
-
         with replacing_path(plot) as place:
-            plot_comparison(result, place)
+            _plot(result, place)
     if as_json:
         print_json({**_facts(result), "files": {"plot": plot}})
         return
@@ -133,36 +128,19 @@ def _facts(found: Comparison) -> dict[str, Any]:
     }
 
 
-def percent(value: float | None) -> str:
-    """A fraction, readable."""
-    if value is None or value != value:
-        return "-"
-    return "< 0.0001 %" if value < 1e-6 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
-
-
 def _report(found: Comparison) -> None:
     print(f"{found.name}: {found.load}, gravity compensated, steps of {found.timestep:.6g} s")
+    limits = ", joint limits hold it" if found.limits else ""
     print(
-        f"equilibrium: '{found.body}' moves by {found.moved:.5g} m, springs hold {found.elastic:.5g} J"
-        + (", joint limits hold it" if found.limits else "")
-        + "\n"
+        f"equilibrium: '{found.body}' moves by {found.moved:.5g} m, springs hold {found.elastic:.5g} J{limits}\n"
     )
-    rows = [
-        [
-            row.engine,
-            f"{1000 * row.setup:.1f}",
-            f"{1e6 * row.step:.3g}",
-            *(
-                [percent(float(row.rest[1])), percent(float(row.rest[-1]))]
-                if row.rest is not None
-                else ["-", "-"]
-            ),
-            percent(row.motion),
-            f"{row.elastic:.5g}",
-        ]
-        for row in found.rows
-        if row.problem is None
-    ]
+    rows = []
+    for row in found.rows:
+        if row.problem is None:
+            rest = (None, None) if row.rest is None else (float(row.rest[1]), float(row.rest[-1]))
+            errors = [percent(value) for value in (*rest, row.motion)]
+            times = [f"{1000 * row.setup:.1f}", f"{1e6 * row.step:.3g}"]
+            rows.append([row.engine, *times, *errors, f"{row.elastic:.5g}"])
     columns = ["engine", "set-up ms", "µs a step", "at half load", "at full load", "in motion", "springs J"]
     print_table(columns, rows)
     print(
@@ -171,3 +149,70 @@ def _report(found: Comparison) -> None:
     for row in found.rows:
         if row.problem is not None:
             say(f"{row.engine}: {row.problem}")
+
+
+# --- plots
+
+
+def _plot(found: Comparison, place: Path) -> None:
+    """Error at rest against the load, and the path of the end effector that moves most, engine by engine."""
+    from pliant.plotting import panels, save
+
+    drawn, (left, right) = panels(1, 2, 5.2, 4.2, grid=True)
+    _plot_errors(found, left)
+    plot_paths(found, right)
+    drawn.suptitle(f"{found.name}: {found.load}", fontsize=11)
+    save(drawn, place)
+
+
+def _plot_errors(found: Comparison, axes: Axes) -> None:
+    """Error at rest as a percentage of the motion, against the load."""
+    import numpy as np
+
+    from pliant.plotting import logarithmic
+
+    for row in found.rows:
+        if row.rest is None:
+            continue
+        exact = float(np.nanmax(row.rest)) < _EXACT  # only in the legend: the scale is logarithmic
+        shown = np.full(len(found.fractions), np.nan) if exact else 100 * np.maximum(row.rest, _EXACT)
+        axes.plot(
+            100 * found.fractions,
+            shown,
+            "o--" if row.engine == "blended" else "o-",
+            markersize=4,
+            linewidth=1.2,
+            color=_COLOURS[row.engine],
+            label=f"{row.engine} (exact)" if exact else row.engine,
+        )
+    logarithmic(axes)
+    axes.set_xlabel("load (% of the whole)")
+    axes.set_ylabel("error at rest (% of the motion)")
+    axes.set_title("against the nonlinear equilibrium", fontsize=10)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(**LEGEND)
+
+
+def plot_paths(found: Comparison, axes: Axes) -> None:
+    """Distance of the end effector that moves most from its start, over time."""
+    paths = {row.engine: row.path for row in found.rows if row.path is not None}
+    factor, unit = unit_for(max((float(path.max()) for path in paths.values()), default=1.0), LENGTHS)
+    # The reference first, wide and pale, so that it stays visible below the others.
+    for engine, path in sorted(paths.items(), key=lambda one: one[0] != "constrained"):
+        reference = engine == "constrained"
+        axes.plot(
+            found.time,
+            path / factor,
+            color=_COLOURS[engine],
+            linewidth=3.0 if reference else 1.2,
+            linestyle="--" if engine == "blended" else "-",
+            alpha=0.45 if reference else 1.0,
+            label=engine,
+        )
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(0, found.time[-1])
+    axes.axhline(found.moved / factor, color="#777777", linewidth=1, linestyle="--", label="equilibrium")
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel(f"'{found.body}' from rest ({unit})")
+    axes.set_title("pulled from rest", fontsize=10)
+    axes.legend(**LEGEND)

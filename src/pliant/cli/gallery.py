@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pliant.cli import options
 from pliant.cli.info import mechanism_facts, print_things, world_facts
-from pliant.cli.options import JsonOption, complete_gallery
 from pliant.cli.output import print_json, print_table, progress_bar, say, stdout
 from pliant.errors import FormatError
 from pliant.files import replacing_path
@@ -28,14 +28,15 @@ def gallery(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Details of this one; with arguments as in helix:100.", autocompletion=complete_gallery
+            help="Details of this one; with arguments as in helix:100.",
+            autocompletion=options.complete_gallery,
         ),
     ] = None,
     pictures: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Leave a picture of each there, NAME.png; of NAME only, if given."),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """List the mechanisms, scenes and worlds that come with pliant, or tell more about one.
 
@@ -55,23 +56,23 @@ def gallery(
 
 
 def _what(maker: Callable[..., Any]) -> str:
-    """The first line of its docstring."""
+    """First line of a function's docstring."""
     return (inspect.getdoc(maker) or "").splitlines()[0]
 
 
 def _all(pictures: Path | None, as_json: bool) -> None:
     from pliant import gallery as library
-    from pliant.cli.sources import PREFIX, gallery_maker, resolve, world_names
+    from pliant.source import PREFIX, find_maker, resolve, world_names
 
     mechanisms = []
     with progress_bar() as bar:
         for name in bar.track(library.names(), description="building"):
             m = library.make(name)
-            mechanisms.append({**mechanism_facts(m), "name": name, "what": _what(gallery_maker(name))})
+            mechanisms.append({**mechanism_facts(m), "name": name, "what": _what(find_maker(name))})
             _draw(m, pictures, name)
         others = {
-            "scenes": [{"name": n, "what": _what(gallery_maker(n))} for n in library.scenes.names()],
-            "worlds": [{"name": n, "what": _what(gallery_maker(n))} for n in world_names()],
+            "scenes": [{"name": n, "what": _what(find_maker(n))} for n in library.scenes.names()],
+            "worlds": [{"name": n, "what": _what(find_maker(n))} for n in world_names()],
         }
         if pictures is not None:
             names = [entry["name"] for entries in others.values() for entry in entries]
@@ -99,7 +100,7 @@ def _all(pictures: Path | None, as_json: bool) -> None:
 
 
 def _draw(m: Mechanism, folder: Path | None, name: str) -> None:
-    """A picture of it, if there is a folder for it."""
+    """Write a picture NAME.png to a folder; nothing if there is no folder."""
     from pliant.viewer import picture
 
     if folder is not None:
@@ -108,11 +109,11 @@ def _draw(m: Mechanism, folder: Path | None, name: str) -> None:
 
 
 def _one(text: str, pictures: Path | None, as_json: bool) -> None:
-    from pliant.cli.sources import PREFIX, gallery_maker, resolve
+    from pliant.source import PREFIX, find_maker, resolve
 
     text = text.removeprefix(PREFIX)
     name = text.partition(":")[0]
-    maker = gallery_maker(name)
+    maker = find_maker(name)
     found = resolve(PREFIX + text, worlds=True)
     m = found.mechanism
     _draw(m, pictures, name)
@@ -138,7 +139,7 @@ def _one(text: str, pictures: Path | None, as_json: bool) -> None:
 
 
 def _sketch(m: Mechanism) -> None:
-    """A drawing in dots, where these can be printed."""
+    """Print a sketch in Braille dots, if the encoding of stdout has them."""
     from pliant.viewer.sketch import sketch
 
     drawn = sketch(m)

@@ -1,21 +1,21 @@
-"""`pliant info`: what is in a file."""
+"""`pliant info`: summary of a mechanism, a world, a saved model or trajectory."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from pliant.cli.options import AllowOption, JsonOption, KeyframeOption, RepairOption, SourceArgument
+from pliant.cli import options
 from pliant.cli.output import print_json, print_table
 
 __all__ = ["info", "mechanism_facts", "print_things", "world_facts"]
 
 
 def info(
-    file: SourceArgument,
-    as_json: JsonOption = False,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    file: options.File,
+    as_json: options.Json = False,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Summarise a mechanism, a world, a saved model or a saved trajectory.
 
@@ -25,8 +25,8 @@ def info(
       pliant info gallery:gripper --json
       pliant info model.npz
     """
-    from pliant.cli.sources import resolve
     from pliant.engines.reduced import BlendedModel
+    from pliant.source import resolve
 
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, worlds=True)
     m, model, path = found.mechanism, found.model, found.trajectory
@@ -68,7 +68,7 @@ def info(
 
 
 def mechanism_facts(m: Any, joints: bool = False) -> dict[str, Any]:
-    """The facts of a mechanism; with `joints`, one entry per body and joint too."""
+    """Name, counts, mass and size of a mechanism; with `joints`, also a table of its bodies and of its joints."""
     facts: dict[str, Any] = {
         "name": m.name,
         "bodies": m.body_count,
@@ -104,7 +104,7 @@ def mechanism_facts(m: Any, joints: bool = False) -> dict[str, Any]:
 
 
 def world_facts(world: Any) -> list[dict[str, Any]]:
-    """What is in a world: name, kind, number of bodies, mass."""
+    """Name, kind, number of bodies and mass (kg) of everything in a world."""
     kinds = {"reduced": "reduced model", "blended": "blended model", "constrained": "mechanism"}
     out = []
     for name in world:
@@ -119,7 +119,7 @@ def world_facts(world: Any) -> list[dict[str, Any]]:
 
 
 def print_things(things: list[dict[str, Any]]) -> None:
-    """What is in a world, as a table."""
+    """Print the contents of a world as a table."""
     rows = [
         [t["name"], t["kind"], str(t["bodies"]), "" if t["mass"] is None else f"{t['mass']:.4g}"]
         for t in things

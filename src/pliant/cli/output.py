@@ -1,4 +1,4 @@
-"""What commands print and write: words to stderr, results to stdout, files complete or not at all."""
+"""Output of commands: messages on stderr, results on stdout as tables or JSON, checks of files before any work."""
 
 from __future__ import annotations
 
@@ -10,25 +10,43 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pliant.extras import check
-from pliant.files import check_writable
+from pliant.files import check_writable, json_value
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
 
-__all__ = ["destination", "print_json", "print_table", "progress_bar", "say", "stdout"]
+__all__ = [
+    "LEGEND",
+    "PICTURES",
+    "check_target",
+    "percent",
+    "print_json",
+    "print_table",
+    "progress_bar",
+    "say",
+    "stdout",
+]
 
-_DRAWN_BY = {".png": "matplotlib", ".svg": "matplotlib", ".pdf": "matplotlib", ".html": "viser"}
-_PIPE_WIDTH = 120  # columns of a table where there is no terminal to ask
+PICTURES = (".png", ".svg", ".pdf")  # suffixes of plots
+LEGEND: dict[str, Any] = {  # below the axes
+    "fontsize": 8,
+    "frameon": False,
+    "loc": "upper center",
+    "bbox_to_anchor": (0.5, -0.14),
+    "ncols": 4,
+}
+_DRAWN_BY = {**dict.fromkeys(PICTURES, "matplotlib"), ".html": "viser"}
+_PIPE_WIDTH = 120  # columns of text where stdout is no terminal
 
 
 def say(message: str) -> None:
-    """One line on stderr."""
+    """Print a message on stderr, as one line."""
     print("pliant:", " ".join(message.split()), file=sys.stderr)
 
 
 def stdout() -> Console:
-    """Where results go."""
+    """Console for results, on stdout."""
     from rich.console import Console
 
     terminal = sys.stdout.isatty() or "COLUMNS" in os.environ
@@ -36,21 +54,8 @@ def stdout() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """A result as JSON, the only thing on stdout; what is not finite becomes null."""
-    print(json.dumps(_plain(value), indent=1, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    """Arrays as lists, infinite numbers and NaN as None."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not -float("inf") < value < float("inf"):
-        return None
-    return os.fspath(value) if isinstance(value, os.PathLike) else value
+    """Print a result as JSON, the only text on stdout; numbers that are not finite become null."""
+    print(json.dumps(json_value(value), indent=1, allow_nan=False))
 
 
 def print_table(
@@ -59,13 +64,13 @@ def print_table(
     title: str | None = None,
     left: Sequence[int] = (0,),
 ) -> None:
-    """A table on stdout.
+    """Print a table on stdout.
 
     Args:
-        columns: headings. One that ends in `...` is the column that wraps where the terminal is narrow.
+        columns: headings. A column whose heading ends in `...` wraps where the terminal is narrow.
         rows: cells.
-        title: above it.
-        left: which columns are of words; the others are of numbers, except one that wraps.
+        title: above the table.
+        left: indices of the columns of words, aligned left like a column that wraps; others are aligned right.
     """
     from rich.table import Table
     from rich.text import Text
@@ -101,20 +106,26 @@ def progress_bar() -> Progress:
     )
 
 
-def destination(path: Path | None, *suffixes: str) -> Path | None:
-    """Refuse, before any work is done, a place where a file cannot be written.
+def percent(value: float | None) -> str:
+    """A fraction as a percentage of two or three digits."""
+    if value is None or value != value:
+        return "-"
+    return "< 0.0001 %" if value < 1e-6 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
+
+
+def check_target(path: Path | None, *suffixes: str) -> None:
+    """Refuse, before any work is done, a file that cannot be written; None is no file.
 
     Args:
-        path: where to; None for nowhere.
-        suffixes: what the name may end in; anything if there are none.
+        path: the file.
+        suffixes: the suffixes it may have; any if none are given.
 
     Raises:
         FormatError: there is no such folder, it is not writable, or something else is in the way.
-        MissingPackageError: the package that draws such a file is not installed.
+        MissingPackageError: the package that draws files of this suffix is not installed.
     """
     if path is None:
-        return None
+        return
     check_writable(path, *suffixes)
     if path.suffix.lower() in _DRAWN_BY:
         check(_DRAWN_BY[path.suffix.lower()])
-    return path

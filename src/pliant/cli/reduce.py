@@ -1,4 +1,4 @@
-"""`pliant reduce`: what the end effectors of a mechanism feel, and a model of them in a file."""
+"""`pliant reduce`: compliance, principal stiffnesses and frequencies of end effectors, and a model in a file."""
 
 from __future__ import annotations
 
@@ -7,23 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pliant.cli.options import (
-    AllowOption,
-    BodiesOption,
-    JsonOption,
-    KeyframeOption,
-    PlotOption,
-    RepairOption,
-    SourceArgument,
-    StiffnessOption,
-    WrenchesOption,
-)
-from pliant.cli.output import destination, print_json, print_table, say
+import pliant
+from pliant.cli import options
+from pliant.cli.output import check_target, print_json, print_table, say
+from pliant.errors import InputError
 from pliant.files import replacing_path
 
 if TYPE_CHECKING:
     from pliant.engines.reduced import ReducedModel
-from pliant.errors import InputError
 
 __all__ = ["reduce"]
 
@@ -31,22 +22,22 @@ _AXES = ("x", "y", "z")
 
 
 def reduce(
-    file: SourceArgument,
-    end_effectors: BodiesOption = None,
+    file: options.File,
+    end_effectors: options.Bodies = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="NPZ", help="Leave the model there.")
     ] = None,
-    wrenches: WrenchesOption = None,
+    wrenches: options.Wrenches = None,
     gravity: Annotated[
         bool, typer.Option("--gravity", help="Linearise where it hangs under gravity.")
     ] = False,
     modes: Annotated[int, typer.Option(min=0, help="Fixed-interface modes to keep.")] = 0,
-    plot: PlotOption = None,
-    as_json: JsonOption = False,
-    default_stiffness: StiffnessOption = None,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    plot: options.Plot = None,
+    as_json: options.Json = False,
+    default_stiffness: options.Stiffness = None,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Reduce a mechanism to its end effectors: compliance, principal directions, natural frequencies.
 
@@ -58,13 +49,13 @@ def reduce(
       pliant reduce hand.xml -e ff_tip -e th_tip -o model.npz
       pliant reduce gallery:helix:100 -w link100:0,0,-50 --json
     """
-    from pliant.cli.sources import parse_wrenches, resolve
     from pliant.engines.reduced import BlendedModel
+    from pliant.source import resolve
 
-    destination(output, ".npz")
-    destination(plot)
+    check_target(output, ".npz")
+    check_target(plot)
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
-    loads = parse_wrenches(wrenches, found.mechanism)
+    loads = options.parse_wrenches(wrenches, found.mechanism)
     if found.model is not None and not (end_effectors or loads or gravity or modes):
         if isinstance(found.model, BlendedModel):
             raise InputError(
@@ -89,7 +80,6 @@ def reduce(
 def _reduced(
     m: Any, bodies: list[str] | None, loads: dict[str, Any], gravity: bool, modes: int
 ) -> ReducedModel:
-    import pliant
     from pliant.checks import EARTH
 
     at = pliant.equilibrium(m, loads, gravity=EARTH if gravity else None) if loads or gravity else None

@@ -1,41 +1,39 @@
-"""`pliant run`: simulate, and leave a trajectory, a plot or a recording behind."""
+"""`pliant run`: simulate a mechanism or a world, and write a trajectory, a plot or a recording."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from pliant.cli.options import (
-    AllowOption,
-    BodiesOption,
-    Engine,
-    JsonOption,
-    KeyframeOption,
-    PlotOption,
-    RepairOption,
-    SeedOption,
-    SourceArgument,
-    StiffnessOption,
-    WrenchesOption,
-)
-from pliant.cli.output import destination, print_json, print_table, say
+from pliant.cli import options
+from pliant.cli.output import LEGEND, PICTURES, check_target, print_json, print_table, progress_bar, say
+from pliant.errors import ConvergenceError, InputError
 from pliant.files import replacing_path
-from pliant.text import counted
+from pliant.text import LENGTHS, counted, unit_for
 
 if TYPE_CHECKING:
-    from pliant.cli.sources import Source
+    from matplotlib.axes import Axes
 
-__all__ = ["run"]
+    from pliant.engines.simulation import Simulation
+    from pliant.engines.trajectory import Trajectory
+    from pliant.mechanism import Mechanism
+    from pliant.source import Source
+
+__all__ = ["Recorded", "draw_frame", "record", "run"]
+
+_MOST = 4e9  # bytes of poses in memory
+_LINES = ("#3566c4", "#d9822b", "#3a9a4c", "#b3313b", "#8a4fb3", "#2a9d9d", "#777777", "#c2a11c")
 
 
 def run(
-    file: SourceArgument,
+    file: options.File,
     engine: Annotated[
-        Engine | None,
+        options.Engine | None,
         typer.Option(
             help="What computes the motion. By default reduced; constrained for a scene; a world has its own.",
             show_default=False,
@@ -51,8 +49,8 @@ def run(
             show_default=False,
         ),
     ] = None,
-    wrenches: WrenchesOption = None,
-    end_effectors: BodiesOption = None,
+    wrenches: options.Wrenches = None,
+    end_effectors: options.Bodies = None,
     gravity: Annotated[
         bool | None,
         typer.Option(
@@ -68,18 +66,18 @@ def run(
         Path | None,
         typer.Option("--output", "-o", metavar="NPZ", help="Leave the trajectory there, also after Ctrl-C."),
     ] = None,
-    plot: PlotOption = None,
+    plot: options.Plot = None,
     html: Annotated[
         Path | None,
         typer.Option("--record", metavar="HTML", help="Leave a 3-D recording for a browser there."),
     ] = None,
     fps: Annotated[float, typer.Option(help="Poses to keep per second.")] = 120.0,
-    seed: SeedOption = 0,
-    as_json: JsonOption = False,
-    default_stiffness: StiffnessOption = None,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    seed: options.Seed = 0,
+    as_json: options.Json = False,
+    default_stiffness: options.Stiffness = None,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Simulate a mechanism from rest under constant wrenches, or a world with what is done to it.
 
@@ -91,35 +89,33 @@ def run(
       pliant run gallery:grasp -s 3 --record grasp.html
       pliant run gallery:millipede --engine quasistatic --no-gravity -w leg501_10:0,0,1 -s 0.5
     """
-    from pliant.cli import driving
-    from pliant.cli.sources import parse_wrenches, resolve
-    from pliant.engines.simulate import TIMESTEPS
+    from pliant.source import resolve
 
-    destination(output, ".npz")
-    destination(plot, ".png", ".svg", ".pdf")
-    destination(html, ".html")
+    check_target(output, ".npz")
+    check_target(plot, *PICTURES)
+    check_target(html, ".html")
     found = resolve(
-        file,
-        keyframe=keyframe,
-        allow=allow,
-        repair=repair,
-        default_stiffness=default_stiffness,
-        worlds=True,
+        file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness, worlds=True
     )
-    loads = parse_wrenches(wrenches, found.mechanism)
-    bodies = driving.watched(found, end_effectors, loads)
+    loads = options.parse_wrenches(wrenches, found.mechanism)
+    bodies = options.observed_bodies(found, end_effectors, loads)
     start = time.perf_counter()
     if found.play is not None:
-        given = {"--engine": engine, "--timestep": timestep, "-w": wrenches, "--gravity": gravity}
-        simulation, kind = _world(found, given), "world"
+        _refuse(found, {"--engine": engine, "--timestep": timestep, "-w": wrenches, "--gravity": gravity})
+        simulation, advance, kind = found.play.world, found.play.step, "world"
     else:
         engine = engine or _usual(found)
-        own = TIMESTEPS[engine.value] if found.scene is None else found.scene.timestep
-        step, kind = own if timestep is None else timestep, engine.value
-        simulation = driving.make(found, engine, step, bodies, loads, gravity, tolerance, seed)
+        simulation = _simulate(found, engine, timestep, bodies, loads, gravity, tolerance, seed)
+        advance, kind = simulation.step, engine.value
     setup = time.perf_counter() - start
     name = f"{found.mechanism.name}, {kind}"
-    done = driving.record(simulation, found.mechanism, seconds, fps, name)
+    with progress_bar() as bar:
+        task = bar.add_task(f"{name}: first step (compiles once)")
+
+        def tell(steps: int, total: int) -> None:
+            bar.update(task, completed=steps, total=total, description=name)
+
+        done = record(simulation, found.mechanism, seconds, fps, advance, tell)
     path = done.trajectory
     files = _write(path, output, plot, html, bodies or path.mechanism.body_names[-1:], loads)
     facts = {
@@ -130,7 +126,9 @@ def run(
         "time": path.time[-1],
         "frames": len(path),
         "bodies": _bodies(path, bodies),
-        **(_extra(simulation, found) if done.stopped is None else {}),  # a step that was cut off is no state
+        **(
+            _extra(simulation, found) if done.stopped is None else {}
+        ),  # else they may belong to a later step than the last frame
         "interrupted": isinstance(done.stopped, KeyboardInterrupt),
         "files": files,
         "timing": {"setup": setup, "step": done.seconds_per_step},
@@ -152,39 +150,140 @@ def run(
         say(f"wrote {', '.join(map(str, files.values()))}")
 
 
-def _usual(found: Source) -> Engine:
+def _usual(found: Source) -> options.Engine:
     if found.scene is not None:
-        return Engine.constrained
-    return Engine.blended if found.kind == "blended model" else Engine.reduced
+        return options.Engine.constrained
+    return options.Engine.blended if found.kind == "blended model" else options.Engine.reduced
 
 
-def _world(found: Source, given: dict[str, Any]) -> Any:
-    """A world to be run; options that only mechanisms have are refused."""
-    from pliant.cli.driving import Played
-    from pliant.errors import InputError
-
+def _refuse(found: Source, given: dict[str, Any]) -> None:
+    """Refuse options that only mechanisms have."""
     for option, value in given.items():
         if value not in (None, []):
             raise InputError(
                 f"'{found.text}' is a world, with engines and forces of its own: leave {option} out; "
                 f"`pliant gallery {found.text.removeprefix('gallery:')}` lists arguments it takes"
             )
-    return Played(found.play, found.mechanism.body_count)
+
+
+def _simulate(
+    found: Source,
+    engine: options.Engine,
+    timestep: float | None,
+    end_effectors: Sequence[str],
+    wrenches: Mapping[str, Sequence[float]],
+    gravity: bool | None,
+    tolerance: float,
+    seed: int,
+) -> Simulation:
+    """A simulation at its start, with the wrenches applied; a scene brings its start, motors and wrenches along."""
+    from pliant.checks import EARTH
+    from pliant.compare import apply_wrenches
+    from pliant.engines.simulate import simulate
+
+    if found.scene is not None:
+        if engine is not options.Engine.constrained:
+            raise InputError(f"'{found.text}' is a scene: it runs in the constrained engine only")
+        if gravity is False:
+            raise InputError(f"'{found.text}' is a scene: it has its own gravity")
+        simulation = found.scene.simulation(timestep)
+    else:
+        if found.kind == "blended model" and engine is options.Engine.reduced:
+            raise InputError(f"'{found.text}' is a blend of models: --engine blended, or leave it out")
+        words: dict[str, Any] = {} if gravity is None else {"gravity": EARTH if gravity else (0.0, 0.0, 0.0)}
+        if engine is options.Engine.quasistatic:
+            words["tolerance"] = tolerance
+        elif engine is not options.Engine.constrained and found.model is None:
+            words["end_effectors"] = end_effectors
+        if engine is options.Engine.blended:
+            loads = [dict(wrenches)] if wrenches else None
+            few = {"budget": 6, "candidates": 24, "held_out": 8}
+            words["sampling"] = {"wrenches": loads, "seed": seed, **few}
+        simulation = simulate(found.model or found.mechanism, engine.value, timestep, **words)
+    apply_wrenches(simulation, wrenches)
+    return simulation
+
+
+class Recorded(NamedTuple):
+    """Results of a run.
+
+    Attributes:
+        trajectory: poses at the start and after every frame that was completed.
+        steps: number of steps up to the last frame.
+        seconds_per_step: wall-clock time, without the first frame, which may compile; NaN if there is no other.
+        stopped: the exception that ended the run early, or None.
+    """
+
+    trajectory: Trajectory
+    steps: int
+    seconds_per_step: float
+    stopped: BaseException | None = None
+
+
+def record(
+    simulation: Any,
+    mechanism: Mechanism,
+    seconds: float,
+    fps: float,
+    advance: Callable[[int], None] | None = None,
+    progress: Callable[[int, int], None] = lambda steps, total: None,
+) -> Recorded:
+    """Trajectory of a simulation or world over `seconds`, `fps` frames a second; Ctrl-C and divergence keep it.
+
+    Args:
+        simulation: at its start.
+        mechanism: whose poses are kept.
+        seconds: of motion.
+        fps: frames a second, about.
+        advance: advances by a number of steps; by default `simulation.step`.
+        progress: called with the steps done and their total after every frame.
+    """
+    import numpy as np
+
+    from pliant.engines.trajectory import Trajectory
+
+    if not 0 < seconds < np.inf or not 0 < fps < np.inf:
+        raise InputError(f"seconds and fps: numbers above 0 expected, not {seconds!r} and {fps!r}")
+    h, count = simulation.timestep, mechanism.body_count
+    steps = max(1, round(seconds / h))
+    every = max(1, round(1 / (fps * h)))
+    frames = -(-steps // every)
+    size = (frames + 1) * count * 128
+    if size > _MOST:
+        raise InputError(f"{frames} frames of all poses take {size / 1e9:.1f} GB: lower --fps or --seconds")
+    take_steps = advance or simulation.step
+    poses, times = [simulation.poses[:count].copy()], [simulation.time]
+    done, spent, stopped = 0, 0.0, None
+    try:
+        while done < steps:
+            n = min(every, steps - done)
+            start = time.perf_counter()
+            take_steps(n)
+            if done:
+                spent += time.perf_counter() - start
+            poses.append(simulation.poses[:count].copy())
+            times.append(simulation.time)
+            done += n
+            progress(done, steps)
+    except (KeyboardInterrupt, ConvergenceError) as error:
+        stopped = error
+    kept = min(len(poses), len(times))  # Ctrl-C may come between the two
+    found = Trajectory(mechanism, np.array(times[:kept]), np.array(poses[:kept]))
+    timed = done - min(every, steps)
+    return Recorded(found, done, spent / timed if timed > 0 else float("nan"), stopped)
 
 
 def _write(
     path: Any, output: Path | None, plot: Path | None, html: Path | None, bodies: Sequence[str], loads: Any
 ) -> dict[str, Path]:
-    """Every file that was asked for."""
+    """Write the files that were asked for; their paths by kind."""
     files = {}
     if output is not None:
         path.save(output)
         files["trajectory"] = output
     if plot is not None:
-        from pliant.cli.plots import plot_run
-
         with replacing_path(plot) as place:
-            plot_run(path, bodies, loads, place)
+            _plot(path, bodies, loads, place)
         files["plot"] = plot
     if html is not None:
         from pliant.viewer.recording import record_html
@@ -194,8 +293,41 @@ def _write(
     return files
 
 
+def _plot(path: Trajectory, bodies: Sequence[str], forces: Mapping[str, Any], place: Path) -> None:
+    """Distance of bodies from their start over time, beside a picture of the end."""
+    import numpy as np
+
+    from pliant.plotting import panels, save
+
+    drawn, (left, right) = panels(1, 2, 5.2, 4.2, grid=True)
+    moved = [
+        np.linalg.norm(path.pose(b)[:, :3, 3] - path.pose(b)[0, :3, 3], axis=1) for b in bodies[: len(_LINES)]
+    ]
+    factor, unit = unit_for(max(float(m.max()) for m in moved), LENGTHS)
+    for body, distance, colour in zip(bodies, moved, _LINES, strict=False):
+        left.plot(path.time, distance / factor, color=colour, linewidth=1.3, label=body)
+    left.set_xlim(path.time[0], path.time[-1])
+    left.set_ylim(bottom=0)
+    left.set_xlabel("time (s)")
+    left.set_ylabel(f"distance from the start ({unit})")
+    left.legend(**LEGEND)
+    forces = {body: force[:3] for body, force in forces.items()}
+    draw_frame(path, -1, right, forces=forces, title=f"at {path.time[-1]:.4g} s")
+    drawn.suptitle(path.mechanism.name, fontsize=11)
+    save(drawn, place)
+
+
+def draw_frame(path: Trajectory, frame: int, axes: Axes, **look: Any) -> None:
+    """Draw one frame of a trajectory into axes; further arguments as in `pliant.viewer.draw`."""
+    from pliant.viewer import draw
+
+    axes.grid(False)
+    at: Any = SimpleNamespace(mechanism=path.mechanism, poses=path.poses[frame])
+    draw(at, axes, **look)
+
+
 def _bodies(path: Any, bodies: Sequence[str]) -> dict[str, Any]:
-    """Where bodies are at the end, and how far from the start."""
+    """Pose of bodies at the end, and their distance (m) and rotation (rad) from the start."""
     import numpy as np
 
     from pliant import spatial
@@ -215,16 +347,13 @@ def _bodies(path: Any, bodies: Sequence[str]) -> dict[str, Any]:
 
 
 def _extra(simulation: Any, found: Source) -> dict[str, Any]:
-    """What only one engine knows."""
+    """Contacts of a world; energy and constraint violation of a simulation; error bound of the quasi-static engine."""
     extra: dict[str, Any] = {}
     if found.play is not None:
-        touching = found.play.world.contacts
-        extra["contacts"] = [
-            {"bodies": pair, "point": point, "force": force, "distance": distance}
-            for pair, point, force, distance in zip(
-                touching.bodies, touching.points, touching.forces, touching.distances, strict=True
-            )
-        ]
+        at = found.play.world.contacts
+        columns = zip(at.bodies, at.points, at.forces, at.distances, strict=True)
+        words = ("bodies", "point", "force", "distance")
+        return {"contacts": [dict(zip(words, contact, strict=True)) for contact in columns]}
     if hasattr(simulation, "energy"):
         energy = simulation.energy
         extra["energy"] = {word: getattr(energy, word) for word in ("kinetic", "elastic", "gravity", "total")}

@@ -1,4 +1,4 @@
-"""`pliant view`: live in the browser."""
+"""`pliant view`: live view in the browser."""
 
 from __future__ import annotations
 
@@ -6,25 +6,19 @@ from typing import Annotated
 
 import typer
 
-from pliant.cli.options import (
-    AllowOption,
-    BodiesOption,
-    Engine,
-    KeyframeOption,
-    RepairOption,
-    SourceArgument,
-    StiffnessOption,
-)
+import pliant
+from pliant.cli import options
 
 __all__ = ["view"]
 
 
 def view(
-    file: SourceArgument,
+    file: options.File,
     engine: Annotated[
-        Engine | None, typer.Option(help="What computes the motion at first.", show_default="by what FILE is")
+        options.Engine | None,
+        typer.Option(help="What computes the motion at first.", show_default="by what FILE is"),
     ] = None,
-    bodies: BodiesOption = None,
+    bodies: options.Bodies = None,
     port: Annotated[int, typer.Option(help="The port to listen at; 0 takes any that is free.")] = 8080,
     host: Annotated[
         str, typer.Option(help="The address to listen at; whoever can reach it may do anything in the page.")
@@ -32,10 +26,10 @@ def view(
     seconds: Annotated[
         float | None, typer.Option(min=0, help="End after so many seconds.", show_default="with Ctrl+C")
     ] = None,
-    stiffness: StiffnessOption = None,
-    keyframe: KeyframeOption = None,
-    allow: AllowOption = None,
-    repair: RepairOption = False,
+    stiffness: options.Stiffness = None,
+    keyframe: options.Keyframe = None,
+    allow: options.Allow = None,
+    repair: options.Repair = False,
 ) -> None:
     """Show a mechanism or a world live in the browser: pull it with the mouse, change engines while it runs.
 
@@ -46,9 +40,8 @@ def view(
       pliant view gallery:crane_lift --port 0
       pliant view gallery:grasp
     """
-    import pliant
-    from pliant.cli.sources import resolve
     from pliant.errors import InputError
+    from pliant.source import resolve
 
     found = resolve(
         file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness, worlds=True

@@ -1,4 +1,4 @@
-"""`pliant warm-up`: compile everything beforehand."""
+"""`pliant warm-up`: compile all kernels into the cache."""
 
 from __future__ import annotations
 

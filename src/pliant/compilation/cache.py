@@ -23,7 +23,7 @@ __all__ = ["SUFFIX", "KernelCache"]
 SUFFIX = ".kernel"
 _DIGEST = hashlib.sha256().digest_size
 _SOURCES = 3  # versions of a kernel's sources whose machine code is kept
-_ANNOTATION = 6  # of a reduced CompileResult: the source with types, which is for people to read
+_ANNOTATION = 6  # in a reduced CompileResult: index of the annotated source, which is for people to read
 
 
 class KernelCache(_Cache):
@@ -47,15 +47,15 @@ class KernelCache(_Cache):
         return None if folder is None else str(folder)
 
     def enable(self) -> None:
-        """Look for machine code, and keep it."""
+        """Load and save machine code."""
         self._enabled = True
 
     def disable(self) -> None:
-        """Neither look for machine code nor keep it."""
+        """Neither load nor save machine code."""
         self._enabled = False
 
     def flush(self) -> None:
-        """Forget what was compiled here."""
+        """Remove this kernel's files from the local folder."""
         for path in self._files():
             path.unlink(missing_ok=True)
 
@@ -74,12 +74,12 @@ class KernelCache(_Cache):
                 continue
             try:
                 return CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST:]))
-            except Exception as error:  # whatever numba makes of it: compiling is always right
+            except Exception as error:  # of any type: compile the kernel instead
                 progress.explain(f"'{path.name}' cannot be used: {error}")
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled for a signature."""
+        """Save the machine code of a signature."""
         folder = places.local()
         if not self._enabled or folder is None or data.library.has_dynamic_globals or data.lifted:
             return
@@ -93,7 +93,7 @@ class KernelCache(_Cache):
             os.replace(draft, path)
             self._prune()
         except OSError:
-            return  # a full disk, a folder that was removed: the kernel is compiled, and is compiled again next time
+            return  # disk full, folder removed: the kernel will be compiled again in the next process
 
     def _candidates(self, sig: Any, codegen: Any) -> Iterator[Path]:
         """Files that may hold the machine code for a signature."""
@@ -106,7 +106,7 @@ class KernelCache(_Cache):
             if folder is not None:
                 yield folder / self._name(sig, _processor(codegen))
         except OSError:
-            return  # without sources nothing says which machine code is theirs
+            return  # no source files, no stamp to look for
 
     def _name(self, sig: Any, processor: str) -> str:
         arguments, result = sigutils.normalize_signature(sig)

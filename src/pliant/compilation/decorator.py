@@ -1,4 +1,4 @@
-"""`njit`: numba's, with pliant's cache."""
+"""`njit`: numba's decorator with pliant's cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["njit"]
 
 
 def njit(function: Any = None, **options: Any) -> Any:
-    """A kernel: as `numba.njit`, its machine code taken from the package or from pliant's cache where it is there.
+    """Make a kernel as `numba.njit` does, with machine code from the package or from pliant's cache if available.
 
     A function whose name starts with an underscore is called by other kernels alone: it gets no wrapper for calls from
     Python, which for functions of many arrays takes longer to compile than the function itself.
@@ -38,7 +38,7 @@ def njit(function: Any = None, **options: Any) -> Any:
 
 
 def _hide(dispatcher: Any) -> None:
-    """Keep what has no wrapper from being called by Python, which would crash."""
+    """Raise an error when Python calls a kernel without a wrapper, which would crash."""
 
     def add_overload(result: Any) -> None:
         dispatcher.overloads[tuple(result.signature.args)] = result
@@ -51,7 +51,7 @@ def _hide(dispatcher: Any) -> None:
 
 
 def _widen(dispatcher: Any) -> None:
-    """Compile for the type of a constant argument, not for its value: LLVM puts constants in by itself."""
+    """Replace literal types of arguments by plain ones, so that constants do not compile further copies of a kernel."""
     template = dispatcher.get_call_template
 
     def get_call_template(args: Any, kws: Any) -> Any:

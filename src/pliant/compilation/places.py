@@ -22,7 +22,7 @@ class Shipped(NamedTuple):
     """Machine code that came with the package.
 
     Attributes:
-        folder: where it is; None if there is none for this Python, numba and processor.
+        folder: that holds it; None if there is none for this Python, numba and processor.
         reason: why it cannot be used, in words; empty if it can, or if the package came without any.
     """
 
@@ -64,7 +64,7 @@ def shipped() -> Shipped:
 
 
 def _missing(triple: str, features: list[str]) -> str:
-    """What this processor lacks of a target, in words; empty for nothing."""
+    """Architecture or features of a target that this processor lacks, in words; empty if none."""
     import llvmlite.binding as llvm
 
     if llvm.get_process_triple().split("-")[0] != triple.split("-")[0]:

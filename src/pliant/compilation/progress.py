@@ -1,4 +1,4 @@
-"""Notices of compilation: which kernels are compiled now, for whom, and about how long it takes.
+"""Notices of compilation: the engine whose kernels are being compiled, and about how long it takes.
 
 A terminal gets one line with a spinner on stderr, which disappears; a notebook a line under its cell; a file or a pipe
 one plain line on stderr. stdout is left alone.
@@ -19,7 +19,7 @@ __all__ = ["QUIET", "REPORT", "compiled", "explain", "listening", "watch"]
 
 QUIET = "PLIANT_QUIET"  # environment: if set, no notices
 REPORT = "PLIANT_COMPILATION_REPORT"  # environment: a file that gets a line for every kernel that is compiled
-_SUBJECTS = {  # package of a kernel: in words, and seconds for all it takes on one core of a 2024 server
+_SUBJECTS = {  # package: name, seconds to compile all its kernels on one core of a 2024 server
     "pliant.engines.constrained": ("the constrained engine", 20),
     "pliant.engines.reduced": ("reduced models", 5),
     "pliant.engines.quasistatic": ("the quasi-static engine", 25),
@@ -29,20 +29,20 @@ _SUBJECTS = {  # package of a kernel: in words, and seconds for all it takes on 
     "pliant.spatial": ("rigid motions", 2),
     "pliant.viewer": ("the viewer", 2),
 }
-_PATIENCE = 0.5  # seconds of compilation before anything is said
-_REST = 0.4  # seconds without compilation after which the line goes
+_PATIENCE = 0.5  # seconds of compilation before a notice appears
+_REST = 0.4  # seconds without compilation before the notice disappears
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 
 
 class _Watch:
-    """What numba's events tell: outermost compilations of pliant's kernels."""
+    """Listener to numba's events: outermost compilations of pliant's kernels."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.registered = False
         self.depth = 0
-        self.subject: tuple[str, int] | None = None  # of the compilation under way
-        self.collecting = False  # whether garbage was collected before it
+        self.subject: tuple[str, int] | None = None  # of the current compilation
+        self.collecting = False  # whether garbage collection was on before it
         self.ended = 0.0
         self.reasons: list[str] = []
         self.compiled: list[str] = []
@@ -52,7 +52,7 @@ class _Watch:
     def start(self, event: Any) -> None:
         if self.depth == 0:
             self.collecting = gc.isenabled()
-            gc.disable()  # there is next to no garbage, and looking for it takes a tenth of the time
+            gc.disable()  # collection finds next to nothing and takes a tenth of the time
             module = str(event.data["dispatcher"].py_func.__module__)
             self.subject = next((s for name, s in _SUBJECTS.items() if module.startswith(name)), None)
             if self.subject is not None:
@@ -103,7 +103,7 @@ _watch = _Watch()
 
 
 def watch() -> None:
-    """Listen to numba from now on."""
+    """Register the listener with numba, once."""
     if _watch.registered:
         return
     _watch.registered = True
@@ -135,7 +135,7 @@ def compiled() -> list[str]:
 
 
 def explain(reason: str) -> None:
-    """Say in the next notice why machine code that is there is not used."""
+    """Add the reason why shipped machine code is not used to all further notices."""
     if reason not in _watch.reasons:
         _watch.reasons.append(reason)
 

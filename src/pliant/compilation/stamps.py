@@ -43,7 +43,7 @@ def stamp(module: str) -> str:
 
 @cache
 def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")  # with universal newlines, whatever a checkout made of them
+    return path.read_text(encoding="utf-8")  # universal newlines: a checkout may convert them
 
 
 @cache
@@ -56,7 +56,7 @@ def _source(module: str) -> Path:
 @cache
 def _imported(path: Path) -> tuple[Path, ...]:
     """Source files of the modules of pliant that a source file imports."""
-    # how kernels are compiled is part of a file's name by itself
+    # pliant.compilation does not change machine code: its options are part of the file's name
     return tuple(_source(name) for name in _modules(_text(path)) if not name.startswith("pliant.compilation"))
 
 

@@ -13,7 +13,7 @@ import shutil
 import sys
 from typing import Any
 
-from pliant.child import read_frame, write_frame
+from pliant.child import read_frame, take_pipes, write_frame
 
 __all__ = ["main"]
 
@@ -86,11 +86,7 @@ def main() -> None:
 
 
 def _serve() -> None:
-    # MuJoCo prints to the standard streams: keep the pipes to ourselves and give it the null device.
-    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):
-        os.dup2(null, stream)
+    requests, replies = take_pipes(silent=True)  # MuJoCo prints to the standard streams
     try:
         import resource
     except ImportError:  # Windows

@@ -151,11 +151,7 @@ def _body(draft: _Draft, joint: int, name: str) -> None:
         quaternion = spatial.quat_from_matrix(axes)
         draft.body.append(
             _element(
-                "inertial",
-                pos=m.com[child],
-                quat=quaternion,
-                mass=m.mass[child] * share,
-                diaginertia=moments,
+                "inertial", pos=m.com[child], quat=quaternion, mass=m.mass[child] * share, diaginertia=moments
             )
         )
     elif name != m.body_names[child]:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
+from pliant.checks import number
 from pliant.errors import InputError
-from pliant.study.checks import number
 from pliant.study.parameters import Entry, entry_value, parse_entry
 from pliant.text import suggestion
 

@@ -16,11 +16,20 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from pliant.checks import number, whole
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
-from pliant.study.checks import check_keys, check_name, number, numbers, table, whole
 from pliant.study.grasps import COLUMNS, KEYS, Grasp, parse_grasp
-from pliant.study.parameters import Entry, entry_names, entry_value, parse_entry
+from pliant.study.parameters import (
+    Entry,
+    as_table,
+    check_keys,
+    check_name,
+    entry_names,
+    entry_value,
+    parse_entry,
+    parse_numbers,
+)
 from pliant.text import suggestion
 
 __all__ = ["Function", "Load", "Output", "Situation", "parse_outputs"]
@@ -58,7 +67,7 @@ class Load:
 
 def parse_load(given: Mapping[str, Any], parameters: Sequence[str], where: str) -> Load:
     """The load that an output's `wrench` and `gravity` describe."""
-    wrenches = table(given.get("wrench", {}), f"{where}: wrench")
+    wrenches = as_table(given.get("wrench", {}), f"{where}: wrench")
     wrench = tuple(
         (body, _parse_wrench(body, entries, parameters, where)) for body, entries in wrenches.items()
     )
@@ -77,7 +86,7 @@ def _parse_gravity(given: Any, where: str) -> tuple[float, ...] | None:
 
     if isinstance(given, bool):
         return tuple(map(float, EARTH)) if given else None
-    return numbers(given, 3, f"{where}: gravity")
+    return parse_numbers(given, 3, f"{where}: gravity")
 
 
 # --- outputs
@@ -381,7 +390,7 @@ def parse_outputs(given: Any, parameters: Sequence[str]) -> tuple[Output, ...]:
     Raises:
         InputError: one is not well defined.
     """
-    found = table(given, "outputs")
+    found = as_table(given, "outputs")
     if not found:
         raise InputError("outputs: at least one expected, as in [outputs.f] with frequencies = 1")
     return tuple(_parse(name, value, parameters) for name, value in found.items())
@@ -392,7 +401,7 @@ def _parse(name: str, given: Any, parameters: Sequence[str]) -> Output:
     check_name(name, where)
     if name in parameters:
         raise InputError(f"{where}: a parameter has that name; take another")
-    given = {"function": given} if callable(given) else table(given, where)
+    given = {"function": given} if callable(given) else as_table(given, where)
     kind = _find_kind(given, where)
     check_keys(given, (kind.kind, *kind.options), where)
     given = {**kind.defaults, **given}

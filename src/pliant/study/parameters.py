@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.checks import number, whole
 from pliant.errors import InputError
-from pliant.study.checks import check_keys, check_name, number, numbers, table, whole
 from pliant.text import suggestion
 
 __all__ = [
@@ -20,11 +20,15 @@ __all__ = [
     "Design",
     "Entry",
     "Parameter",
+    "as_table",
     "case_seed",
+    "check_keys",
+    "check_name",
     "entry_names",
     "entry_value",
     "make_design",
     "parse_entry",
+    "parse_numbers",
     "parse_parameters",
 ]
 
@@ -33,10 +37,47 @@ RANDOM = ("uniform", "loguniform", "normal")
 TARGETS = ("stiffness", "damping", "argument")
 SAMPLINGS = ("random", "latin", "sobol")
 MAX_CASES = 100_000_000
+# Columns of every table of results, and xarray's dimension of drawn parameters.
+RESERVED = ("index", "seed", "version", "duration", "error", "sample")
 _KEYS = (*GRID, *RANDOM, *TARGETS, "relative")
 Floats = NDArray[np.float64]
 Value = float | int | bool | str
 Entry = float | str  # a number; or the name of a parameter, with a minus in front for its negative
+
+
+# --- checks of a study's definition
+
+
+def as_table(value: Any, where: str) -> Mapping[str, Any]:
+    """A mapping whose keys are strings."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise InputError(f"{where}: a table of names and values expected, not {value!r:.80}")
+    return value
+
+
+def check_keys(given: Iterable[str], known: Sequence[str], where: str) -> None:
+    """Refuse unknown keys, which are most often misspelt."""
+    for key in given:
+        if key not in known:
+            raise InputError(f"{where}: unknown key '{key}'{suggestion(key, known)}")
+
+
+def check_name(name: str, where: str) -> None:
+    """Refuse a name of a column that is not made of letters, digits and underscores, or that every table has."""
+    if not name.isidentifier():
+        raise InputError(f"{where}: letters, digits and underscores expected, not a digit first")
+    if name in RESERVED:
+        raise InputError(f"{where}: '{name}' is a column of every table of results; take another name")
+
+
+def parse_numbers(value: Any, count: int, where: str) -> tuple[float, ...]:
+    """`count` finite numbers."""
+    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != count:
+        raise InputError(f"{where}: {count} numbers expected, not {value!r:.80}")
+    return tuple(number(one, where) for one in value)
+
+
+# --- parameters
 
 
 @dataclass(frozen=True)
@@ -100,7 +141,7 @@ def parse_parameters(given: Any) -> tuple[Parameter, ...]:
     Raises:
         InputError: one is not well defined.
     """
-    found = table(given, "parameters")
+    found = as_table(given, "parameters")
     if not found:
         raise InputError("parameters: at least one expected, as in [parameters.k] with values = [1, 2, 3]")
     return tuple(_parse(name, value) for name, value in found.items())
@@ -109,7 +150,7 @@ def parse_parameters(given: Any) -> tuple[Parameter, ...]:
 def _parse(name: str, given: Any) -> Parameter:
     where = f"parameter '{name}'"
     check_name(name, where)
-    given = {"values": given} if isinstance(given, list | tuple | np.ndarray) else table(given, where)
+    given = {"values": given} if isinstance(given, list | tuple | np.ndarray) else as_table(given, where)
     check_keys(given, _KEYS, where)
     kind = _one_of(given, (*GRID, *RANDOM), where)
     if kind is None:
@@ -142,7 +183,7 @@ def _given(kind: str, value: Any, where: str) -> tuple[Any, ...]:
     if kind == "values":
         return _values(value, where)
     if kind in RANDOM:
-        a, b = numbers(value, 2, where)
+        a, b = parse_numbers(value, 2, where)
         if kind == "normal" and not b > 0:
             raise InputError(f"{where}: [mean, standard deviation] expected, the latter above 0, not {b:g}")
         if kind != "normal" and not a < b:
@@ -265,9 +306,8 @@ def _fractions(samples: int, dimensions: int, sampling: str, seed: int) -> Float
     make: Any = qmc.LatinHypercube if sampling == "latin" else qmc.Sobol
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # scipy warns of Sobol' points whose number is no power of two
-        return make(dimensions, seed=generator).random(
-            samples
-        )  # `seed` is deprecated, but older scipy has no `rng`
+        # `seed` is deprecated, but older scipy has no `rng`
+        return make(dimensions, seed=generator).random(samples)
 
 
 def case_seed(seed: int, index: int) -> int:

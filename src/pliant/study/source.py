@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from pliant.errors import InputError
-from pliant.gallery.catalogue import PREFIX, parse_arguments
 from pliant.mechanism import Mechanism
-from pliant.mechanism.edit import matching_dofs, suggestion
+from pliant.mechanism.edit import matching_dofs
+from pliant.source import PREFIX, parse_gallery
 from pliant.study.parameters import Parameter
+from pliant.text import suggestion
 
 __all__ = ["MechanismSource", "find_mechanism"]
 
@@ -87,13 +88,7 @@ def find_mechanism(given: Any, parameters: Sequence[Parameter], folder: Path) ->
 
 
 def _from_gallery(text: str, varied: Sequence[Parameter]) -> MechanismSource:
-    from pliant import gallery
-
-    name, _, rest = text.removeprefix(PREFIX).partition(":")
-    if name not in gallery.names():
-        raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery.names())}")
-    maker = getattr(gallery, name)
-    arguments = parse_arguments(name, maker, rest)
+    name, maker, arguments = parse_gallery(text, mechanisms=True)
     known = inspect.signature(maker).parameters
     for p in varied:
         argument = p.where[0]

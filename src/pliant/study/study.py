@@ -15,17 +15,18 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from pliant.checks import number, whole
 from pliant.errors import FormatError, InputError
 from pliant.files import as_path, read_bytes
 from pliant.mechanism import Mechanism
-from pliant.mechanism.edit import matching_dofs, suggestion
-from pliant.study.checks import check_keys, number, whole
+from pliant.mechanism.edit import matching_dofs
 from pliant.study.outputs import Function, parse_outputs
-from pliant.study.parameters import SAMPLINGS, make_design, parse_parameters
+from pliant.study.parameters import SAMPLINGS, check_keys, make_design, parse_parameters
 from pliant.study.results import Results, load
 from pliant.study.source import find_mechanism
 from pliant.study.store import Store
 from pliant.study.workers import INSIDE, Case, Pool, Row, core_count, pack, run_here
+from pliant.text import suggestion
 
 __all__ = ["Study", "read"]
 

@@ -1,8 +1,6 @@
 """Cases of a study, computed in this process or in worker processes on this machine.
 
-A worker is a child that reads cases from its stdin, writes rows to its stdout, and ends when stdin does. Pipes rather
-than `multiprocessing`: a Dask worker may start such a child, too (it may not start processes of multiprocessing), and
-a script needs no `if __name__ == "__main__"`.
+A worker is a `pliant.child` that reads cases from its stdin, writes rows to its stdout, and ends when stdin does.
 """
 
 from __future__ import annotations
@@ -13,8 +11,6 @@ import os
 import pickle
 import queue
 import signal
-import struct
-import subprocess
 import sys
 import threading
 import warnings
@@ -27,6 +23,7 @@ from importlib import import_module
 from time import monotonic, perf_counter
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from pliant.child import Child, read_frame, take_pipes, write_frame
 from pliant.compilation.progress import QUIET
 from pliant.errors import InputError, PliantError
 from pliant.study.outputs import Function, Output, Situation
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
 
 __all__ = ["INSIDE", "Case", "Pool", "Row", "core_count", "pack", "run_here"]
 
-COMMAND = [sys.executable, "-c", "from pliant.study.workers import main; main()"]
+CODE = "from pliant.study.workers import main; main()"  # of a worker process
 INSIDE = "PLIANT_STUDY_WORKER"  # environment variable of worker processes
 THREADS = (
     "OPENBLAS_NUM_THREADS",
@@ -54,7 +51,6 @@ _LONGEST = 500  # characters of an error in the table
 _AHEAD = 0.25  # seconds of work queued in a process
 _MOST = 64  # cases queued in a process; a pipe holds them without blocking
 _STARTS = 3  # processes that may die before any is ready
-_LENGTH = struct.Struct("<Q")
 
 
 class Case(NamedTuple):
@@ -191,34 +187,17 @@ def _openblas() -> list[tuple[Callable[[], int], Callable[[int], Any]]]:
 
 
 def _send(pipe: IO[bytes], message: Any) -> None:
-    """Write one message: pickled, its length first. Only between a process and its child."""
-    data = pickle.dumps(message)
-    pipe.write(_LENGTH.pack(len(data)) + data)
-    pipe.flush()
+    """Write a pickled message: only between a process and its child."""
+    write_frame(pipe, pickle.dumps(message))
 
 
 def _receive(pipe: IO[bytes]) -> Any:
-    """The next message.
-
-    Raises:
-        EOFError: the other side has ended.
-    """
-    head = pipe.read(_LENGTH.size)
-    if len(head) < _LENGTH.size:
-        raise EOFError
-    size = _LENGTH.unpack(head)[0]
-    data = pipe.read(size)
-    if len(data) < size:
-        raise EOFError
-    return pickle.loads(data)
+    return pickle.loads(read_frame(pipe))
 
 
 def main() -> None:
     """Compute cases from stdin until it ends."""
-    out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what functions print goes to stderr, not among the rows
-    inward = os.fdopen(os.dup(0), "rb")
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    inward, out = take_pipes()
     warnings.simplefilter("ignore")  # thousands of cases would repeat them
     payload = _receive(inward)
     waiting: queue.SimpleQueue[Sequence[Case]] = queue.SimpleQueue()
@@ -254,44 +233,34 @@ def core_count() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class _Worker:
+class _Worker(Child):
     """A worker process and the cases it has been sent; if `quiet`, it does not report compilation."""
 
     def __init__(self, payload: bytes, messages: queue.SimpleQueue[Any], quiet: bool):
+        # Ctrl-C is for the client alone.
+        super().__init__(
+            CODE, environment={**ENVIRONMENT, **({QUIET: "1"} if quiet else {})}, own_session=True
+        )
         self.cases: deque[Case] = deque()
         self.ready, self.alive, self.since = False, True, monotonic()
-        self.process = subprocess.Popen(
-            COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, **ENVIRONMENT, **({QUIET: "1"} if quiet else {})},
-            start_new_session=True,  # Ctrl-C is for the client alone
-        )
         self.messages = messages
         threading.Thread(target=self._listen, daemon=True).start()
-        self.send(payload)
+        self.post(payload)
 
-    def send(self, message: Any) -> None:
-        with suppress(OSError):  # if the process has died, the thread reports it
-            _send(self.process.stdin, message)  # type: ignore[arg-type]
+    def post(self, message: Any) -> None:
+        with suppress(OSError):  # the process has died: the thread reports it
+            self.send(pickle.dumps(message))
 
     def _listen(self) -> None:
         try:
             while True:
-                self.messages.put((self, *_receive(self.process.stdout)))  # type: ignore[arg-type]
-        except (EOFError, OSError):
+                self.messages.put((self, *pickle.loads(self.receive())))
+        except (EOFError, OSError, ValueError):  # ValueError: `end` has closed the pipe
             self.messages.put((self, "gone", None))
-        finally:
-            self.process.stdout.close()  # type: ignore[union-attr]
 
-    def end(self) -> int:
-        """Kill the process if it is alive; its exit code."""
+    def end(self, *, patience: float = 0.0) -> int:
         self.alive = False
-        self.process.kill()
-        code = self.process.wait()
-        with suppress(OSError):
-            self.process.stdin.close()  # type: ignore[union-attr]
-        return code
+        return super().end(patience=patience)
 
 
 class Pool:
@@ -338,7 +307,7 @@ class Pool:
                 if not worker.cases:
                     worker.since = monotonic()
                 worker.cases.extend(batch)
-                worker.send(batch)
+                worker.post(batch)
 
     def _next(self, pending: deque[Case], deaths: Counter[int]) -> Iterator[Row]:
         """Handle the next message of any process, or a time limit that is exceeded first."""

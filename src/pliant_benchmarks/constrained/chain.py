@@ -9,7 +9,7 @@ from time import perf_counter, process_time
 import numpy as np
 
 from .. import peers
-from ..harness.results import Figure, Progress, Row, Series, Table
+from ..harness.results import Progress, Row, Table, log_figure
 from ..harness.timing import Timing, compare, time_steps
 from ..peers import ChainRun
 from ..systems import KINDS, Chain
@@ -17,6 +17,7 @@ from ..systems import KINDS, Chain
 __all__ = ["GAIN", "TIME_STEPS", "accurate", "agreement", "find_highest", "holds", "ratios", "speed"]
 
 TIME_STEPS = {".001": 0.001, ".01": 0.01, "1/60": 1 / 60, ".1": 0.1}  # s
+COSTLY = ("exudyn", "drake")  # seconds per run: not in the quick run, mass ratios of ball joints only
 GAIN, GAP = 0.05, 0.02  # allowed energy gain and joint separation, of the chain's scale and length
 
 # --- cost of a step
@@ -44,10 +45,7 @@ PATIENCE = 2.0  # s; runs with slower steps are left out
 def speed(quick: bool, progress: Progress) -> Table:
     """A step of a chain of ball joints at mass ratio 1, in every engine."""
     sizes = (10, 100, 1000) if quick else (10, 50, 100, 500, 1000, 5000)
-    there, missing = peers.find_all()
-    if quick:
-        there.pop("drake", None)
-        missing.append("Drake is left out of the quick run")
+    there, missing = peers.find_all(skipped=("drake",) if quick else ())
     rows, curves, flat = [], {}, {}
     for links in sizes:
         progress(f"a step of {links} joints")
@@ -66,11 +64,8 @@ def speed(quick: bool, progress: Progress) -> Table:
             rows.append(_compare_best(title, links, ours, times, fell))
         for key, t in times.items():
             if key not in fell:
-                x, y = curves.setdefault(key, ([], []))
-                x.append(float(links))
-                y.append(1e6 * t.median)
+                curves.setdefault(key, []).append((links, 1e6 * t.median))
     rows.append(_summarize_linearity({n: cost for n, cost in flat.items() if n >= 50}))
-    lines = [Series(key, x, y, key.startswith("pliant")) for key, (x, y) in curves.items()]
     return Table(
         "constrained",
         "chain-speed",
@@ -80,7 +75,7 @@ def speed(quick: bool, progress: Progress) -> Table:
         settings=f"Mass ratio 1, h = {H:g} s, one thread, in turns. Of several settings of a peer the fastest that "
         f"stayed stable counts. {_sizes(there, quick)}",
         missing=missing,
-        figures=[Figure("chain-speed", "A step of a chain", "joints", "µs", lines, log_x=True, log_y=True)],
+        figures=[log_figure("chain-speed", "A step of a chain", "joints", "µs", curves)],
     )
 
 
@@ -161,12 +156,8 @@ GOOD = 0.01  # error of the load, of the chain's length
 
 def accurate(quick: bool, progress: Progress) -> Table:
     """Cost of a simulated second, each engine at its largest step within 1 % of the true motion."""
-    there, missing = peers.find_all()
+    there, missing = peers.find_all(skipped=COSTLY if quick else ())
     cases = ((10, 1.0), (10, 1000.0)) if quick else ((10, 1.0), (10, 1000.0), (10, 1e6), (100, 1.0))
-    if quick:
-        for name in ("exudyn", "drake"):
-            there.pop(name, None)
-        missing.append("Exudyn and Drake are left out of the quick run")
     rows = []
     for links, ratio in cases:
         system = Chain(links=links, ratio=ratio, seed=0)
@@ -264,11 +255,7 @@ FINE, TIME = 1e-4, 0.5  # s
 
 def agreement(quick: bool, progress: Progress) -> Table:
     """Position of the load after half a second of small steps, against Drake's radau3, else MuJoCo's RK4."""
-    there, missing = peers.find_all()
-    if quick:
-        for name in ("exudyn", "drake"):
-            there.pop(name, None)
-        missing.append("Exudyn and Drake are left out of the quick run")
+    there, missing = peers.find_all(skipped=COSTLY if quick else ())
     rows = []
     for kind in ("ball",) if quick else KINDS:
         for seed in (None, 3):
@@ -318,7 +305,6 @@ METHODS = {
     "exudyn": ("springs",),
     "drake": ("radau3",),
 }
-COSTLY = ("exudyn", "drake")  # ball joints only: seconds per run
 
 
 def ratios(quick: bool, progress: Progress) -> Table:
@@ -326,7 +312,7 @@ def ratios(quick: bool, progress: Progress) -> Table:
     kinds = ("ball",) if quick else KINDS
     steps = ("1/60", ".1") if quick else tuple(TIME_STEPS)
     seeds, time, patience = (range(1), 1.0, 2.0) if quick else (range(2), 3.0, 10.0)
-    there, missing = peers.find_all()
+    there, missing = peers.find_all(skipped=COSTLY if quick else ())
     rows = []
     for kind in kinds:
         for step in steps:
@@ -340,7 +326,7 @@ def ratios(quick: bool, progress: Progress) -> Table:
                 target="8",
                 note="" if not why else f"pliant stopped by: {why}",
             )
-            for name, setting in _methods(there, kind, quick):
+            for name, setting in _methods(there, kind):
                 progress(f"mass ratios, {kind}, h = {step}, {name} {setting}")
                 power, why = find_highest(name, setting, kind, step, seeds, time, patience)
                 title = f"{'GS17' if name == 'pliant' else peers.TITLES[name]} {setting}"
@@ -350,8 +336,6 @@ def ratios(quick: bool, progress: Progress) -> Table:
             if row.peer is None:
                 row.stable = "no peer holds even at 1"
             rows.append(row)
-    if quick:
-        missing.append("Exudyn and Drake are left out of the quick run")
     return Table(
         "constrained",
         "gs17-ratios",
@@ -366,10 +350,10 @@ def ratios(quick: bool, progress: Progress) -> Table:
     )
 
 
-def _methods(there: dict[str, type[ChainRun]], kind: str, quick: bool) -> Iterator[tuple[str, str]]:
+def _methods(there: dict[str, type[ChainRun]], kind: str) -> Iterator[tuple[str, str]]:
     """Engines and settings to try for a kind of joints."""
     for name, settings in METHODS.items():
-        if name not in there or (name in COSTLY and (quick or kind != "ball")):
+        if name not in there or (name in COSTLY and kind != "ball"):
             continue
         for setting in settings:
             if setting in there[name].SETTINGS:

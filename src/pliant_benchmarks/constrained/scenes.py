@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from pliant.engines.constrained import ConstrainedSimulation
@@ -60,28 +63,40 @@ def vibrations(quick: bool, progress: Progress) -> Table:
     )
 
 
-def _trace_vibration(simulation: ConstrainedSimulation, time: float) -> np.ndarray | str:
-    """Distances of bodies from the line between anchor and load, m, (frames of .01 s, bodies); or how it failed."""
-    every = max(1, round(0.01 / simulation.timestep))
+def _trace(
+    simulation: ConstrainedSimulation,
+    time: float,
+    frame: float,
+    elongation: Callable[[], float],
+    measure: Callable[[], Any],
+) -> np.ndarray | str:
+    """Values of `measure` at the end of every frame; or how the run failed. Frame and duration in s."""
+    every = max(1, round(frame / simulation.timestep))
+    digits = 2 if frame < 0.1 else 1
     out = []
     for _ in range(round(time / simulation.timestep / every)):
         try:
             simulation.step(every)
         except PliantError:
-            return f"not finite after {simulation.time:.2f} s"
-        if _elongation(simulation) > TORN:
-            return f"cable torn after {simulation.time:.2f} s"
-        places = simulation.poses[:, :3, 3]
-        along = places[-1] / np.linalg.norm(places[-1])  # the cable hangs from the origin
-        out.append(np.linalg.norm(places - np.outer(places @ along, along), axis=1))
+            return f"not finite after {simulation.time:.{digits}f} s"
+        if elongation() > TORN:
+            return f"cable torn after {simulation.time:.{digits}f} s"
+        out.append(measure())
     return np.array(out)
 
 
-def _elongation(simulation: ConstrainedSimulation) -> float:
-    """Elongation of the cable against the sum of its segments, m."""
-    m = simulation.mechanism
-    length = -m.reference_poses[-1, 2, 3]
-    return float(np.linalg.norm(simulation.poses[-1, :3, 3])) - length
+def _trace_vibration(simulation: ConstrainedSimulation, time: float) -> np.ndarray | str:
+    """Distances of bodies from the line between anchor and load, m, (frames of .01 s, bodies); or how it failed."""
+    length = -simulation.mechanism.reference_poses[-1, 2, 3]  # the cable hangs from the origin
+
+    def aside() -> np.ndarray:
+        places = simulation.poses[:, :3, 3]
+        along = places[-1] / np.linalg.norm(places[-1])
+        return np.linalg.norm(places - np.outer(places @ along, along), axis=1)
+
+    return _trace(
+        simulation, time, 0.01, lambda: float(np.linalg.norm(simulation.poses[-1, :3, 3])) - length, aside
+    )
 
 
 def _curve(label: str, values: np.ndarray, time: float, ours: bool) -> Series:
@@ -138,20 +153,12 @@ def boom(quick: bool, progress: Progress) -> Table:
 
 def _trace_drop(simulation: ConstrainedSimulation, time: float) -> np.ndarray | str:
     """Elevation of the boom every 0.1 s, degrees, starting from 20; or how the run failed."""
-    every = max(1, round(0.1 / simulation.timestep))
-    cable = _span(simulation)
-    out = []
-    for _ in range(round(time / simulation.timestep / every)):
-        try:
-            simulation.step(every)
-        except PliantError:
-            return f"not finite after {simulation.time:.1f} s"
-        if _span(simulation) > cable + TORN:
-            return f"cable torn after {simulation.time:.1f} s"
-        out.append(20.0 + np.degrees(np.arcsin(simulation.pose("boom")[2, 0])))
-    return np.array(out)
 
+    def span() -> float:  # from the vehicle to the first segment of the cable, m
+        return float(np.linalg.norm((simulation.pose("vehicle") - simulation.pose("segment1"))[:3, 3]))
 
-def _span(simulation: ConstrainedSimulation) -> float:
-    """Distance from the vehicle to the first segment of the cable, m."""
-    return float(np.linalg.norm((simulation.pose("vehicle") - simulation.pose("segment1"))[:3, 3]))
+    def elevation() -> float:
+        return 20.0 + np.degrees(np.arcsin(simulation.pose("boom")[2, 0]))
+
+    cable = span()
+    return _trace(simulation, time, 0.1, lambda: span() - cable, elevation)

@@ -4,11 +4,4 @@ from . import grasp, hexapod, scenes
 
 __all__ = ["PARTS"]
 
-PARTS = (
-    grasp.grasp,
-    grasp.agreement,
-    hexapod.hexapod,
-    hexapod.agreement,
-    scenes.scenes,
-    scenes.alone,
-)
+PARTS = (grasp.grasp, grasp.agreement, hexapod.hexapod, hexapod.agreement, scenes.scenes, scenes.alone)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pliant.errors import FormatError
-from pliant.files import replacing_path
+from pliant.files import json_value, replacing_path
 
-__all__ = ["Figure", "Progress", "Record", "Row", "Series", "SuiteRecord", "Table"]
+__all__ = ["Figure", "Progress", "Record", "Row", "Series", "SuiteRecord", "Table", "log_figure"]
 
 VERSION = 1  # of the file
 Progress = Callable[[str], None]  # receives the name of the present measurement
@@ -71,6 +70,25 @@ class Figure:
     series: list[Series]
     log_x: bool = False
     log_y: bool = False
+
+
+def log_figure(
+    key: str,
+    title: str,
+    x: str,
+    y: str,
+    curves: Mapping[str, Sequence[tuple[float, float | None]]],
+    ours: Callable[[str], bool] = lambda label: label.startswith("pliant"),
+) -> Figure:
+    """Figure with logarithmic axes, from points by label; points without a value are left out.
+
+    `ours` says by its label whether a curve is pliant's.
+    """
+    series = []
+    for label, points in curves.items():
+        there = [(float(a), float(b)) for a, b in points if b is not None]
+        series.append(Series(label, [a for a, _ in there], [b for _, b in there], ours(label)))
+    return Figure(key, title, x, y, series, log_x=True, log_y=True)
 
 
 @dataclass
@@ -140,7 +158,9 @@ class Record:
 
     def save(self, path: Path) -> None:
         """Write the JSON file, complete or not at all."""
-        text = json.dumps({"version": VERSION, **_plain(asdict(self))}, indent=1, ensure_ascii=False) + "\n"
+        text = (
+            json.dumps({"version": VERSION, **json_value(asdict(self))}, indent=1, ensure_ascii=False) + "\n"
+        )
         with replacing_path(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
 
@@ -171,16 +191,3 @@ def _suite(data: dict[str, Any]) -> SuiteRecord:
 def _table(data: dict[str, Any]) -> Table:
     figures = [Figure(**{**f, "series": [Series(**s) for s in f["series"]]}) for f in data["figures"]]
     return Table(**{**data, "rows": [Row(**row) for row in data["rows"]], "figures": figures})
-
-
-def _plain(value: Any) -> Any:
-    """numpy's numbers as Python's, infinities and NaN as None: JSON has neither."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from importlib import import_module
 from typing import ClassVar
 
@@ -69,11 +69,22 @@ def find(name: str) -> tuple[type[ChainRun] | None, str]:
         return None, f"{TITLES[name]} is left out: {error}"
 
 
-def find_all(names: Iterable[str] = NAMES) -> tuple[dict[str, type[ChainRun]], list[str]]:
-    """Chains of the installed engines by name, and a sentence about each that is missing."""
+def find_all(
+    names: Sequence[str] = NAMES, skipped: Sequence[str] = ()
+) -> tuple[dict[str, type[ChainRun]], list[str]]:
+    """Chains of the installed engines by name, and a sentence about each that is missing.
+
+    Args:
+        names: of the engines.
+        skipped: those that a quick run leaves out.
+    """
     found = {name: find(name) for name in names}
-    there = {name: chain for name, (chain, _) in found.items() if chain is not None}
-    return there, [why for chain, why in found.values() if chain is None]
+    there = {name: chain for name, (chain, _) in found.items() if chain is not None and name not in skipped}
+    missing = [why for chain, why in found.values() if chain is None]
+    if skipped:
+        titles, verb = " and ".join(TITLES[name] for name in skipped), "is" if len(skipped) == 1 else "are"
+        missing.append(f"{titles} {verb} left out of the quick run")
+    return there, missing
 
 
 def build(name: str, system: Chain, h: float, setting: str) -> ChainRun:

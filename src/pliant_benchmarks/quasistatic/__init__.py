@@ -7,10 +7,4 @@ from . import rl05, scaling
 
 __all__ = ["PARTS"]
 
-PARTS = (
-    rl05.table,
-    rl05.bicycle,
-    rl05.millipede,
-    rl05.springs,
-    scaling.scaling,
-)
+PARTS = (rl05.table, rl05.bicycle, rl05.millipede, rl05.springs, scaling.scaling)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 import pliant
 from pliant.gallery import pulls
 
-from ..harness.results import Figure, Progress, Row, Series, Table
+from ..harness.results import Figure, Progress, Row, Series, Table, log_figure
 from ..harness.timing import Turns, compare, time_steps
 from .linkages import AFTERWARDS, TURN, add_steps, build_linkage, choose_bodies, exact_steps, push
 
@@ -24,6 +24,7 @@ PAPER = {  # milliseconds, joints computed, displacement error; the DCA takes 87
     1000: ((17.8, 21.4, 42.6, 49.2, 49.9), (41, 149, 830, 1060, 1086), (6e-3, 2e-3, 7e-5, 2e-6, 6e-8)),
 }
 TARGETS = {7: "60x ABA, 500x DCA", 19: "20x ABA, 250x DCA"}  # under one force
+TOLERANCE = "tolerance, relative joint acceleration"  # axis of figures
 WARM = 3  # steps before timing: the tree is assembled, the method chosen
 
 
@@ -63,41 +64,53 @@ def _rows(m: pliant.Mechanism, count: int, place: str, rounds: int, full: bool) 
     start = true.poses[:, :3, 3].copy()
     true.step(WARM + rounds * TURN)
     moved = true.poses[:, :3, 3] - start
-    turns, sims, joints = Turns(), {}, {power: [] for power in POWERS}
-    for name, call in exact_steps(m, bodies).items():
-        call()
-        turns.add(name, call, every=1 if name == "ABA" else 3)
-    for power in POWERS:
-        s = sims[power] = push(m, 2.0**-power, bodies)
-        s.step(WARM)
-        add_steps(turns, str(power), s)
-    for number in range(rounds):
-        turns.round(number)
-        for power, s in sims.items():
-            joints[power].append(len(s.active))
+    turns, sims, joints = _take_turns(m, bodies, POWERS, rounds)
     out = {}
     for column, (power, s) in enumerate(sims.items()):
         off = np.abs(s.poses[:, :3, 3] - start - moved).max() / np.abs(moved).max()
         ms, number, error = (PAPER[count][k][column] for k in range(3))
-        row = compare(
-            f"{count} {place}, 2^-{power}",
-            turns[str(power)].scaled(1e3),
-            turns["ABA"].scaled(1e3),
-            peer_name="ABA, all joints",
-            paper=f"{ms:g} ms, {number} joints, error {error:.0e}, DCA 875 ms; at 50,000 joints",
-            target=TARGETS.get(power, "") if count == 1 and full else "",
-        )
-        dca = turns["DCA"]
-        row.values = {
-            "joints computed": float(np.mean(joints[power])),
-            "displacement error": float(off),
-            "DCA, ms": 1e3 * dca.median,
-            "over the DCA": dca.median / turns[str(power)].median,
-            AFTERWARDS: 1e6 * turns[str(power) + AFTERWARDS].median,
-            "steps of ABA": s._solver.fallbacks,
-        }
+        row = _compare(f"{count} {place}, 2^-{power}", turns, power, float(np.mean(joints[power])))
+        row.paper = f"{ms:g} ms, {number} joints, error {error:.0e}, DCA 875 ms; at 50,000 joints"
+        row.target = TARGETS.get(power, "") if count == 1 and full else ""
+        row.values |= {"displacement error": float(off), "steps of ABA": s._solver.fallbacks}
         out[power] = row
     return out
+
+
+def _take_turns(
+    m: pliant.Mechanism, bodies: Sequence[int], powers: Iterable[int], rounds: int
+) -> tuple[Turns, dict[int, pliant.QuasistaticSimulation], dict[int, list[int]]]:
+    """Timings of ABA, the DCA and adaptive steps at tolerances 2^-power.
+
+    Returns them with the simulations, and their numbers of joints computed after every round, by power.
+    """
+    turns, sims = Turns(), {}
+    for name, call in exact_steps(m, bodies).items():
+        call()
+        turns.add(name, call, every=1 if name == "ABA" else 3)
+    for power in powers:
+        s = sims[power] = push(m, 2.0**-power, bodies)
+        s.step(WARM)
+        add_steps(turns, str(power), s)
+    joints: dict[int, list[int]] = {power: [] for power in sims}
+    for number in range(rounds):
+        turns.round(number)
+        for power, s in sims.items():
+            joints[power].append(len(s.active))
+    return turns, sims, joints
+
+
+def _compare(case: str, turns: Turns, power: int, joints: float) -> Row:
+    """Row of adaptive steps beside ABA, with the DCA among the values."""
+    ours, dca = turns[str(power)], turns["DCA"]
+    row = compare(case, ours.scaled(1e3), turns["ABA"].scaled(1e3), peer_name="ABA, all joints")
+    row.values = {
+        "joints computed": joints,
+        "DCA, ms": 1e3 * dca.median,
+        "over the DCA": dca.median / ours.median,
+        AFTERWARDS: 1e6 * turns[str(power) + AFTERWARDS].median,
+    }
+    return row
 
 
 def _worst(rows: list[Row]) -> Row:
@@ -115,15 +128,9 @@ def _worst(rows: list[Row]) -> Row:
 
 
 def _plot(curves: dict[str, list[tuple[int, Row]]]) -> list[Figure]:
-    tolerances = [2.0**-power for power in POWERS]
-    label = "tolerance, relative joint acceleration"
-
     def figure(key: str, title: str, y: str, value: Callable[[Row], Any]) -> Figure:
-        lines = [
-            Series(name, tolerances, [float(value(row)) for _, row in found])
-            for name, found in curves.items()
-        ]
-        return Figure(key, title, label, y, lines, log_x=True, log_y=True)
+        lines = {name: [(2.0**-p, value(row)) for p, row in found] for name, found in curves.items()}
+        return log_figure(key, title, TOLERANCE, y, lines, lambda name: True)
 
     return [
         figure("rl05-figure-7-time", "Time of a step", "ms", lambda row: row.ours),
@@ -197,41 +204,17 @@ def millipede(quick: bool, progress: Progress) -> Table:
     m = build_linkage("millipede")
     bodies = choose_bodies(m, 1, False)
     powers = (3, 7, 19) if quick else (*range(0, 20, 2), 3, 7, 19)
-    turns, sims = Turns(), {}
-    for name, call in exact_steps(m, bodies).items():
-        call()
-        turns.add(name, call, every=1 if name == "ABA" else 3)
-    for power in sorted(powers):
-        s = sims[power] = push(m, 2.0**-power, bodies)
-        s.step(WARM)
-        add_steps(turns, str(power), s)
-    for number in range(rounds):
-        turns.round(number)
+    turns, sims, _ = _take_turns(m, bodies, sorted(powers), rounds)
     rows = []
     for power, s in sims.items():
-        row = compare(
-            f"2^-{power}",
-            turns[str(power)].scaled(1e3),
-            turns["ABA"].scaled(1e3),
-            peer_name="ABA, all joints",
-            paper="faster than the DCA down to tolerances of 1e-4",
-            target="40x" if power == 3 else "",
-        )
-        row.values = {
-            "joints computed": len(s.active),
-            "DCA, ms": 1e3 * turns["DCA"].median,
-            "over the DCA": turns["DCA"].median / turns[str(power)].median,
-            AFTERWARDS: 1e6 * turns[str(power) + AFTERWARDS].median,
-        }
+        row = _compare(f"2^-{power}", turns, power, len(s.active))
+        row.paper = "faster than the DCA down to tolerances of 1e-4"
+        row.target = "40x" if power == 3 else ""
         rows.append(row)
-    tolerances = [2.0**-p for p in sims]
-    label = "tolerance, relative joint acceleration"
-    times = [Series("pliant", tolerances, [row.ours or 0.0 for row in rows])]
-    times += [
-        Series(name, tolerances, [1e3 * turns[name].median] * len(tolerances), False)
-        for name in ("ABA", "DCA")
-    ]
-    computed = [Series("pliant", tolerances, [float(row.values["joints computed"]) for row in rows])]
+    by_power = [(2.0**-power, row) for power, row in zip(sims, rows, strict=True)]
+    times = {"pliant": [(x, row.ours) for x, row in by_power]}
+    times |= {name: [(x, 1e3 * turns[name].median) for x, _ in by_power] for name in ("ABA", "DCA")}
+    computed = {"pliant": [(x, row.values["joints computed"]) for x, row in by_power]}
     return Table(
         "quasistatic",
         "rl05-figure-5",
@@ -242,10 +225,8 @@ def millipede(quick: bool, progress: Progress) -> Table:
         f"One thread, {rounds} turns of {TURN} steps after {WARM}; the first of a turn finds the caches swept by the "
         "others, and is counted by itself. Where too many joints would be computed a step is one of ABA.",
         figures=[
-            Figure("rl05-figure-5-time", "Time of a step", label, "ms", times, log_x=True, log_y=True),
-            Figure(
-                "rl05-figure-5-joints", "Joints computed", label, "joints", computed, log_x=True, log_y=True
-            ),
+            log_figure("rl05-figure-5-time", "Time of a step", TOLERANCE, "ms", times),
+            log_figure("rl05-figure-5-joints", "Joints computed", TOLERANCE, "joints", computed),
         ],
     )
 

@@ -13,7 +13,7 @@ import numpy as np
 
 import pliant
 
-from ..harness.results import Figure, Progress, Row, Series, Table
+from ..harness.results import Progress, Row, Table, log_figure
 from ..harness.timing import Timing, Turns, compare
 from .linkages import build_linkage, push
 
@@ -47,13 +47,8 @@ def scaling(quick: bool, progress: Progress) -> Table:
         row.values = {**found, **{f"{name}, µs": 1e6 * t.median for name, t in times.items() if name != best}}
         rows.append(row)
         for name, t in times.items():
-            x, y = curves.setdefault(name, ([], []))
-            x.append(float(size))
-            y.append(1e6 * t.median)
-    lines = [
-        Series(f"pliant, {name}" if name.startswith("2^") else name, x, y, name.startswith("2^"))
-        for name, (x, y) in curves.items()
-    ]
+            label = f"pliant, {name}" if name.startswith("2^") else name
+            curves.setdefault(label, []).append((size, 1e6 * t.median))
     return Table(
         "quasistatic",
         "scaling",
@@ -64,7 +59,7 @@ def scaling(quick: bool, progress: Progress) -> Table:
         "joints: this engine's O(n) articulated-body algorithm (ABA), RL05's DCA on the same tree, MuJoCo's step up to "
         f"{MUJOCO} joints, Pinocchio's ABA up to {PINOCCHIO}; the fastest counts.",
         missing=missing,
-        figures=[Figure("scaling", "A step under one force", "joints", "µs", lines, log_x=True, log_y=True)],
+        figures=[log_figure("scaling", "A step under one force", "joints", "µs", curves)],
     )
 
 

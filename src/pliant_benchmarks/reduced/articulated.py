@@ -6,7 +6,8 @@ Springs and dampers are implicit, as in the reduced engine: (M + hD + h²K) dv =
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import mujoco
 import numpy as np
@@ -152,7 +153,7 @@ def check_step(case: Pushed, theirs: pinocchio.Tree | None) -> dict[str, float]:
     return {name: float(np.abs(a - expected).max() / np.abs(expected).max()) for name, a in found.items()}
 
 
-def articulated_bodies(quick: bool, progress: Progress) -> list[Table]:
+def articulated_bodies(quick: bool, progress: Progress) -> Table:
     """Helices, beside articulated bodies on pliant's kernels, Pinocchio, DART and Exudyn."""
     rows: list[Row] = []
     missing: dict[str, None] = {}
@@ -160,41 +161,36 @@ def articulated_bodies(quick: bool, progress: Progress) -> list[Table]:
         progress(f"articulated bodies on helix({links})")
         case = Pushed(f"helix({links})", lambda n=links: pliant.gallery.helix(n))
         rows += _rows(case, quick, missing)
-    return [
-        Table(
-            "reduced",
-            "articulated-bodies",
-            "A step of a reduced model beside O(n) articulated bodies",
-            "µs a step",
-            rows,
-            settings="One thread, processor time, 1 ms, springs and dampers implicit everywhere.",
-            missing=list(missing),
-        )
-    ]
+    return Table(
+        "reduced",
+        "articulated-bodies",
+        "A step of a reduced model beside O(n) articulated bodies",
+        "µs a step",
+        rows,
+        settings="One thread, processor time, 1 ms, springs and dampers implicit everywhere.",
+        missing=list(missing),
+    )
+
+
+def _find(peer: str, kind: str, given: Any, missing: dict[str, None]) -> Any:
+    """Simulation of a peer, `peers.PEER.KIND(given)`; None, and a line in `missing`, if it is not installed."""
+    try:
+        return getattr(import_module(f"pliant_benchmarks.peers.{peer}"), kind)(given)
+    except ImportError as error:
+        missing[f"{'DART' if peer == 'dart' else peer.title()}: {error} (`make peers`)"] = None
+        return None
 
 
 def _rows(case: Pushed, quick: bool, missing: dict[str, None]) -> list[Row]:
     """Rows of a helix by peer; peers that are not installed are added to `missing`."""
     ours, own = case.simulation(), Articulated(case)
-    theirs = dart = exudyn = None
-    try:
-        from ..peers.pinocchio import Tree
-
-        theirs = Tree(case.m)  # its data grow with the cube of the joints: 4 GB for 400
-    except ImportError as error:
-        missing[f"Pinocchio: {error}"] = None
-    try:
-        from ..peers.dart import PushedTree
-
-        dart = PushedTree(case)
-    except ImportError as error:
-        missing[f"DART: {error} (`make peers`)"] = None
-    try:
-        from ..peers import exudyn as peer
-
-        exudyn = peer.PushedTree(case) if case.m.body_count <= 100 else None  # minutes for 400
-    except ImportError as error:
-        missing[f"Exudyn: {error} (`make peers`)"] = None
+    theirs = _find(
+        "pinocchio", "Tree", case.m, missing
+    )  # its data grow with the cube of the joints: 4 GB for 400
+    dart = _find("dart", "PushedTree", case, missing)
+    exudyn = (
+        _find("exudyn", "PushedTree", case, missing) if case.m.body_count <= 100 else None
+    )  # minutes for 400
     errors = check_step(case, theirs)
     if max(errors.values()) > 1e-6:
         raise RuntimeError(f"the peers compute something else: {errors}")

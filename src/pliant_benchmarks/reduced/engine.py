@@ -25,7 +25,7 @@ g = pliant.gallery
 SLOW = 1 / 60  # s
 
 
-def large_steps(quick: bool, progress: Progress) -> list[Table]:
+def large_steps(quick: bool, progress: Progress) -> Table:
     """Tip at rest at steps of 1/60 s, against steps of 0.1 ms."""
     rows = []
     for name, (make, *_) in CASES.items():
@@ -52,10 +52,10 @@ def large_steps(quick: bool, progress: Progress) -> list[Table]:
             )
         )
     title = "Settled at 1/60 s, against settled at 0.1 ms"
-    return [Table("reduced", "large-steps", title, "% of the motion", rows)]
+    return Table("reduced", "large-steps", title, "% of the motion", rows)
 
 
-def calls(quick: bool, progress: Progress) -> list[Table]:
+def calls(quick: bool, progress: Progress) -> Table:
     """Overhead of a call from Python."""
     rows = []
     for name in ("helix(50)", "arm(), 5 end effectors"):
@@ -74,10 +74,10 @@ def calls(quick: bool, progress: Progress) -> list[Table]:
                 name, cost, target="under 1.5", values={"step()": each.median, "in step(n)": inside.median}
             )
         )
-    return [Table("reduced", "calls", "What a call from Python adds to a step", "µs", rows)]
+    return Table("reduced", "calls", "What a call from Python adds to a step", "µs", rows)
 
 
-def reducing(quick: bool, progress: Progress) -> list[Table]:
+def reducing(quick: bool, progress: Progress) -> Table:
     """Reduction of a mechanism, compiled."""
     progress("making models")
     given: dict[str, tuple[pliant.Mechanism, int, str]] = {
@@ -90,10 +90,10 @@ def reducing(quick: bool, progress: Progress) -> list[Table]:
         5 if quick else 11,
     )
     rows = [compare(name, times[name].scaled(1e3), target=target) for name, (*_, target) in given.items()]
-    return [Table("reduced", "reduce", "Making a reduced model", "ms", rows, settings="Processor time.")]
+    return Table("reduced", "reduce", "Making a reduced model", "ms", rows, settings="Processor time.")
 
 
-def batches(quick: bool, progress: Progress) -> list[Table]:
+def batches(quick: bool, progress: Progress) -> Table:
     """A thousand copies on one core and on all, beside MuJoCo on as many threads."""
     cores = os.cpu_count() or 1
     copies, n, few, rows = 1000, 10 if quick else 50, 200, []
@@ -127,7 +127,7 @@ def batches(quick: bool, progress: Progress) -> list[Table]:
         rows.append(row)
     settings = "Wall clock, so other work on the machine counts; all poses of every copy after every step."
     title = "Many copies of a model over all cores"
-    return [Table("reduced", "batches", title, "million steps a second", rows, settings=settings)]
+    return Table("reduced", "batches", title, "million steps a second", rows, settings=settings)
 
 
 def frequencies(quick: bool, progress: Progress) -> list[Table]:

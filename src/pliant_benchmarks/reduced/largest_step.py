@@ -16,7 +16,7 @@ import numpy as np
 
 import pliant
 
-from ..harness.results import Figure, Progress, Row, Series, Table
+from ..harness.results import Figure, Progress, Row, Table, log_figure
 from ..harness.timing import Timing, time_in_turns
 from ..peers.mujoco import INTEGRATORS, PushedMechanism
 from ..systems import Floats, Model, Pushed
@@ -58,7 +58,7 @@ class Outcome:
     failure: str = ""
 
 
-def largest_step(quick: bool, progress: Progress) -> list[Table]:
+def largest_step(quick: bool, progress: Progress) -> Table:
     """Cost of a simulated second within 1 % error: reduced and blended models, the full engine, MuJoCo."""
     rows, figures = [], []
     g = pliant.gallery
@@ -79,21 +79,19 @@ def largest_step(quick: bool, progress: Progress) -> list[Table]:
                 rows += _rows(label, found)
                 key = f"pareto-{name.partition('(')[0]}-{load}-{'small' if size < 0.1 else 'large'}"
                 figures.append(_figure(key, label, found))
-    return [
-        Table(
-            "reduced",
-            "largest-step",
-            "A simulated second at the largest step with an error within 1 %",
-            "ms per simulated second",
-            rows,
-            settings="One thread, processor time. Error: root mean square distance of the pushed body from the truth "
-            "over 0.5 s, on straight lines between steps, over its largest displacement; the truth is MuJoCo at 0.1 "
-            "and 0.05 ms, extrapolated. A slow push swells over the 0.5 s. Time steps from 0.1 ms to 0.25 s and all of "
-            "MuJoCo's integrators are tried (with --quick few of them); the cheapest within 1 % counts, for pliant and "
-            "for MuJoCo.",
-            figures=figures,
-        )
-    ]
+    return Table(
+        "reduced",
+        "largest-step",
+        "A simulated second at the largest step with an error within 1 %",
+        "ms per simulated second",
+        rows,
+        settings="One thread, processor time. Error: root mean square distance of the pushed body from the truth "
+        "over 0.5 s, on straight lines between steps, over its largest displacement; the truth is MuJoCo at 0.1 "
+        "and 0.05 ms, extrapolated. A slow push swells over the 0.5 s. Time steps from 0.1 ms to 0.25 s and all of "
+        "MuJoCo's integrators are tried (with --quick few of them); the cheapest within 1 % counts, for pliant and "
+        "for MuJoCo.",
+        figures=figures,
+    )
 
 
 def _rows(label: str, found: list[Outcome]) -> list[Row]:
@@ -140,14 +138,12 @@ def _step(h: float) -> str:
 
 def _figure(key: str, title: str, found: list[Outcome]) -> Figure:
     """Error over cost, a curve per contender."""
-    series = []
-    for name in dict.fromkeys(o.contender for o in found):
-        held = [o for o in found if o.contender == name and o.cost is not None]
-        if held:
-            costs = [1e3 * o.cost.median for o in held if o.cost is not None]
-            errors = [100 * o.error for o in held]
-            series.append(Series(name, costs, errors, ours=not name.startswith("MuJoCo")))
-    return Figure(key, title, "ms per simulated second", "error, %", series, log_x=True, log_y=True)
+    curves: dict[str, list[tuple[float, float | None]]] = {}
+    for o in found:
+        if o.cost is not None:
+            curves.setdefault(o.contender, []).append((1e3 * o.cost.median, 100 * o.error))
+    x, y = "ms per simulated second", "error, %"
+    return log_figure(key, title, x, y, curves, lambda name: not name.startswith("MuJoCo"))
 
 
 # --- runs

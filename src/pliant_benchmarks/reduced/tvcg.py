@@ -6,7 +6,7 @@ import numpy as np
 
 import pliant
 
-from ..harness.results import Figure, Progress, Row, Series, Table
+from ..harness.results import Progress, Row, Table, log_figure
 from ..harness.timing import Timing, compare, time_in_turns
 from ..peers.mujoco import PushedMechanism
 from ..systems import STEP, Pushed, measure_gaps, rest_under
@@ -29,7 +29,7 @@ SETTINGS = (
 )
 
 
-def table_1(quick: bool, progress: Progress) -> list[Table]:
+def table_1(quick: bool, progress: Progress) -> Table:
     """TVCG Table 1: a step with the poses of all links, beside MuJoCo; Vortex and FORK⁻¹S in the paper."""
     rows = []
     for name, (make, target, paper) in CASES.items():
@@ -39,20 +39,18 @@ def table_1(quick: bool, progress: Progress) -> list[Table]:
         row.target, row.paper = f"{target}x", paper
         row.values["by twists, µs"] = _alone(case.simulation(reconstruction="twist"), 3).median
         rows.append(row)
-    return [
-        Table(
-            "reduced",
-            "tvcg-table-1",
-            "A step of a reduced model with the poses of all links",
-            "µs a step",
-            rows,
-            source="TVCG Table 1",
-            missing=[
-                "DART and Pinocchio: in the next table; Exudyn and Drake: in the suite constrained, on chains"
-            ],
-            settings=f"{SETTINGS} The paper's figures: Vortex against FORK⁻¹S with 1, 4 or 8 threads, the best.",
-        )
-    ]
+    return Table(
+        "reduced",
+        "tvcg-table-1",
+        "A step of a reduced model with the poses of all links",
+        "µs a step",
+        rows,
+        source="TVCG Table 1",
+        missing=[
+            "DART and Pinocchio: in the next table; Exudyn and Drake: in the suite constrained, on chains"
+        ],
+        settings=f"{SETTINGS} The paper's figures: Vortex against FORK⁻¹S with 1, 4 or 8 threads, the best.",
+    )
 
 
 def _row(case: Pushed, quick: bool) -> Row:
@@ -89,7 +87,7 @@ def _steps(links: int) -> int:
     return max(2, round(CHUNK / (0.5e-6 + 1e-8 * links)))
 
 
-def scaling(quick: bool, progress: Progress) -> list[Table]:
+def scaling(quick: bool, progress: Progress) -> Table:
     """A step over the number of links, beside MuJoCo."""
     sizes = (10, 100, 1000) if quick else (10, 20, 50, 100, 200, 400, 1000, 3000)
     largest = 100 if quick else 400  # beyond, MuJoCo's steps take too long to wait for
@@ -100,34 +98,23 @@ def scaling(quick: bool, progress: Progress) -> list[Table]:
         row = compare(case.name, _alone(case.simulation(), 5)) if links > largest else _row(case, quick)
         row.values["ns a link"] = 1e3 * (row.ours or 0.0) / links
         rows.append(row)
-    links = list(map(float, sizes))
-    theirs = [(n, row.peer) for n, row in zip(links, rows, strict=True) if row.peer is not None]
-    figure = Figure(
+    curves = {
+        "pliant, reduced": [(n, row.ours) for n, row in zip(sizes, rows, strict=True)],
+        "MuJoCo, fastest stable": [(n, row.peer) for n, row in zip(sizes, rows, strict=True)],
+    }
+    figure = log_figure("reduced-scaling", "A step with the poses of all links", "links", "µs", curves)
+    return Table(
+        "reduced",
         "reduced-scaling",
-        "A step with the poses of all links",
-        "links",
-        "µs",
-        [
-            Series("pliant, reduced", links, [row.ours or 0.0 for row in rows]),
-            Series("MuJoCo, fastest stable", [n for n, _ in theirs], [t for _, t in theirs], ours=False),
-        ],
-        log_x=True,
-        log_y=True,
+        "A step of a reduced model against the number of links",
+        "µs a step",
+        rows,
+        settings=f"{SETTINGS} MuJoCo up to {largest} links.",
+        figures=[figure],
     )
-    return [
-        Table(
-            "reduced",
-            "reduced-scaling",
-            "A step of a reduced model against the number of links",
-            "µs a step",
-            rows,
-            settings=f"{SETTINGS} MuJoCo up to {largest} links.",
-            figures=[figure],
-        )
-    ]
 
 
-def figure_5(quick: bool, progress: Progress) -> list[Table]:
+def figure_5(quick: bool, progress: Progress) -> Table:
     """TVCG Fig. 5: tip of a reduced model at rest under 100 N, against the nonlinear equilibrium."""
     rows = []
     for name, m in (("helix(50)", g.helix(50)), ("ladder(12)", g.ladder(12)), ("y()", g.y())):
@@ -160,14 +147,12 @@ def figure_5(quick: bool, progress: Progress) -> list[Table]:
                     },
                 )
             )
-    return [
-        Table(
-            "reduced",
-            "tvcg-fig-5",
-            "One model at rest under 100 N, against the nonlinear equilibrium",
-            "% of the motion",
-            rows,
-            source="TVCG Fig. 5",
-            settings="Error of the tip. The paper shows pictures, of FORK⁻¹S and of Vortex, and calls them alike.",
-        )
-    ]
+    return Table(
+        "reduced",
+        "tvcg-fig-5",
+        "One model at rest under 100 N, against the nonlinear equilibrium",
+        "% of the motion",
+        rows,
+        source="TVCG Fig. 5",
+        settings="Error of the tip. The paper shows pictures, of FORK⁻¹S and of Vortex, and calls them alike.",
+    )

@@ -1,4 +1,4 @@
-"""Blended models: TVCG Table 2 and Fig. 7, and errors at rest under loads that no model was made from."""
+"""Suite of blended models: TVCG Table 2 and Fig. 7, and errors at rest under loads that no model was made from."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 import pliant
 from pliant.spatial import se3_inverse, se3_log
 
-from ..harness.results import Figure, Progress, Row, Series, Table
-from ..harness.timing import compare, time_in_turns
-from ..peers.mujoco import PushedMechanism
-from ..systems import Floats, Model, Pushed, measure_gaps, rest_under
+from .harness.results import Figure, Progress, Row, Series, Table
+from .harness.timing import compare, time_in_turns
+from .peers.mujoco import PushedMechanism
+from .systems import Floats, Model, Pushed, measure_gaps, rest_under
 
-__all__ = ["figure_7", "fresh_wrenches", "sampled_directions", "table_2"]
+__all__ = ["PARTS", "figure_7", "fresh_wrenches", "sampled_directions", "table_2"]
 
 g = pliant.gallery
 STEPS = 2000
@@ -50,7 +50,7 @@ def _stepping(model: Model, force: Floats, reconstruction: str = "joint") -> Cal
     return lambda: simulation.step(STEPS)
 
 
-def table_2(quick: bool, progress: Progress) -> list[Table]:
+def table_2(quick: bool, progress: Progress) -> Table:
     """TVCG Table 2: a step of a blend, weights computed every step, beside one model and beside MuJoCo."""
     rows = []
     for name, (make, loads, target, paper) in SPEED.items():
@@ -86,21 +86,19 @@ def table_2(quick: bool, progress: Progress) -> list[Table]:
             f"{key}, µs": t.median for key, t in times.items() if key not in ("4 models", "MuJoCo")
         }
         rows.append(row)
-    return [
-        Table(
-            "blended",
-            "tvcg-table-2",
-            "A step of a blended model with the poses of all links",
-            "µs a step",
-            rows,
-            source="TVCG Table 2",
-            settings="One thread, processor time, 1 ms, weights computed every step. The paper's figures: Vortex; "
-            "FORK⁻¹S with 1 and with 4 models, on 4 threads.",
-        )
-    ]
+    return Table(
+        "blended",
+        "tvcg-table-2",
+        "A step of a blended model with the poses of all links",
+        "µs a step",
+        rows,
+        source="TVCG Table 2",
+        settings="One thread, processor time, 1 ms, weights computed every step. The paper's figures: Vortex; "
+        "FORK⁻¹S with 1 and with 4 models, on 4 threads.",
+    )
 
 
-def figure_7(quick: bool, progress: Progress) -> list[Table]:
+def figure_7(quick: bool, progress: Progress) -> Table:
     """TVCG Fig. 7: sum of joint gaps over the tip's displacement, of one model and a blend, by twists and by joints."""
     distances = np.linspace(0.25, 1.5, 5 if quick else 11)
     rows, figures = [], []
@@ -137,21 +135,19 @@ def figure_7(quick: bool, progress: Progress) -> list[Table]:
         figures.append(
             Figure(key, f"{name}: joints apart", "displacement of the tip", "sum, of radius", series)
         )
-    return [
-        Table(
-            "blended",
-            "tvcg-fig-7",
-            "Joints apart, summed over all joints, where the tip has moved by a relative displacement of 1",
-            "of radius",
-            rows,
-            source="TVCG Fig. 7",
-            settings="Displacement: norm of the tip's twist, lengths over the radius. One model made at rest; the "
-            "blend has three, at rest and at equilibria of relative displacement 0.5 and 1. By joints, "
-            "pliant's default, nothing of a tree comes apart. The ladder is 24 m high and has 48 joints: where rails "
-            "turn and rungs do not, twists part them by an eighth of the height.",
-            figures=figures,
-        )
-    ]
+    return Table(
+        "blended",
+        "tvcg-fig-7",
+        "Joints apart, summed over all joints, where the tip has moved by a relative displacement of 1",
+        "of radius",
+        rows,
+        source="TVCG Fig. 7",
+        settings="Displacement: norm of the tip's twist, lengths over the radius. One model made at rest; the "
+        "blend has three, at rest and at equilibria of relative displacement 0.5 and 1. By joints, "
+        "pliant's default, nothing of a tree comes apart. The ladder is 24 m high and has 48 joints: where rails "
+        "turn and rungs do not, twists part them by an eighth of the height.",
+        figures=figures,
+    )
 
 
 def _pull_tip(
@@ -205,7 +201,7 @@ def _equilibrium_at(
     return pliant.equilibrium(m, {tip: (low + high) / 2 * unit})
 
 
-def sampled_directions(quick: bool, progress: Progress) -> list[Table]:
+def sampled_directions(quick: bool, progress: Progress) -> Table:
     """Error at rest of four models, under loads between their samples."""
     rows = []
     for name, m, size, target in (
@@ -237,10 +233,10 @@ def sampled_directions(quick: bool, progress: Progress) -> list[Table]:
     settings = (
         "Root mean square error of the tip against the equilibrium, at a tenth to nine tenths of their loads."
     )
-    return [Table("blended", "sampled-directions", title, "of radius", rows, settings=settings)]
+    return Table("blended", "sampled-directions", title, "of radius", rows, settings=settings)
 
 
-def fresh_wrenches(quick: bool, progress: Progress) -> list[Table]:
+def fresh_wrenches(quick: bool, progress: Progress) -> Table:
     """Error at rest of automatically sampled blends, under random forces that were not sampled."""
     rows = []
     for name, m, kind, target in (
@@ -272,4 +268,7 @@ def fresh_wrenches(quick: bool, progress: Progress) -> list[Table]:
     settings = (
         "Root mean square error of the tip; `pliant.sample` with 59 equilibria (30 with --quick), 12 models."
     )
-    return [Table("blended", "fresh-wrenches", title, "of radius", rows, settings=settings)]
+    return Table("blended", "fresh-wrenches", title, "of radius", rows, settings=settings)
+
+
+PARTS = (table_2, figure_7, sampled_directions, fresh_wrenches)

@@ -1,4 +1,4 @@
-"""Fresh processes: imports, first results with and without a compile cache, building, memory.
+"""Suite of start-up: imports, first results with and without a compile cache, building, memory, in fresh processes.
 
 Memory is the growth of the resident set to its peak (Linux; elsewhere not measured).
 """
@@ -13,10 +13,10 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from ..harness.results import Progress, Row, Table
-from ..harness.timing import Timing, compare, summarize
+from .harness.results import Progress, Row, Table
+from .harness.timing import Timing, compare, summarize
 
-__all__ = ["building", "first_results", "imports", "memory"]
+__all__ = ["PARTS", "building", "first_results", "imports", "memory"]
 
 TIMER = """
 import time
@@ -83,7 +83,7 @@ def _fresh(code: str, rounds: int, cache: str | None = None) -> tuple[Timing, fl
     return summarize(seconds.tolist()), float(megabytes.max())
 
 
-def imports(quick: bool, progress: Progress) -> list[Table]:
+def imports(quick: bool, progress: Progress) -> Table:
     """Import of pliant beside imports of its peers."""
     rounds = 2 if quick else 7
     progress("import pliant")
@@ -102,20 +102,18 @@ def imports(quick: bool, progress: Progress) -> list[Table]:
         row.values = {"MB": memory, "peer's MB": more, "numpy alone, s": numpy}
         rows.append(row)
     settings = "Wall clock of fresh processes. pliant imports numba and MuJoCo only when they are needed."
-    return [
-        Table(
-            "start",
-            "import",
-            "Importing",
-            "s",
-            rows or [compare("import pliant", ours)],
-            settings=settings,
-            missing=missing,
-        )
-    ]
+    return Table(
+        "start",
+        "import",
+        "Importing",
+        "s",
+        rows or [compare("import pliant", ours)],
+        settings=settings,
+        missing=missing,
+    )
 
 
-def first_results(quick: bool, progress: Progress) -> list[Table]:
+def first_results(quick: bool, progress: Progress) -> Table:
     """First result of a process, with and without compiled code in the cache."""
     rows = []
     with tempfile.TemporaryDirectory() as cache:
@@ -133,10 +131,10 @@ def first_results(quick: bool, progress: Progress) -> list[Table]:
             row.note = "compiling not measured with --quick" if quick else ""
             rows.append(row)
     settings = "Wall clock of fresh processes, without the import; compiled code is in numba's cache."
-    return [Table("start", "first-results", "The first result of a process", "s", rows, settings=settings)]
+    return Table("start", "first-results", "The first result of a process", "s", rows, settings=settings)
 
 
-def building(quick: bool, progress: Progress) -> list[Table]:
+def building(quick: bool, progress: Progress) -> Table:
     """Construction and validation of huge mechanisms."""
     rows = []
     for name, target in (("millipede()", ""), ("molecule(50_000)", "under 2 s and 300 MB")):
@@ -148,12 +146,10 @@ def building(quick: bool, progress: Progress) -> list[Table]:
         )
         ours, memory = _fresh(code, 1 if quick else 5)
         rows.append(compare(name, ours, target=target, values={"MB": memory}))
-    return [
-        Table("start", "building", "Huge mechanisms, built and checked", "s", rows, settings="Wall clock.")
-    ]
+    return Table("start", "building", "Huge mechanisms, built and checked", "s", rows, settings="Wall clock.")
 
 
-def memory(quick: bool, progress: Progress) -> list[Table]:
+def memory(quick: bool, progress: Progress) -> Table:
     """Resident memory of a simulation after a step, beside MuJoCo's."""
     theirs = (
         "import mujoco, pliant\nxml = pliant.gallery.{0}.to_mjcf()\nmujoco.MjData(mujoco.MjModel.from_xml_string("
@@ -184,4 +180,7 @@ def memory(quick: bool, progress: Progress) -> list[Table]:
         "Growth of the resident set from a loaded and compiled library to a simulation that has made a step. Memory "
         "that was freed while loading is used again, so a megabyte or two may be missing."
     )
-    return [Table("start", "memory", "Memory of a mechanism in motion", "MB", rows, settings=settings)]
+    return Table("start", "memory", "Memory of a mechanism in motion", "MB", rows, settings=settings)
+
+
+PARTS = (imports, first_results, building, memory)

@@ -1,4 +1,4 @@
-"""What FILE means: a mechanism file, a saved model or trajectory, or `gallery:NAME`."""
+"""Sources of mechanisms as users name them: a file, a saved model or trajectory, or `gallery:NAME:ARGUMENTS`."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from pliant.gallery.worlds import Play
     from pliant.mechanism import Mechanism
 
-__all__ = ["PREFIX", "Source", "gallery_maker", "gallery_names", "parse_wrenches", "resolve", "world_names"]
+__all__ = ["PREFIX", "Source", "find_maker", "gallery_names", "parse_gallery", "resolve", "world_names"]
 
-_WORLDS = "worlds."  # before the name of a world that a mechanism or scene has too
+_WORLDS = "worlds."  # prefix of a world whose name a mechanism or scene has, too
 
 
 @dataclass(frozen=True)
 class Source:
-    """A mechanism, and what else came with it.
+    """A mechanism, and the scene, world, model or trajectory that it comes from.
 
     Attributes:
         text: as the user wrote it.
-        mechanism: the mechanism; of a world, all its bodies, each on its own.
-        scene, play, model, trajectory: what it is part of, if it is.
+        mechanism: of a world, all its bodies, each on its own.
+        scene, play, model, trajectory: the thing that has the mechanism; at most one is not None.
     """
 
     text: str
@@ -44,7 +44,7 @@ class Source:
 
     @property
     def kind(self) -> str:
-        """What it is, in a word."""
+        """Its kind: "mechanism", "scene", "world", "reduced model", "blended model" or "trajectory"."""
         model = "blended model" if hasattr(self.model, "models") else "reduced model"
         parts = {"scene": self.scene, "world": self.play, model: self.model, "trajectory": self.trajectory}
         return next((word for word, part in parts.items() if part is not None), "mechanism")
@@ -59,12 +59,13 @@ def resolve(
     default_stiffness: float | None = None,
     worlds: bool = False,
 ) -> Source:
-    """The source a FILE argument names; most other arguments as the options of the same names.
+    """The source that a text names.
 
     Args:
-        text: what the user wrote.
-        keyframe, allow, repair, default_stiffness: see the options.
-        worlds: whether a world will do.
+        text: a path, or `gallery:NAME` with arguments.
+        keyframe, allow, repair: as `pliant.load` takes them; digits for a keyframe are its number.
+        default_stiffness: of degrees of freedom without a spring, N m/rad or N/m.
+        worlds: whether worlds are allowed.
 
     Raises:
         PliantError: there is no such file or gallery name, or it cannot be read.
@@ -99,14 +100,11 @@ def _from_file(text: str, keyframe: str | None, allow: Sequence[Path] | None, re
         with path.open("rb") as file:
             packed = path.is_file() and file.read(4) == b"PK\x03\x04"
     except OSError:
-        packed = False  # `load` says what is wrong
+        packed = False  # `load` reports it
     if packed:
         return _from_npz(text, path)
-    return Source(text, load(path, keyframe=_keyframe(keyframe), allow=allow or (), repair=repair))
-
-
-def _keyframe(given: str | None) -> str | int | None:
-    return int(given) if given is not None and given.isdigit() else given
+    frame = int(keyframe) if keyframe is not None and keyframe.isdigit() else keyframe
+    return Source(text, load(path, keyframe=frame, allow=allow or (), repair=repair))
 
 
 def _from_npz(text: str, path: Path) -> Source:
@@ -116,11 +114,11 @@ def _from_npz(text: str, path: Path) -> Source:
     try:
         with np.load(path, allow_pickle=False) as archive:
             trajectory = FORMAT.encode() in archive["about"].tobytes()
-    except Exception:  # whatever is wrong with it, loading says so
+    except Exception:  # of any type; `load_model` reports it
         trajectory = False
     if trajectory:
-        path_over_time = Trajectory.load(path)
-        return Source(text, path_over_time.mechanism, trajectory=path_over_time)
+        recorded = Trajectory.load(path)
+        return Source(text, recorded.mechanism, trajectory=recorded)
     model = load_model(path)
     return Source(text, model.mechanism, model=model)
 
@@ -129,82 +127,62 @@ def _from_npz(text: str, path: Path) -> Source:
 
 
 def gallery_names(worlds: bool = True) -> tuple[str, ...]:
-    """Names of all mechanisms, then of all scenes, then of all worlds, which take a while to import."""
+    """Names of all mechanisms, scenes and, unless `worlds` is false, worlds, which take seconds to import."""
     from pliant import gallery
 
     return (*gallery.names(), *gallery.scenes.names(), *(world_names() if worlds else ()))
 
 
 def world_names() -> tuple[str, ...]:
-    """Names of all worlds; where there is a mechanism of the same name, with `worlds.` before it."""
+    """Names of all worlds; with the prefix `worlds.` where a mechanism or scene has the same name."""
     from pliant.gallery import worlds
 
-    makers = (name for name in worlds.__all__ if _annotation(getattr(worlds, name)) == "Play")
+    makers = (n for n in worlds.__all__ if getattr(worlds, n).__annotations__.get("return") == "Play")
     others = gallery_names(worlds=False)
     return tuple(f"{_WORLDS}{name}" if name in others else name for name in makers)
 
 
-def _annotation(maker: Any) -> Any:
-    """What a function says it returns, as it is written."""
-    return getattr(maker, "__annotations__", {}).get("return")
-
-
-def gallery_maker(name: str) -> Callable[..., Any]:
-    """The function behind a name.
+def find_maker(name: str, *, mechanisms: bool = False) -> Callable[..., Any]:
+    """The function of the gallery that makes the mechanism, scene or world of a name; `mechanisms` allows no others.
 
     Raises:
-        InputError: there is none; the nearest names are suggested.
+        InputError: there is none; the message suggests similar names.
     """
     from pliant import gallery
     from pliant.text import suggestion
 
-    for known, module in ((gallery.names(), gallery), (gallery.scenes.names(), gallery.scenes)):
-        if name in known:
-            return getattr(module, name)
+    if name in gallery.names():
+        return getattr(gallery, name)
+    if mechanisms:
+        raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery.names())}")
+    if name in gallery.scenes.names():
+        return getattr(gallery.scenes, name)
     bare, known = name.removeprefix(_WORLDS), world_names()
     if bare in known or f"{_WORLDS}{bare}" in known:
         return getattr(import_module("pliant.gallery.worlds"), bare)
     raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery_names())}")
 
 
+def parse_gallery(text: str, *, mechanisms: bool = False) -> tuple[str, Callable[..., Any], dict[str, Any]]:
+    """Name, function and keyword arguments of `gallery:NAME:ARGUMENTS`.
+
+    Raises:
+        InputError: there is no such name, or its function does not take the arguments.
+    """
+    name, _, given = text.removeprefix(PREFIX).partition(":")
+    maker = find_maker(name, mechanisms=mechanisms)
+    return name, maker, parse_arguments(name, maker, given)
+
+
 def _from_gallery(text: str) -> Source:
     from pliant.gallery.scenes import Scene
     from pliant.mechanism import Mechanism
 
-    name, _, given = text.removeprefix(PREFIX).partition(":")
-    maker = gallery_maker(name)
-    made = maker(**parse_arguments(name, maker, given))
+    name, maker, arguments = parse_gallery(text)
+    made = maker(**arguments)
     if isinstance(made, Mechanism):
         return Source(text, made)
     if isinstance(made, Scene):
         return Source(text, made.mechanism, scene=made)
     title = name.removeprefix(_WORLDS).replace("_", " ")
     return Source(text, made.world.scene.replace(name=title), play=made)
-
-
-# --- wrenches
-
-
-def parse_wrenches(given: Sequence[str] | None, mechanism: Mechanism) -> dict[str, tuple[float, ...]]:
-    """`BODY:FX,FY,FZ` as `{body: numbers}`, three or six.
-
-    Raises:
-        InputError: one is malformed or not finite, or names no body.
-    """
-    found: dict[str, tuple[float, ...]] = {}
-    for text in given or ():
-        body, colon, numbers = text.rpartition(":")
-        try:
-            values = tuple(float(part) for part in numbers.split(","))
-        except ValueError:
-            values = ()
-        if not colon or len(values) not in (3, 6):
-            raise InputError(f"wrench '{text}': BODY:FX,FY,FZ expected, or six numbers, as in 'tip:0,0,-5'")
-        if not np.isfinite(values).all():
-            raise InputError(f"wrench '{text}': not all numbers are finite")
-        if mechanism.body_index(body) < 0:
-            raise InputError(f"wrench '{text}': the world does not move: name a body")
-        if body in found:
-            raise InputError(f"wrench '{text}': there is one on '{body}' already; add them up")
-        found[body] = values
-    return found

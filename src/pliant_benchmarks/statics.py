@@ -1,4 +1,4 @@
-"""Static equilibrium: cost over the number of links, beside MuJoCo integrated to rest and Exudyn's static solver.
+"""Suite of statics: equilibria over the number of links, beside MuJoCo integrated to rest and Exudyn's static solver.
 
 MuJoCo has no static solver: it is integrated to rest, at the time step and damping that get it there soonest, until it
 agrees to a millionth of the radius. Exudyn's `SolveStatic` takes turns with `pliant.equilibrium`, at the fastest of its
@@ -14,18 +14,18 @@ import numpy as np
 
 import pliant
 
-from ..harness.results import Figure, Progress, Row, Series, Table
-from ..harness.timing import compare, time_in_turns
-from ..peers import find_all
-from ..peers.mujoco import Relaxation
-from ..systems import StaticCase, force_that_moves
+from .harness.results import Progress, Row, Table, log_figure
+from .harness.timing import compare, time_in_turns
+from .peers import find_all
+from .peers.mujoco import Relaxation
+from .systems import StaticCase, force_that_moves
 
-__all__ = ["build_tangle", "chains", "loops", "static_solvers"]
+__all__ = ["PARTS", "build_tangle", "chains", "loops", "static_solvers"]
 
 FORCE = (0.0, 60.0, -80.0)  # N
 
 
-def chains(quick: bool, progress: Progress) -> list[Table]:
+def chains(quick: bool, progress: Progress) -> Table:
     """Helices of growing length, beside MuJoCo."""
     sizes = (50, 400) if quick else (50, 100, 200, 400, 800, 1600, 3200, 10_000)
     largest = 50 if quick else 200
@@ -62,35 +62,25 @@ def chains(quick: bool, progress: Progress) -> list[Table]:
             "µs a link": 1e6 * times["pliant"].median / links,
         }
         rows.append(row)
-    found = [(float(n), row.peer) for n, row in zip(sizes, rows, strict=True) if row.peer is not None]
-    figure = Figure(
-        "statics-scaling",
+    curves = {
+        "pliant": [(n, row.ours) for n, row in zip(sizes, rows, strict=True)],
+        "MuJoCo to rest": [(n, row.peer) for n, row in zip(sizes, rows, strict=True)],
+    }
+    figure = log_figure("statics-scaling", "Equilibrium of a helix at 100 N", "links", "ms", curves)
+    return Table(
+        "statics",
+        "equilibrium",
         "Equilibrium of a helix at 100 N",
-        "links",
         "ms",
-        [
-            Series("pliant", list(map(float, sizes)), [row.ours or 0.0 for row in rows]),
-            Series("MuJoCo to rest", [n for n, _ in found], [t for _, t in found], ours=False),
-        ],
-        log_x=True,
-        log_y=True,
+        rows,
+        settings="One thread, processor time. MuJoCo has no static solver: it is integrated until it is within a "
+        "millionth of the radius, at the best of sixteen to forty-eight settings of integrator, step and damping, "
+        f"up to {largest} links.",
+        figures=[figure],
     )
-    return [
-        Table(
-            "statics",
-            "equilibrium",
-            "Equilibrium of a helix at 100 N",
-            "ms",
-            rows,
-            settings="One thread, processor time. MuJoCo has no static solver: it is integrated until it is within a "
-            "millionth of the radius, at the best of sixteen to forty-eight settings of integrator, step and damping, "
-            f"up to {largest} links.",
-            figures=[figure],
-        )
-    ]
 
 
-def loops(quick: bool, progress: Progress) -> list[Table]:
+def loops(quick: bool, progress: Progress) -> Table:
     """Ladders with closed loops."""
     rows = []
     for form in ("cells", "rails"):
@@ -113,9 +103,7 @@ def loops(quick: bool, progress: Progress) -> list[Table]:
     missing = [
         "MuJoCo: its loops are soft constraints, which close to no such bound. Exudyn is in the next table"
     ]
-    return [
-        Table("statics", "equilibrium-loops", "Equilibrium with closed loops", "ms", rows, missing=missing)
-    ]
+    return Table("statics", "equilibrium-loops", "Equilibrium with closed loops", "ms", rows, missing=missing)
 
 
 def build_tangle(seed: int = 1) -> pliant.Mechanism:
@@ -166,7 +154,7 @@ def _pushed(name: str, m: pliant.Mechanism, direction: tuple[float, float, float
     return StaticCase(name, m, m.end_effectors[0], force_that_moves(m, pliant.reduce(m), towards, size))
 
 
-def static_solvers(quick: bool, progress: Progress) -> list[Table]:
+def static_solvers(quick: bool, progress: Progress) -> Table:
     """Open chains, planar and spatial loops and random mechanisms, beside Exudyn's static solver."""
     make = pliant.gallery
     cases = [
@@ -191,22 +179,20 @@ def static_solvers(quick: bool, progress: Progress) -> list[Table]:
     for case in cases:
         progress(f"static solvers: {case.name}")
         rows.append(_solve_beside(case, 3 if quick else 11, 0.0 if missing else 1.0 if quick else 15.0))
-    return [
-        Table(
-            "statics",
-            "equilibrium-exudyn",
-            "Equilibrium beside Exudyn's static solver",
-            "ms",
-            rows,
-            settings="`pliant.equilibrium` and `SolveStatic` take turns, one thread, processor time, from the "
-            "reference pose; mechanisms are assembled once. Exudyn: kinematic tree, planar bodies, Euler parameters or "
-            "Tait-Bryan angles, whichever can express the case; sparse and dense solvers; 1 to 30 load steps; full "
-            "and modified Newton; tolerances 1e-4 to 1e-8. The fastest setting whose bodies are all within a "
-            "millionth of the radius of pliant's counts. pliant goes on to 1e-12 of the load, and says whether the "
-            "equilibrium is stable.",
-            missing=missing,
-        )
-    ]
+    return Table(
+        "statics",
+        "equilibrium-exudyn",
+        "Equilibrium beside Exudyn's static solver",
+        "ms",
+        rows,
+        settings="`pliant.equilibrium` and `SolveStatic` take turns, one thread, processor time, from the "
+        "reference pose; mechanisms are assembled once. Exudyn: kinematic tree, planar bodies, Euler parameters or "
+        "Tait-Bryan angles, whichever can express the case; sparse and dense solvers; 1 to 30 load steps; full "
+        "and modified Newton; tolerances 1e-4 to 1e-8. The fastest setting whose bodies are all within a "
+        "millionth of the radius of pliant's counts. pliant goes on to 1e-12 of the load, and says whether the "
+        "equilibrium is stable.",
+        missing=missing,
+    )
 
 
 def _solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
@@ -216,7 +202,7 @@ def _solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
     calls: dict[str, Callable[[], object]] = {"pliant": lambda: pliant.equilibrium(m, load)}
     found = None
     if patience:
-        from ..peers import exudyn
+        from .peers import exudyn
 
         found = exudyn.find_fastest(case, c.poses, patience)
     if found is not None and found.static is not None and found.setting is not None:
@@ -238,3 +224,6 @@ def _solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
         row.peer_name = f"Exudyn, {found.setting}"
         row.values["apart, of radius"] = found.error
     return row
+
+
+PARTS = (chains, loops, static_solvers)

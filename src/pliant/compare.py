@@ -1,0 +1,275 @@
+"""Comparison of engines under one load: at rest with the nonlinear equilibrium, in motion with the full dynamics."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.engines.reduced import ReducedModel, blend, reduce, sample
+from pliant.engines.reduced.accuracy import describe
+from pliant.engines.settle import come_to_rest
+from pliant.engines.simulate import simulate
+from pliant.engines.simulation import Simulation
+from pliant.errors import InputError, PliantError
+from pliant.mechanism import Mechanism
+from pliant.statics import Configuration, equilibrium
+from pliant.statics.energy import elastic_energy
+from pliant.statics.loads import tendon_lengths
+
+__all__ = ["FRACTIONS", "Comparison", "Row", "apply_wrenches", "compare", "default_pull"]
+
+Floats = NDArray[np.float64]
+Wrenches = Mapping[str, Sequence[float]]
+_NONE = (0.0, 0.0, 0.0)
+FRACTIONS = np.array([0.25, 0.5, 0.75, 1.0])  # of the load, at which rest positions are compared
+_FRAMES = 400  # of a path, about
+_TIMED = 200  # steps over which the time of a step is measured
+_PATIENCE = 4000  # steps until rest, at most
+
+
+@dataclass
+class Row:
+    """Results of one engine.
+
+    Attributes:
+        engine: its name.
+        setup: seconds to build its model and simulation.
+        step: seconds a step.
+        rest: mean error of the end effectors at rest over their motion, per fraction of the load, or None.
+        motion: rms distance of the end effectors from the constrained engine's, over their mean motion, or None.
+        elastic: energy of the springs at rest under the whole load, J.
+        path: distance of one end effector from its start over time, or None.
+        problem: the error message, if the engine cannot run the mechanism.
+    """
+
+    engine: str
+    setup: float = float("nan")
+    step: float = float("nan")
+    rest: Floats | None = None
+    motion: float | None = None
+    elastic: float = float("nan")
+    path: Floats | None = None
+    problem: str | None = None
+
+
+@dataclass
+class Comparison:
+    """Results of all engines.
+
+    Attributes:
+        name: of the mechanism.
+        load: in words.
+        wrenches: the load as numbers, `{body: force, or force and torque}`, N and N m, world axes.
+        body: the end effector that moves most.
+        moved: its displacement at equilibrium, m.
+        elastic: energy of the springs at equilibrium, J.
+        fractions: of the load, for `Row.rest`.
+        time: of the points of `Row.path`, s.
+        timestep: seconds.
+        rows: the engines.
+        limits: whether joint limits hold the equilibrium.
+    """
+
+    name: str
+    load: str
+    wrenches: Wrenches
+    body: str
+    moved: float
+    elastic: float
+    fractions: Floats
+    time: Floats
+    timestep: float
+    rows: list[Row]
+    limits: bool
+
+
+def default_pull(model: ReducedModel, fraction: float) -> dict[str, tuple[float, ...]]:
+    """The force that moves the softest end effector by a fraction of the radius, to first order; two digits."""
+    found = {body: model.stiffness_ellipsoid(body) for body in model.end_effectors}
+    body = min(found, key=lambda name: float(found[name].stiffness[0]))
+    soft = found[body]
+    if not np.isfinite(soft.stiffness[0]):
+        raise InputError("no end effector gives way to a force: name the pull, as in --wrench BODY:0,0,5")
+    axis = soft.axes[:, 0] * np.sign(soft.axes[np.abs(soft.axes[:, 0]).argmax(), 0])
+    force = fraction * model.mechanism.radius * soft.stiffness[0] * axis
+    digits = 1 - int(np.floor(np.log10(np.abs(force).max())))
+    return {body: tuple(float(round(value, digits)) + 0.0 for value in force)}
+
+
+def compare(
+    m: Mechanism,
+    bodies: Sequence[str],
+    wrenches: Wrenches,
+    engines: Sequence[str],
+    seconds: float = 1.0,
+    timestep: float = 1e-3,
+    seed: int = 0,
+    stage: Callable[[str], None] = lambda name: None,
+) -> Comparison:
+    """Pull a mechanism in several engines. Gravity is compensated: the reference pose is the rest pose.
+
+    Args:
+        m: a mechanism without a floating base.
+        bodies: end effectors whose positions are compared.
+        wrenches: the pull, `{end effector: force, or force and torque}`, N and N m, world axes.
+        engines: names of engines.
+        seconds, timestep: length of the motion and of its steps, s.
+        seed: of the loads that a blend is sampled at.
+        stage: called with the name of every stage before it begins.
+    """
+    stage("equilibria")
+    if not 0 < timestep <= seconds < np.inf:
+        raise InputError(
+            f"seconds and timestep: 0 < timestep <= seconds expected, not {seconds!r} and {timestep!r}"
+        )
+    m = _with_slack_springs(m)
+    limits = bool(equilibrium(m, wrenches).beyond_limits)
+    truths = [equilibrium(m, load, limits=limits) for load in _ramp(wrenches)]
+    indices = [m.body_index(body) for body in bodies]
+    moved = truths[-1].displacement[indices]
+    if not moved.max() > 0:
+        raise InputError("the pull moves no end effector: name another one with --wrench")
+    every = max(1, round(seconds / timestep / _FRAMES))
+    frames = max(1, round(seconds / timestep) // every)
+    most = int(moved.argmax())
+    found = Comparison(
+        name=m.name,
+        load=describe(wrenches),
+        wrenches=wrenches,
+        body=bodies[most],
+        moved=float(moved.max()),
+        elastic=_elastic(truths[-1]),
+        fractions=FRACTIONS,
+        time=timestep * every * np.arange(frames + 1.0),
+        timestep=timestep,
+        rows=[],
+        limits=limits,
+    )
+    reference: Floats | None = None
+    for engine in sorted(engines, key="constrained".__ne__):  # first: motions are compared with it
+        stage(f"{engine} (compiles once)")
+        row = Row(engine)
+        found.rows.append(row)
+        try:
+            simulation, settled = _settle(row, m, bodies, wrenches, limits, timestep, seed)
+        except PliantError as error:
+            row.problem = str(error)
+            continue
+        row.rest = np.array([_rest_error(*pair, indices) for pair in zip(settled, truths, strict=True)])
+        row.elastic = _elastic(settled[-1])
+        if engine == "quasistatic":
+            continue
+        stage(f"{engine}: motion")
+        positions, row.step = _pull(simulation, indices, wrenches, frames, every)
+        row.path = np.linalg.norm(positions - positions[0], axis=2)[:, most]
+        if engine == "constrained":
+            reference = positions
+        elif reference is not None:
+            row.motion = _motion_error(positions, reference)
+    found.rows.sort(key=lambda row: list(engines).index(row.engine))
+    return found
+
+
+def _settle(
+    row: Row,
+    m: Mechanism,
+    bodies: Sequence[str],
+    wrenches: Wrenches,
+    limits: bool,
+    timestep: float,
+    seed: int,
+) -> tuple[Simulation, list[Configuration]]:
+    """Simulation of the row's engine at its start, and where that engine rests under each fraction of the load.
+
+    Writes the set-up time to the row, of the quasi-static engine also the time of a step.
+    """
+    start = time.perf_counter()
+    loads = _ramp(wrenches)
+    if row.engine in ("reduced", "blended"):
+        if row.engine == "reduced":
+            model: Any = reduce(m, bodies)
+            rest: Any = blend([model])
+        else:
+            few = {"candidates": 24, "held_out": 8, "limits": limits, "progress": False}
+            model = rest = sample(m, bodies, [dict(wrenches)], 1e-4, 6, seed=seed, **few).model
+        row.setup = time.perf_counter() - start
+        return simulate(model, None, timestep), [rest.configuration(load) for load in loads]
+    if row.engine == "constrained":
+        simulation = simulate(m, "constrained", timestep, gravity=_NONE)
+        row.setup = time.perf_counter() - start
+        settling = simulate(m, "constrained", max(timestep, 1 / 240), gravity=_NONE)
+        return simulation, _rest_under(settling, loads)
+    simulation = simulate(m, "quasistatic", 1 / 60, gravity=_NONE, tolerance=1e-3)
+    row.setup = time.perf_counter() - start
+    apply_wrenches(simulation, loads[0])
+    simulation.step()  # compiles its kernels, or loads them from the cache
+    start, before = time.perf_counter(), simulation.time
+    settled = _rest_under(simulation, loads)
+    row.step = (time.perf_counter() - start) * simulation.timestep / (simulation.time - before)
+    return simulation, settled
+
+
+def _rest_under(simulation: Simulation, loads: Sequence[Wrenches]) -> list[Configuration]:
+    """Configurations in which a simulation comes to rest, load after load."""
+    out = []
+    for load in loads:
+        apply_wrenches(simulation, load)
+        out.append(come_to_rest(simulation, _PATIENCE * simulation.timestep))
+    return out
+
+
+def _pull(
+    simulation: Simulation, indices: Sequence[int], wrenches: Wrenches, frames: int, every: int
+) -> tuple[Floats, float]:
+    """Positions of bodies over time, pulled from the start, (frames + 1, bodies, 3), m; and seconds a step."""
+    apply_wrenches(simulation, wrenches)
+    simulation.step()  # compiles its kernels, or loads them from the cache
+    simulation.reset()
+    apply_wrenches(simulation, wrenches)
+    out = [simulation.poses[indices, :3, 3].copy()]
+    for _ in range(frames):
+        simulation.step(every)
+        out.append(simulation.poses[indices, :3, 3].copy())
+    start = time.perf_counter()
+    simulation.step(_TIMED)  # one call: the overhead of Python is negligible
+    return np.array(out), (time.perf_counter() - start) / _TIMED
+
+
+def apply_wrenches(simulation: Any, wrenches: Wrenches) -> None:
+    """Apply a force, or a force and a torque, to each body; N and N m, world axes."""
+    for body, values in wrenches.items():
+        simulation.apply_wrench(body, force=values[:3], torque=values[3:] or None)
+
+
+def _ramp(wrenches: Wrenches) -> list[dict[str, tuple[float, ...]]]:
+    """The load times each of `FRACTIONS`."""
+    return [{body: tuple(f * v for v in values) for body, values in wrenches.items()} for f in FRACTIONS]
+
+
+def _rest_error(now: Configuration, true: Configuration, indices: Sequence[int]) -> float:
+    """Mean distance of bodies from their equilibrium positions, over their mean displacement there."""
+    apart = np.linalg.norm(now.poses[indices, :3, 3] - true.poses[indices, :3, 3], axis=1).mean()
+    return float(apart / true.displacement[indices].mean())
+
+
+def _motion_error(positions: Floats, reference: Floats) -> float:
+    """RMS distance of bodies from their reference paths, over the RMS displacement along these."""
+    apart = np.linalg.norm(positions - reference, axis=2)
+    moved = np.linalg.norm(reference - reference[0], axis=2)
+    return float(np.sqrt((apart**2).mean()) / np.sqrt((moved**2).mean()))
+
+
+def _elastic(at: Configuration) -> float:
+    return elastic_energy(at.mechanism, at.q)
+
+
+def _with_slack_springs(m: Mechanism) -> Mechanism:
+    """The mechanism with all springs slack at its reference pose: compensated gravity, for the full engines."""
+    if np.array_equal(m.rest, m.reference):
+        return m
+    return m.replace(rest=m.reference.copy(), tendon_rest=tendon_lengths(m, m.reference, m.reference))
