@@ -105,7 +105,7 @@ def make(
             raise InputError(f"'{source.text}' is a scene: it runs in the constrained engine only")
         if gravity is False:
             raise InputError(f"'{source.text}' is a scene: it has its own gravity")
-        simulation = source.scene.simulation(timestep)
+        simulation = source.scene.simulate(timestep)
         apply(simulation, wrenches)
         return simulation
     if (

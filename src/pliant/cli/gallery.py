@@ -61,6 +61,7 @@ def _what(maker: Callable[..., Any]) -> str:
 
 def _all(pictures: Path | None, as_json: bool) -> None:
     from pliant import gallery as library
+    from pliant import scenes
     from pliant.cli.sources import PREFIX, gallery_maker, resolve, world_names
 
     mechanisms = []
@@ -70,7 +71,7 @@ def _all(pictures: Path | None, as_json: bool) -> None:
             mechanisms.append({**mechanism_facts(m), "name": name, "what": _what(gallery_maker(name))})
             _draw(m, pictures, name)
         others = {
-            "scenes": [{"name": n, "what": _what(gallery_maker(n))} for n in library.scenes.names()],
+            "scenes": [{"name": n, "what": _what(gallery_maker(n))} for n in scenes.names("constrained")],
             "worlds": [{"name": n, "what": _what(gallery_maker(n))} for n in world_names()],
         }
         if pictures is not None:
@@ -124,8 +125,8 @@ def _one(text: str, pictures: Path | None, as_json: bool) -> None:
         facts |= {"name": name, "kind": found.kind, "what": _what(maker)}
         print_json({**facts, "arguments": defaults, "description": inspect.getdoc(maker)})
         return
-    module = {"scene": "scenes.", "world": "worlds."}.get(found.kind, "")
-    print(f"{PREFIX}{text}, a {found.kind}: pliant.gallery.{module}{maker.__name__}{signature}\n")
+    module = "scenes" if found.kind in ("scene", "world") else "gallery"
+    print(f"{PREFIX}{text}, a {found.kind}: pliant.{module}.{maker.__name__}{signature}\n")
     print(inspect.getdoc(maker), "\n")
     _sketch(m)
     if things is None:

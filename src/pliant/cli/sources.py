@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,8 @@ from pliant.gallery.catalogue import PREFIX, parse_arguments
 if TYPE_CHECKING:
     from pliant.engines.reduced import BlendedModel, ReducedModel
     from pliant.engines.trajectory import Trajectory
-    from pliant.gallery.scenes import Scene
-    from pliant.gallery.worlds import Play
     from pliant.mechanism import Mechanism
+    from pliant.scenes import Scene
 
 __all__ = ["PREFIX", "Source", "gallery_maker", "gallery_names", "parse_wrenches", "resolve", "world_names"]
 
@@ -38,7 +36,7 @@ class Source:
     text: str
     mechanism: Mechanism
     scene: Scene | None = None
-    play: Play | None = None
+    play: Scene | None = None
     model: ReducedModel | BlendedModel | None = None
     trajectory: Trajectory | None = None
 
@@ -83,7 +81,7 @@ def resolve(
         raise InputError(f"'{text}' is a model, its springs are fixed: give the mechanism's own file")
     m = found.mechanism
     soft = m.with_stiffness(m.springless, default_stiffness) if m.springless else m
-    return replace(found, mechanism=soft, scene=found.scene and replace(found.scene, mechanism=soft))
+    return replace(found, mechanism=soft, scene=found.scene and replace(found.scene, what=soft))
 
 
 # --- files
@@ -130,23 +128,17 @@ def _from_npz(text: str, path: Path) -> Source:
 
 def gallery_names(worlds: bool = True) -> tuple[str, ...]:
     """Names of all mechanisms, then of all scenes, then of all worlds, which take a while to import."""
-    from pliant import gallery
+    from pliant import gallery, scenes
 
-    return (*gallery.names(), *gallery.scenes.names(), *(world_names() if worlds else ()))
+    return (*gallery.names(), *scenes.names("constrained"), *(world_names() if worlds else ()))
 
 
 def world_names() -> tuple[str, ...]:
     """Names of all worlds; where there is a mechanism of the same name, with `worlds.` before it."""
-    from pliant.gallery import worlds
+    from pliant import scenes
 
-    makers = (name for name in worlds.__all__ if _annotation(getattr(worlds, name)) == "Play")
     others = gallery_names(worlds=False)
-    return tuple(f"{_WORLDS}{name}" if name in others else name for name in makers)
-
-
-def _annotation(maker: Any) -> Any:
-    """What a function says it returns, as it is written."""
-    return getattr(maker, "__annotations__", {}).get("return")
+    return tuple(f"{_WORLDS}{name}" if name in others else name for name in scenes.names("world"))
 
 
 def gallery_maker(name: str) -> Callable[..., Any]:
@@ -155,20 +147,19 @@ def gallery_maker(name: str) -> Callable[..., Any]:
     Raises:
         InputError: there is none; the nearest names are suggested.
     """
-    from pliant import gallery
+    from pliant import gallery, scenes
     from pliant.text import suggestion
 
-    for known, module in ((gallery.names(), gallery), (gallery.scenes.names(), gallery.scenes)):
+    for known, module in ((gallery.names(), gallery), (scenes.names("constrained"), scenes)):
         if name in known:
             return getattr(module, name)
     bare, known = name.removeprefix(_WORLDS), world_names()
     if bare in known or f"{_WORLDS}{bare}" in known:
-        return getattr(import_module("pliant.gallery.worlds"), bare)
+        return getattr(scenes, bare)
     raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery_names())}")
 
 
 def _from_gallery(text: str) -> Source:
-    from pliant.gallery.scenes import Scene
     from pliant.mechanism import Mechanism
 
     name, _, given = text.removeprefix(PREFIX).partition(":")
@@ -176,7 +167,7 @@ def _from_gallery(text: str) -> Source:
     made = maker(**parse_arguments(name, maker, given))
     if isinstance(made, Mechanism):
         return Source(text, made)
-    if isinstance(made, Scene):
+    if made.engine != "world":
         return Source(text, made.mechanism, scene=made)
     title = name.removeprefix(_WORLDS).replace("_", " ")
     return Source(text, made.world.scene.replace(name=title), play=made)

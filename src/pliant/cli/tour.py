@@ -241,7 +241,7 @@ def _full_grasp(tour: Tour) -> None:
 
 
 def _compare_grasps(tour: Tour) -> None:
-    m, full = pliant.gallery.worlds.lifting_hand(), tour.held["constrained"]
+    m, full = pliant.scenes.lifting_hand(), tour.held["constrained"]
     for engine, held in sorted(tour.held.items(), reverse=True):
         apart, forces = held.off(full)
         words = f"ball {1e3 * apart:.2g} mm from where the full hand has it, forces within {percent(forces)}"
@@ -251,8 +251,8 @@ def _compare_grasps(tour: Tour) -> None:
 
 
 def _cable(tour: Tour) -> None:
-    scene = pliant.gallery.scenes.heavy_ball(_RATIO)
-    m, simulation = scene.mechanism, scene.simulation()
+    scene = pliant.scenes.heavy_ball(_RATIO)
+    m, simulation = scene.mechanism, scene.simulate()
     before, height = simulation.energy.total, simulation.pose("load")[2, 3]
     path, step = _recorded(simulation, m, 2.0 if tour.quick else 10.0, 60)
     swing = m.total_mass * 9.81 * float(np.ptp(np.append(path.pose("load")[:, 2, 3], height)))

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant import scenes
 from pliant.engines.trajectory import Trajectory
-from pliant.gallery import worlds
 from pliant.plotting import panels, save
 from pliant.world import World
 
@@ -37,7 +37,7 @@ class Held(NamedTuple):
 
 def hold(kind: str) -> tuple[Held, Trajectory]:
     """One hand takes the ball and lifts it; and all poses on the way."""
-    play = worlds.grasp(kind)
+    play = scenes.grasp(kind)
     world = play.world
     path = play.record(round(_TIMES[-1] / world.timestep))
     pressed = np.array([world.contacts.force("ball", tip) for tip in _TIPS])
