@@ -561,7 +561,7 @@ class World:
         *,
         frequency: float = 2.0,
         ratio: float = 1.0,
-    ) -> None:
+    ) -> Pull:
         """Pull a body towards a point of the world, with a spring that suits its mass; it stays until `release`.
 
         Args:
@@ -569,6 +569,9 @@ class World:
             target: where to, world.
             point: where the spring holds it, in its frame.
             frequency, ratio: natural frequency, Hz, and damping ratio of the body on its spring.
+
+        Returns:
+            The spring; move it by its `target`.
         """
         built = self._build()
         if body not in built.bodies:
@@ -579,6 +582,7 @@ class World:
         if built.stepper is None:
             self._change()
         self._hand_pulls()
+        return self._pulls[body]
 
     def release(self, body: str | None = None) -> None:
         """Let go of a body, or of all."""

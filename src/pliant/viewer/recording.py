@@ -22,8 +22,8 @@ from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError
 from pliant.extras import require
 from pliant.files import as_path, replacing
-from pliant.viewer.browser_scene import Scene, silence
 from pliant.viewer.meshes import Part, make_parts
+from pliant.viewer.stage import Stage, silence
 
 __all__ = ["export_gltf", "frames", "record_html"]
 
@@ -65,11 +65,11 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
         # No client connects to this server: its serializer writes the page.
         server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
         try:
-            scene = Scene(server, trajectory.mechanism, trajectory.poses[chosen[0]])
+            stage = Stage(server, trajectory.mechanism, trajectory.poses[chosen[0]])
             recording = server.get_scene_serializer()
             for before, now in pairwise(chosen.tolist()):
                 recording.insert_sleep(float(trajectory.time[now] - trajectory.time[before]))
-                scene.update(trajectory.poses[now])
+                stage.update(trajectory.poses[now])
             recording.insert_sleep(_PAUSE)
             text = recording.as_html()
         finally:

@@ -1,6 +1,6 @@
-"""`Scene` and `Overlay`: the 3-D contents of a viser server.
+"""`Stage` and `Overlay`: the 3-D contents of a viser server.
 
-The scene is a mechanism as a few batched meshes, with a floor, lights and a camera that sees all of it. The overlay is
+The stage is a mechanism as a few batched meshes, with a floor, lights and a camera that sees all of it. The overlay is
 drawn over it: arrows of pulls and contact forces, a compliance ellipsoid, a target handle.
 """
 
@@ -19,10 +19,10 @@ from pliant.mechanism import Mechanism
 from pliant.viewer.meshes import Part, bounds, make_parts, place_parts, sphere_mesh
 
 if TYPE_CHECKING:
-    from pliant.viewer.pulls import Pull
+    from pliant.engines.simulation import Pull
     from pliant.viewer.session import Contacts, Ellipsoid
 
-__all__ = ["Overlay", "Scene", "force_text", "silence"]
+__all__ = ["Overlay", "Stage", "force_text", "silence"]
 
 Floats = NDArray[np.float64]
 _MANY = 2000  # copies: beyond this, no shadows
@@ -33,13 +33,13 @@ _GRID, _GRID_SECTION = (222, 226, 232), (196, 203, 213)
 _SELECTED = np.array([255.0, 140.0, 40.0])  # tint of a selected body
 
 _PULL, _CONTACT, _SOFT = (198, 40, 40), (46, 139, 87), (255, 152, 0)
-_LONGEST_AXIS = 0.3  # of the scene's size: the longest axis of an ellipsoid
-_LONGEST_ARROW = 0.5  # of the scene's size: the largest contact force
+_LONGEST_AXIS = 0.3  # of the stage's size: the longest axis of an ellipsoid
+_LONGEST_ARROW = 0.5  # of the stage's size: the largest contact force
 _SHORTEST_ARROW = 0.03  # of the longest: smaller contact forces are not drawn
 _DECAY = 0.02  # per frame: decay of the largest contact force, which scales the arrows
 
 
-class Scene:
+class Stage:
     """A mechanism drawn in a viser server.
 
     Attributes:
@@ -183,7 +183,7 @@ class Overlay:
     """
 
     def __init__(self, server: Any, size: float):
-        """Add everything, invisible, for a scene of radius `size`, m."""
+        """Add everything, invisible, for a stage of radius `size`, m."""
         self._scene, self._size = server.scene, size
         self._pulls = self._add_arrows("/pulls/arrows", _PULL, 0.008, 0.022, 0.06)
         self._contacts = self._add_arrows("/contacts", _CONTACT, 0.01, 0.028, 0.07)
@@ -211,7 +211,7 @@ class Overlay:
     def _add_arrows(
         self, name: str, colour: tuple[int, ...], shaft: float, head: float, length: float
     ) -> Any:
-        """Arrows with radii of shaft and head and length of the head relative to the scene's size."""
+        """Arrows with radii of shaft and head and length of the head relative to the stage's size."""
         return self._scene.add_arrows(
             name,
             np.zeros((1, 2, 3)),
@@ -222,15 +222,14 @@ class Overlay:
             visible=False,
         )
 
-    def show_pulls(self, pulls: Mapping[Hashable, Pull]) -> None:
-        """Show an arrow from the pulled point to the target of every pull, labelled with its force."""
+    def show_pulls(self, pulls: Mapping[Hashable, Pull], poses: Floats) -> None:
+        """Show an arrow from the point of every pull to its target, labelled with its force; bodies are at `poses`."""
         for key in [key for key in self._labels if key not in pulls]:
             self._labels.pop(key).remove()
         if pulls:
             # An arrow of zero length has no direction.
-            ends = [
-                (p.place, np.where(p.target == p.place, p.target + 1e-6, p.target)) for p in pulls.values()
-            ]
+            places = [(pull.at(poses), pull.target) for pull in pulls.values()]
+            ends = [(at, np.where(target == at, target + 1e-6, target)) for at, target in places]
             self._pulls.points = np.array(ends, dtype=np.float32)
         self._pulls.visible = bool(pulls)
         for i, (key, pull) in enumerate(pulls.items()):
