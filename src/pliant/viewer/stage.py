@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.mechanism import Mechanism
+from pliant.text import FORCES, round_down, unit_for
 from pliant.viewer.meshes import Part, bounds, make_parts, place_parts, sphere_mesh
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ class Overlay:
         if shape is None or pose is None or not shape.compliance[0] > 0:
             self._ellipsoid.visible = False
             return 0.0
-        force = _round_down(_LONGEST_AXIS * self._size / float(shape.compliance[0]))
+        force = round_down(_LONGEST_AXIS * self._size / float(shape.compliance[0]))
         lengths = np.maximum(force * shape.compliance, 0.004 * self._size)  # rigid directions stay visible
         self._ellipsoid.batched_scales = lengths[None].astype(np.float32)
         self._ellipsoid.batched_positions = pose[None, :3, 3].astype(np.float32)
@@ -276,15 +277,8 @@ class Overlay:
 def force_text(force: Floats) -> str:
     """Magnitude of a force vector (3,), with its unit."""
     size = float(np.linalg.norm(force))
-    if size >= 10_000:
-        return f"{size / 1000:.4g} kN"
-    return f"{size:.3g} N" if size >= 0.01 else f"{1000 * size:.3g} mN"
-
-
-def _round_down(value: float) -> float:
-    """Largest of 1, 2 and 5 times a power of ten that is at most the value."""
-    decade = 10.0 ** np.floor(np.log10(value))
-    return float(max(step * decade for step in (1, 2, 5) if step * decade <= value * (1 + 1e-9)))
+    factor, unit = unit_for(size, FORCES)
+    return f"{size / factor:.{4 if unit == 'kN' else 3}g} {unit}"
 
 
 @contextlib.contextmanager
