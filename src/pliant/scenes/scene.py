@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.arguments import EARTH
 from pliant.engines.simulate import simulate
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError
@@ -36,7 +35,7 @@ class Scene:
         velocity: joint rates of a mechanism, (nv,); None: at rest.
         wrenches: `{body: force}` on a mechanism, N, world axes.
         motors: `{joint: arguments of set_motor}` of a mechanism.
-        gravity: m/s², on a mechanism.
+        gravity: m/s², on a mechanism; None: as `pliant.simulate` has it.
         options: further arguments of `pliant.simulate`.
         act: called before every step with the simulation or world and its time, s.
 
@@ -57,7 +56,7 @@ class Scene:
     velocity: Floats | None = None
     wrenches: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
     motors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    gravity: tuple[float, float, float] | None = EARTH
+    gravity: tuple[float, float, float] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     act: Callable[[Any, float], None] | None = None
 
