@@ -99,6 +99,39 @@ def test_other_things_are_refused(what):
         Session(what)
 
 
+def test_a_scene_runs_with_its_action_and_starts_again_with_its_motors():
+    scene = pliant.scenes.crane_lift(5)
+    session = Session(scene)
+    assert (session.engine, session.timestep, session.gravity) == ("constrained", 1 / 60, True)
+    for _ in range(2):
+        assert set(session.simulation.motors) == {"luff"}
+        np.testing.assert_allclose(session.q, scene.start, atol=1e-14)
+        session.step(3)
+        assert np.abs(session.q - scene.start).max() > 1e-3
+        session.reset()
+    times = []
+    scene = Scene(pliant.gallery.two_link(), "reduced", 0.01, act=lambda _, time: times.append(time))
+    session = Session(scene)
+    session.step(2)
+    session.reset()
+    session.step(1)
+    np.testing.assert_allclose(times, [0.0, 0.01, 0.0], atol=1e-12)
+
+
+def test_switching_keeps_motion_time_and_wrenches(hand):
+    session = Session(hand)
+    session.set_engine("constrained")
+    session.simulation.apply_wrench(TIP, force=(0, 0, 2.0))
+    session.step(5)
+    velocity = session.simulation.twist(TIP)[:3]
+    session.set_engine("reduced")
+    np.testing.assert_allclose(session.simulation.twist(TIP)[:3], velocity, rtol=0.1, atol=1e-3)
+    assert session.time == pytest.approx(5 / 240)
+    np.testing.assert_array_equal(session.simulation.wrenches[TIP].force, (0, 0, 2))
+    session.set_end_effectors(["thumb_tip"])  # a model that does not know the body cannot carry its wrench
+    assert not session.simulation.wrenches
+
+
 # --- time
 
 

@@ -199,7 +199,9 @@ class Pull:
         return poses[self.index, :3, :3] @ self.point + poses[self.index, :3, 3]
 
     def coefficients(self, mobility: Floats) -> tuple[float, float]:
-        """Stiffness, N/m, and damping, N s/m, for a point of this mobility, 1/kg, (3, 3)."""
+        """Stiffness, N/m, and damping, N s/m: given, or for a point of this mobility, 1/kg, (3, 3)."""
+        if self.stiffness is not None:
+            return self.stiffness, self.damping
         mass = 3.0 / max(float(np.trace(mobility)), 1e-300)
         rate = 2 * np.pi * self.frequency
         return mass * rate**2, 2 * self.ratio * mass * rate

@@ -138,7 +138,7 @@ def hand(
     effectors are the five fingertips, with their frames at the very tips.
 
     Args:
-        index, middle, ring, little, thumb: how long the links of a finger are, times their usual length.
+        index, middle, ring, little, thumb: factors on the usual lengths of a finger's links.
         proximal, medial, tip: likewise, of the first, second and third links of all fingers.
     """
     along = [

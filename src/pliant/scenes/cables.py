@@ -55,13 +55,11 @@ def heavy_ball(
         joints: number of joints, the one at the load included.
         kind: of joint, as `cable` takes it.
         angle: of the straight cable from the vertical, degrees, at most 170.
-        push: how fast the load starts sideways, m/s.
-        spin: how fast the load starts to turn about the cable, rad/s; for kinds that twist, "bushing" and "ball".
+        push: speed of the load at the start, sideways, m/s.
+        spin: angular velocity of the load at the start, about the cable, rad/s; for kinds "bushing" and "ball".
     """
-    ratio, lean = (
-        number(ratio, "ratio", above=0, most=_RATIO),
-        math.radians(number(angle, "angle", least=0, most=170.0)),
-    )
+    ratio = number(ratio, "ratio", above=0, most=_RATIO)
+    lean = math.radians(number(angle, "angle", least=0, most=170.0))
     push, spin = number(push, "push", least=0), number(spin, "spin", least=0)
     n, kind = whole(joints, "joints", 2), choice(kind, "kind", KINDS)
     if spin and kind not in LIMP:
@@ -101,7 +99,7 @@ def dropped_load(
     Args:
         load: its mass, kg; a segment has 0.1 kg. At most 1e7.
         joints: number of joints, the one at the load included.
-        drop: how far the load falls before the cable is taut, m, at most 1.
+        drop: height of the fall until the cable is taut, m, at most 1.
         kind: of joint, "bushing" or "ball".
         axial: stiffness of a bushing in all three translations, N/m.
         bending: rotational stiffness of every joint, N m/rad, damped by 0.01 s times it.
@@ -164,8 +162,8 @@ def crane_lift(segments: int = 30, *, swing: float = 15.0, speed: float = 0.2) -
 def boom_drop(segments: int = 30, *, strut: float = 1e7, bending: float = 100.0) -> Scene:
     """A boom of 100,000 kg, raised by 20 degrees, is dropped with a vehicle on its cable (GS17 Fig. 11).
 
-    The strut that holds it has turned soft. The boom falls, its tip faster than anything free, so that the cable goes
-    slack; then it snaps taut, and the boom bounces. The cable starts 2 degrees aside. Try time steps from
+    Its strut is soft. The boom's tip falls faster than a free body, so that the cable goes slack; then it snaps taut,
+    and the boom bounces. The cable starts 2 degrees aside. Try time steps from
     1/240 to 1/30 s.
 
     Args:

@@ -83,8 +83,8 @@ def crane_and_wall(
     """The gallery's crane lets its vehicle of 15,000 kg swing sideways against a wall.
 
     It moves with all joints, in steps with contact by backward Euler. Segments have 0.2 kg: 75,000 times less than the
-    vehicle. The cable gives way more than the gallery's, 15 cm under the vehicle's weight, and is well damped: a step
-    in which it goes slack by a blow does not settle with one of 1e10 N/m.
+    vehicle. The cable is softer than the gallery's, 15 cm longer under the vehicle's weight, and well damped: with one
+    of 1e10 N/m, the step of an impact that makes it slack does not converge.
 
     Args:
         swing: angle from which the vehicle is let go, degrees, at most 60.

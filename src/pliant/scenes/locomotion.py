@@ -20,7 +20,7 @@ __all__ = ["LEGS", "car", "gait", "hexapod", "suspension"]
 
 Floats = NDArray[np.float64]
 
-_WAIT = 0.5  # s, until it stands
+_WAIT = 0.5  # s: start of the walk
 _LIFT = 0.04  # m: height of a foot's rest position in swing
 _FIRST = ("left1_tibia", "right2_tibia", "left3_tibia")  # the tripod that swings first
 _HALF = (1.6, 0.6)  # m: half extents of the ground

@@ -72,8 +72,8 @@ def grasp(
 
     Args:
         kind: model of the hand: "reduced"; "blended", of models open, closed and lifted; or "full".
-        body: "ball", "box" or "mesh", a bunny, so called in the world; or a shape of your own that stands on z = 0,
-            50 to 65 mm across and as high, there called "body".
+        body: "ball", "box" or "mesh" (a bunny), which is its name in the world; or a shape of your own with its base
+            at z = 0, 50 to 65 mm across and as high, named "body".
         grip: force on every fingertip, N.
         friction: of hand and thing.
         mass: of the thing, kg.

@@ -1,6 +1,6 @@
 """`view`: a mechanism or a world live in the browser.
 
-A `View` has a page, a `Runner`, the thread that owns the session, and a `Pacing`, which measures how many frames a
+A `View` has a page, a `Runner`, the thread that owns the session, and a `Pacing`, which measures the frames a
 second all browsers keep up with.
 """
 

@@ -371,7 +371,7 @@ class Session(RealTimePlayer):
         self.end_effectors = chosen
 
     def set_stiffness(self, scale: float) -> int:
-        """Multiply the stiffness of all joints; returns how many models of a blend were lost."""
+        """Multiply the stiffness of all joints; returns the number of models of a blend that were lost."""
         scale = number(scale, "stiffness", least=SCALES[0], most=SCALES[1])
         base = self._base
         m = base.replace(stiffness=scale * base.stiffness, tendon_stiffness=scale * base.tendon_stiffness)
@@ -380,7 +380,7 @@ class Session(RealTimePlayer):
         return lost
 
     def set_gravity(self, on: bool) -> int:
-        """Switch gravity on, or compensate it; returns how many models of a blend were lost."""
+        """Switch gravity on, or compensate it; returns the number of models of a blend that were lost."""
         gravity = np.array(EARTH) if on else np.zeros(3)
         return self._change_statics(replace(self.setup, gravity=gravity))
 
@@ -668,7 +668,7 @@ def _title(names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What a simulation is made from.
+    """Choices that determine a simulation.
 
     Attributes:
         engine: one of `ENGINES`.
@@ -750,8 +750,9 @@ def initial_setup(what: Any, models: Models) -> tuple[Setup, Simulation]:
             return replace(_model_setup(model, models), timestep=what.timestep), what
         m = what.mechanism
         return Setup(what.engine, m, what.gravity, _initial_effectors(m), (None,), what.timestep), what
+    kind = type(what).__name__
     raise InputError(
-        f"view: a Mechanism, a model or a simulation expected, or a World, not {type(what).__name__}"
+        f"view: a Mechanism, a model or a simulation expected, or a World or a Scene, not {kind}"
     )
 
 
