@@ -496,18 +496,16 @@ class Simulation(ABC):
         """
         h = self._timestep
         for done in range(n):
-            rows = dict(self._loads)
+            rows, twists = dict(self._loads), self._body_twists()
             for pull in self._pulls.values():
-                pose = self._body_pose(pull.index)
-                stretch = pull.target - (pose[:3, :3] @ pull.point + pose[:3, 3])
+                pose, twist = self._body_pose(pull.index), twists[pull.index]
+                arm = pose[:3, :3] @ pull.point
+                stretch, velocity = pull.target - (arm + pose[:3, 3]), twist[:3] + np.cross(twist[3:], arm)
                 if pull.stiffness is not None:
-                    pull.force[:] = pull.stiffness * stretch
-                    if pull.damping > 0:
-                        pull.force[:] -= pull.damping * self.twist(pull.body, pull.point)[:3]
+                    pull.force[:] = pull.stiffness * stretch - pull.damping * velocity
                 else:
                     mobility = self.mobility(pull.body, pull.point)
                     stiffness, damping = pull.coefficients(mobility)
-                    velocity = self.twist(pull.body, pull.point)[:3]
                     left = np.eye(3) + h * (damping + h * stiffness) * mobility
                     right = stiffness * stretch - (damping + h * stiffness) * velocity
                     pull.force[:] = np.linalg.solve(left, right)
