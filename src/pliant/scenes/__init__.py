@@ -56,7 +56,7 @@ __all__ = [
 # Scenes by engine and module. Modules are imported on first use: worlds need the collider, which takes time.
 _SCENES = {
     "constrained": {
-        "cables": ("heavy_ball", "dropped_load", "slack_snap", "crane_lift", "boom_drop", "tank"),
+        "cables": ("heavy_ball", "dropped_load", "slack_snap", "crane_lift", "boom_drop", "tank")
     },
     "quasistatic": {"linkages": ("bicycle_chain", "millipede", "molecule")},
     "world": {

@@ -30,17 +30,7 @@ if TYPE_CHECKING:
 
     from pliant.statics import Configuration
 
-__all__ = [
-    "HUGE",
-    "Bounds",
-    "Camera",
-    "draw",
-    "fit_axes",
-    "paint_faces",
-    "picture",
-    "png",
-    "shade_faces",
-]
+__all__ = ["HUGE", "Bounds", "Camera", "draw", "fit_axes", "paint_faces", "picture", "png", "shade_faces"]
 
 Floats = NDArray[np.float64]
 
