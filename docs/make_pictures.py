@@ -116,7 +116,7 @@ def viewer() -> None:
 
 def world_view() -> None:
     """A world in the live view: a hand that holds a ball, seen through."""
-    with _looking(pliant.gallery.worlds.grasp(), OUT / "world_view.png", 620, 23) as (shown, page):
+    with _looking(pliant.scenes.grasp(), OUT / "world_view.png", 620, 23) as (shown, page):
         session, ask = shown.session, shown.runner.ask
         page.get_by_role("button", name="Pause").click()
         page.get_by_role("checkbox", name="See through").check()

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from pliant.gallery import scenes
+from pliant import scenes
 from pliant.viewer import draw
 
 OUT = Path("out")
@@ -19,7 +19,7 @@ HOOK = (0, 0, 2.4, 1)  # of the vehicle
 def lift() -> None:
     """The motor of the strut raises boom and vehicle: where does its work go?"""
     scene = scenes.crane_lift()
-    simulation, motor = scene.simulation(), scene.motors["luff"]
+    simulation, motor = scene.simulate(), scene.motors["luff"]
     m = scene.mechanism
     joint, weight = m.joint_index("joint1"), 9.81 * m.mass[m.body_index("vehicle")]
     before, height, work, force = simulation.energy, simulation.pose("vehicle")[2, 3], 0.0, []
@@ -50,7 +50,7 @@ def drop() -> None:
     lower = plot.add_subplot(2, 1, 2, xlabel="time (s)", ylabel="hook from boom's tip (m)", xlim=(0, LAST))
     print("Drop:  step     lowest boom     energy     solves per step   loop open by")
     for rate, colour in STEPS:
-        simulation, rows = scene.simulation(1 / rate), []
+        simulation, rows = scene.simulate(1 / rate), []
         start, solves = simulation.energy.total, 0
         for i in range(LAST * rate + 1):
             now = simulation.configuration

@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from pliant.gallery import worlds
+from pliant import scenes
 
 OUT = Path("out")
 
 
 def play(kind: str, friction: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Time, height of the ball and force of one fingertip on it over four seconds."""
-    scene = worlds.grasp(kind, friction=friction)
+    scene = scenes.grasp(kind, friction=friction)
     rows = []
     for _ in range(240):
         scene.step()

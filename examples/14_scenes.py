@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from pliant.gallery import worlds
+from pliant import scenes
 from pliant.viewer import draw
 
 OUT = Path("out")
 
 
-def grasp() -> tuple[worlds.Play, str]:
-    scene = worlds.grasp(body="mesh")
+def grasp() -> tuple[scenes.Scene, str]:
+    scene = scenes.grasp(body="mesh")
     low = scene.world["mesh"].position[2]
     scene.run(2.5)
     rise = scene.world["mesh"].position[2] - low
@@ -20,26 +20,26 @@ def grasp() -> tuple[worlds.Play, str]:
     return scene, f"lifted the bunny by {1000 * rise:.0f} mm; its fingers carry {weight:.3f} N"
 
 
-def peg_in_hole() -> tuple[worlds.Play, str]:
+def peg_in_hole() -> tuple[scenes.Scene, str]:
     depths = {}
     for offset in (0.006, 0.004):
-        scene = worlds.peg_in_hole(offset=offset)
+        scene = scenes.peg_in_hole(offset=offset)
         scene.run(2.5)
         depths[offset] = 1000 * (0.03 - scene.world.pose("hand/peg")[2, 3])
     said = ", ".join(f"{depth:.0f} mm deep when {1000 * o:.0f} mm off" for o, depth in depths.items())
     return scene, said
 
 
-def hexapod() -> tuple[worlds.Play, str]:
-    scene = worlds.hexapod(roughness=0.03)
+def hexapod() -> tuple[scenes.Scene, str]:
+    scene = scenes.hexapod(roughness=0.03)
     start = scene.world.pose("hexapod/body")[0, 3]
     scene.run(8.0)
     way = scene.world.pose("hexapod/body")[0, 3] - start
     return scene, f"walked {way:.2f} m over hills of 30 mm in 8 s"
 
 
-def trampoline() -> tuple[worlds.Play, str]:
-    scene = worlds.trampoline(height=1.5)
+def trampoline() -> tuple[scenes.Scene, str]:
+    scene = scenes.trampoline(height=1.5)
     peak = 0.0
     for _ in range(180):
         scene.step()
@@ -48,8 +48,8 @@ def trampoline() -> tuple[worlds.Play, str]:
     return scene, f"a bunny of 2 kg is caught with at most {peak:.0f} N, and lies there with {rest:.2f} N"
 
 
-def suspension() -> tuple[worlds.Play, str]:
-    scene = worlds.suspension()
+def suspension() -> tuple[scenes.Scene, str]:
+    scene = scenes.suspension()
     hub, body = [], []
     while scene.world.time < 1.5:
         scene.step()
@@ -59,8 +59,8 @@ def suspension() -> tuple[worlds.Play, str]:
     return scene, f"a bump of 60 mm lifts a wheel by {wheel:.0f} mm and the chassis by {chassis:.0f} mm"
 
 
-def crane_and_wall() -> tuple[worlds.Play, str]:
-    scene = worlds.crane_and_wall()
+def crane_and_wall() -> tuple[scenes.Scene, str]:
+    scene = scenes.crane_and_wall()
     crane, fastest, impulse = scene.world["crane"], 0.0, 0.0
     while scene.world.time < 3.0:
         scene.step()

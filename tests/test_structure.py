@@ -13,12 +13,13 @@ ORDER = [
     ("errors", "extras", "compilation", "checks", "text", "files", "plotting", "child"),
     ("spatial", "shapes"),
     ("mechanism",),
-    ("formats",),
+    ("formats", "gallery"),
     ("statics",),
     ("engines",),
     ("contact",),
     ("world",),
-    ("viewer", "study", "gallery", "source", "compare"),
+    ("scenes",),
+    ("viewer", "study", "source", "compare"),
     ("cli", "warm_up", "__main__", "__init__"),
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
@@ -124,8 +125,4 @@ def test_nobody_asks_which_engine_it_is(path):
             asked = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)} & ENGINES
             inside = path.relative_to(SOURCE).parts[:2] in (
                 ("engines", "reduced"), ("engines", "constrained"), ("engines", "quasistatic"))  # fmt: skip
-            known = path.relative_to(SOURCE).as_posix() in ALLOWED
-            assert inside or known or not asked, f"{path.name}, line {node.lineno} asks for {asked}"
-
-
-ALLOWED = {"viewer/session.py"}  # which compliance to show depends on the model of a reduced simulation
+            assert inside or not asked, f"{path.name}, line {node.lineno} asks for {asked}"

@@ -365,6 +365,18 @@ def test_bodies_can_join_on_the_way():
     assert world["box0"].position[2] == pytest.approx(0.05, abs=1e-4)
 
 
+def test_a_pull_of_a_given_stiffness_gives_way_by_force_over_stiffness():
+    """And its target moves it."""
+    world = pliant.World(1 / 60)
+    world.add_body("ball", pliant.shapes.sphere(0.1), mass=2.0)
+    pull = world.pull("ball", (0, 0, 1.0), stiffness=400.0, damping=60.0)
+    for height in (1.0, 0.5):
+        pull.target[2] = height
+        world.step(400)
+        assert world["ball"].position[2] == pytest.approx(height - 2.0 * 9.81 / 400, rel=1e-6)
+        np.testing.assert_allclose(pull.force, (0, 0, 2.0 * 9.81), atol=1e-6)
+
+
 def test_a_pull_brings_a_body_to_its_target():
     for mass in (0.01, 100.0):
         world = World(1 / 60, gravity=(0, 0, 0))

@@ -12,7 +12,7 @@ from pliant import errors, shapes, spatial
 from pliant.mechanism import Builder, Mechanism
 
 if TYPE_CHECKING:
-    from pliant import gallery, study
+    from pliant import gallery, scenes, study
     from pliant.engines.constrained import ConstrainedSimulation
     from pliant.engines.quasistatic import QuasistaticSimulation
     from pliant.engines.reduced import (
@@ -57,6 +57,7 @@ __all__ = [
     "picture",
     "reduce",
     "sample",
+    "scenes",
     "shapes",
     "simulate",
     "spatial",
@@ -86,6 +87,7 @@ _LAZY = {
     "picture": "pliant.viewer",
     "reduce": "pliant.engines.reduced",
     "sample": "pliant.engines.reduced",
+    "scenes": "pliant.scenes",
     "simulate": "pliant.engines.simulate",
     "study": "pliant.study",
     "view": "pliant.viewer",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +15,8 @@ from pliant.gallery.catalogue import PREFIX, parse_arguments
 if TYPE_CHECKING:
     from pliant.engines.reduced import BlendedModel, ReducedModel
     from pliant.engines.trajectory import Trajectory
-    from pliant.gallery.scenes import Scene
-    from pliant.gallery.worlds import Play
     from pliant.mechanism import Mechanism
+    from pliant.scenes import Scene
 
 __all__ = ["PREFIX", "Source", "find_maker", "gallery_names", "parse_gallery", "resolve", "world_names"]
 
@@ -38,7 +36,7 @@ class Source:
     text: str
     mechanism: Mechanism
     scene: Scene | None = None
-    play: Play | None = None
+    play: Scene | None = None
     model: ReducedModel | BlendedModel | None = None
     trajectory: Trajectory | None = None
 
@@ -84,7 +82,7 @@ def resolve(
         raise InputError(f"'{text}' is a model, its springs are fixed: give the mechanism's own file")
     m = found.mechanism
     soft = m.with_stiffness(m.springless, default_stiffness) if m.springless else m
-    return replace(found, mechanism=soft, scene=found.scene and replace(found.scene, mechanism=soft))
+    return replace(found, mechanism=soft, scene=found.scene and replace(found.scene, what=soft))
 
 
 # --- files
@@ -128,18 +126,17 @@ def _from_npz(text: str, path: Path) -> Source:
 
 def gallery_names(worlds: bool = True) -> tuple[str, ...]:
     """Names of all mechanisms, scenes and, unless `worlds` is false, worlds, which take seconds to import."""
-    from pliant import gallery
+    from pliant import gallery, scenes
 
-    return (*gallery.names(), *gallery.scenes.names(), *(world_names() if worlds else ()))
+    return (*gallery.names(), *scenes.names("constrained"), *(world_names() if worlds else ()))
 
 
 def world_names() -> tuple[str, ...]:
     """Names of all worlds; with the prefix `worlds.` where a mechanism or scene has the same name."""
-    from pliant.gallery import worlds
+    from pliant import scenes
 
-    makers = (n for n in worlds.__all__ if getattr(worlds, n).__annotations__.get("return") == "Play")
     others = gallery_names(worlds=False)
-    return tuple(f"{_WORLDS}{name}" if name in others else name for name in makers)
+    return tuple(f"{_WORLDS}{name}" if name in others else name for name in scenes.names("world"))
 
 
 def find_maker(name: str, *, mechanisms: bool = False) -> Callable[..., Any]:
@@ -148,18 +145,18 @@ def find_maker(name: str, *, mechanisms: bool = False) -> Callable[..., Any]:
     Raises:
         InputError: there is none; the message suggests similar names.
     """
-    from pliant import gallery
+    from pliant import gallery, scenes
     from pliant.text import suggestion
 
     if name in gallery.names():
         return getattr(gallery, name)
     if mechanisms:
         raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery.names())}")
-    if name in gallery.scenes.names():
-        return getattr(gallery.scenes, name)
+    if name in scenes.names("constrained"):
+        return getattr(scenes, name)
     bare, known = name.removeprefix(_WORLDS), world_names()
     if bare in known or f"{_WORLDS}{bare}" in known:
-        return getattr(import_module("pliant.gallery.worlds"), bare)
+        return getattr(scenes, bare)
     raise InputError(f"the gallery has no '{name}'{suggestion(name, gallery_names())}")
 
 
@@ -175,14 +172,13 @@ def parse_gallery(text: str, *, mechanisms: bool = False) -> tuple[str, Callable
 
 
 def _from_gallery(text: str) -> Source:
-    from pliant.gallery.scenes import Scene
     from pliant.mechanism import Mechanism
 
     name, maker, arguments = parse_gallery(text)
     made = maker(**arguments)
     if isinstance(made, Mechanism):
         return Source(text, made)
-    if isinstance(made, Scene):
+    if made.engine != "world":
         return Source(text, made.mechanism, scene=made)
     title = name.removeprefix(_WORLDS).replace("_", " ")
     return Source(text, made.world.scene.replace(name=title), play=made)

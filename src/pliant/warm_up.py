@@ -70,7 +70,7 @@ def warm_up(jobs: int | None = None, started: Callable[[str], None] = lambda par
 
 
 def _contact() -> None:
-    worlds = pliant.gallery.worlds
+    scenes = pliant.scenes
     world = pliant.World(timestep=1 / 60)
     world.add_static("floor", pliant.shapes.plane())
     world.add_body("ball", pliant.shapes.sphere(0.03), mass=0.1, position=(0, 0, 0.029))
@@ -80,13 +80,13 @@ def _contact() -> None:
         world["ball"].apply_wrench(force=(1e300, 0, 0))
         world.step(5)
     for kind in ("reduced", "blended", "full"):
-        worlds.grasp(kind).step(3)
+        scenes.grasp(kind).step(3)
     for make in (
-        worlds.hexapod,
-        worlds.trampoline,
-        worlds.suspension,
-        worlds.crane_and_wall,
-        worlds.peg_in_hole,
+        scenes.hexapod,
+        scenes.trampoline,
+        scenes.suspension,
+        scenes.crane_and_wall,
+        scenes.peg_in_hole,
     ):
         make().step(3)
 
@@ -101,7 +101,7 @@ def _constrained() -> None:
         simulation.twist(m.body_names[-1])
         _read(simulation, "poses energy joint_forces damping violation velocity configuration")
         simulation.velocity = np.zeros(m.nv)
-    gallery.scenes.crane_lift(5).simulation(1 / 60).step(2)
+    pliant.scenes.crane_lift(5).simulate(1 / 60).step(2)
 
 
 def _quasistatic() -> None:

@@ -561,7 +561,9 @@ class World:
         *,
         frequency: float = 2.0,
         ratio: float = 1.0,
-    ) -> None:
+        stiffness: float | None = None,
+        damping: float = 0.0,
+    ) -> Pull:
         """Pull a body towards a point of the world, with a spring that suits its mass; it stays until `release`.
 
         Args:
@@ -569,16 +571,22 @@ class World:
             target: where to, world.
             point: where the spring holds it, in its frame.
             frequency, ratio: natural frequency, Hz, and damping ratio of the body on its spring.
+            stiffness, damping: of the spring instead, N/m and N s/m.
+
+        Returns:
+            The spring; move it by its `target`.
         """
         built = self._build()
         if body not in built.bodies:
             self._unknown(body, built.bodies)
         if built.bodies[body] >= built.moving:
             raise InputError(f"'{body}' never moves: there is no use in pulling it")
-        self._pulls[body] = Pull.of(body, built.bodies[body], target, point, frequency, ratio)
+        spring = frequency, ratio, stiffness, damping
+        self._pulls[body] = Pull.of(body, built.bodies[body], target, point, *spring)
         if built.stepper is None:
             self._change()
         self._hand_pulls()
+        return self._pulls[body]
 
     def release(self, body: str | None = None) -> None:
         """Let go of a body, or of all."""

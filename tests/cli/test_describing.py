@@ -13,7 +13,7 @@ import pliant
 def test_gallery_lists_everything(cli, cli_json, monkeypatch):
     found = cli_json("gallery")
     assert [m["name"] for m in found["mechanisms"]] == list(pliant.gallery.names())
-    assert [s["name"] for s in found["scenes"]] == list(pliant.gallery.scenes.names())
+    assert [s["name"] for s in found["scenes"]] == list(pliant.scenes.names("constrained"))
     worlds = {w["name"]: w["what"] for w in found["worlds"]}
     assert "lifts it" in worlds["grasp"]
     assert "lifting_hand" not in worlds  # a mechanism
@@ -42,7 +42,7 @@ def test_gallery_scene(cli, cli_json):
 
 def test_gallery_world(cli, cli_json):
     said = cli("gallery", "grasp").stdout
-    assert "a world: pliant.gallery.worlds.grasp(" in said
+    assert "a world: pliant.scenes.grasp(" in said
     assert "pliant view gallery:grasp" in said
     found = cli_json("gallery", "grasp:full")
     assert (found["kind"], found["arguments"]["kind"]) == ("world", "reduced")
@@ -60,7 +60,7 @@ def test_gallery_draws(cli, monkeypatch):
     Path("pictures").mkdir()
     cli("gallery", "helix:4", "--pictures", "pictures")
     monkeypatch.setattr(pliant.gallery, "names", lambda: ())
-    monkeypatch.setattr(pliant.gallery.scenes, "names", lambda: ())
+    monkeypatch.setattr(pliant.scenes, "names", lambda engine=None: ())
     monkeypatch.setattr("pliant.source.world_names", lambda: ("grasp",))
     assert "wrote pictures to pictures" in cli("gallery", "--pictures", "pictures").stderr
     made = {path.name: path.read_bytes()[:4] for path in Path("pictures").iterdir()}
@@ -68,14 +68,13 @@ def test_gallery_draws(cli, monkeypatch):
 
 
 def test_a_name_that_both_a_mechanism_and_a_world_have(monkeypatch):
-    from pliant import source
-    from pliant.gallery import worlds
+    from pliant import scenes, source
 
     monkeypatch.setattr(pliant.gallery, "names", lambda: ("helix", "grasp"))
     monkeypatch.setattr(pliant.gallery, "grasp", pliant.gallery.helix, raising=False)
     assert "worlds.grasp" in source.world_names()
     assert "grasp" not in source.world_names()
-    assert source.find_maker("worlds.grasp") is worlds.grasp
+    assert source.find_maker("worlds.grasp") is scenes.grasp
     assert source.find_maker("grasp") is pliant.gallery.helix
 
 

@@ -56,9 +56,7 @@ def test_a_saved_blend(cli_json, refused):
 
 
 def test_a_world(cli_json, cli, refused):
-    from pliant.gallery import worlds
-
-    play = worlds.grasp()
+    play = pliant.scenes.grasp()
     play.run(1.5)
     arguments = "run", "gallery:grasp", "-s", "1.5"
     found = cli_json(*arguments, "-o", "path.npz", "--record", "grasp.html", "--plot", "grasp.png")
@@ -130,8 +128,8 @@ def test_quasistatic(cli_json, cli):
 
 
 def test_scene(cli_json, refused):
-    scene = pliant.gallery.scenes.heavy_ball(1e5, 6)
-    simulation = scene.simulation()
+    scene = pliant.scenes.heavy_ball(1e5, 6)
+    simulation = scene.simulate()
     simulation.step(30)
     found = cli_json("run", "gallery:heavy_ball:1e5,6", "-s", "0.5")
     assert found["engine"] == "constrained"

@@ -9,7 +9,7 @@ import pliant
 from pliant import Builder, World, shapes, spatial
 from pliant.contact.solver import CONTACT, Blocks
 from pliant.errors import InputError
-from pliant.gallery.scenes import crane_lift
+from pliant.scenes import crane_lift
 
 H = 1 / 60
 ACROSS = spatial.so3_exp(np.array([0, np.pi / 2, 0]))

@@ -9,7 +9,7 @@ import pliant
 from pliant import shapes, spatial
 from pliant.contact import native
 from pliant.errors import ConvergenceError
-from pliant.gallery import hexapod, worlds
+from pliant.gallery import hexapod  # pyright: ignore[reportAttributeAccessIssue]
 
 from .scenes import CONVEX, shape
 
@@ -88,7 +88,7 @@ def test_wrenches_on_free_bodies():
 
 
 def test_a_grasp():
-    one, other = worlds.grasp(), worlds.grasp()
+    one, other = scenes.grasp(), scenes.grasp()
     by_python(other.world)
     for _ in range(9):
         one.run(0.25)
@@ -174,6 +174,6 @@ def test_without_the_library_all_goes_by_way_of_python(monkeypatch):
 
 
 def test_blends_and_whole_mechanisms_go_by_way_of_python():
-    full = worlds.grasp("full")
+    full = scenes.grasp("full")
     full.run(0.1)
     assert not marches(full.world)

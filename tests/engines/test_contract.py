@@ -318,6 +318,32 @@ def test_pulls_bring_a_point_nearer_and_let_go(name):
     assert s.wrenches == {}
 
 
+def test_pulls_of_a_given_stiffness_carry_it_times_their_stretch(name):
+    """Two of them on one body add up, and go along with copies; each is moved by its target and let go by its name."""
+    s = make(name)
+    body, place = end(s), s.pose(end(s))[:3, 3]
+    a, b = (s.pull(body, place + x, stiffness=0.5, key=key) for key, x in (("a", 0.01), ("b", 0.02)))
+    s.step(3)
+    for pull, x in ((a, 0.01), (b, 0.02)):
+        np.testing.assert_allclose(s.pulls[pull.key], pull.force)
+        np.testing.assert_allclose(pull.target, place + x)
+    s.pull(body, place, stiffness=0.5, key="b")
+    other = s.copy()
+    for one in (s, other):
+        before = one.pulling[1].at(one.poses)
+        one.pulling[1].target[:] = np.add(before, (0, 0, 0.03))
+        one.step(1)
+        np.testing.assert_allclose(one.pulls["b"], (0, 0, 0.015), atol=1e-12)
+    assert s.state == other.state
+    s.release("a")
+    assert set(s.pulls) == {"b"}
+    s.release(body)
+    assert (s.pulls, set(other.pulls)) == ({}, {"a", "b"})
+    for words in ({"stiffness": 0}, {"stiffness": -1.0}, {"stiffness": "1"}, {"stiffness": 1, "damping": -1}):
+        with pytest.raises(InputError, match="pull"):
+            s.pull(body, place, **words)  # pyright: ignore[reportArgumentType]
+
+
 # --- time, early ends
 
 

@@ -17,7 +17,7 @@ TIP = "index_tip"
 def shown():
     with pytest.MonkeyPatch.context() as patch:
         # No shadows: they take seconds a frame in software.
-        patch.setattr("pliant.viewer.browser_scene._MANY", 0)
+        patch.setattr("pliant.viewer.stage._MANY", 0)
         view = pliant.view(pliant.gallery.hand(), port=0, block=False)
     yield view
     view.stop()
@@ -124,7 +124,7 @@ def test_the_mechanism_is_seen(page, shown, look):
     ask(shown, lambda s: setattr(s, "playing", False))
     until(lambda: dark(look(page)) > 0.01)
     full = look(page)
-    handles = shown.page.scene.handles
+    handles = shown.page.stage.handles
     for handle in handles:
         handle.visible = False
     try:
@@ -164,9 +164,8 @@ def test_another_engine_keeps_the_pose(page, shown):
     after, stopped = ask(shown, lambda s: (s.poses.copy(), s.time))
     np.testing.assert_allclose(after, before, atol=1e-6)
     page.get_by_role("button", name="Step").click()
-    until(
-        lambda: ask(shown, lambda s: s.time) > stopped
-    )  # the click has been handled: the next test starts anew
+    # The click has been handled: the next test starts anew.
+    until(lambda: ask(shown, lambda s: s.time) > stopped)
     assert np.abs(ask(shown, lambda s: s.poses) - after).max() > 0
 
 
@@ -247,7 +246,7 @@ def shown_world():
     world.add_body("box", pliant.shapes.box((0.1, 0.1, 0.1), rgba=grey), mass=2.0, position=(0, 0, 0.1))
     with pytest.MonkeyPatch.context() as patch:
         # No shadows: they take seconds a frame in software.
-        patch.setattr("pliant.viewer.browser_scene._MANY", 0)
+        patch.setattr("pliant.viewer.stage._MANY", 0)
         view = pliant.view(world, port=0, block=False)
     yield view
     view.stop()

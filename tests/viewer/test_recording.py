@@ -79,7 +79,7 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(swing, tmp_path, monkey
         raise RuntimeError("stopped on the way")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pliant.viewer.browser_scene.Scene.update", fail)
+        patch.setattr("pliant.viewer.stage.Stage.update", fail)
         with pytest.raises(RuntimeError):
             record_html(swing, path)
     assert path.read_text() == "old"
@@ -92,7 +92,7 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(swing, tmp_path, monkey
 
 def test_a_recording_plays_from_a_file_without_a_network(swing, tmp_path, chromium, look, monkeypatch):
     # No shadows: they take seconds a frame in software.
-    monkeypatch.setattr("pliant.viewer.browser_scene._MANY", 0)
+    monkeypatch.setattr("pliant.viewer.stage._MANY", 0)
     path = record_html(swing, tmp_path / "swing.html", fps=10)
     # The only address in it is the name of a format, inside a picture.
     assert set(re.findall(r"https?://[\w./-]+", path.read_text(encoding="utf-8"))) <= {

@@ -7,8 +7,7 @@ import pytest
 
 import pliant
 from pliant.errors import ConvergenceError, InputError, PliantError, UnknownNameError
-from pliant.gallery.worlds import Play
-from pliant.viewer.pulls import Pull, balance, loads, mobility
+from pliant.scenes import Scene
 from pliant.viewer.session import ENGINES, Session, WorldSession
 
 TIP = "index_tip"
@@ -98,6 +97,39 @@ def test_a_given_blend_knows_other_bodies_at_its_samples(hand):
 def test_other_things_are_refused(what):
     with pytest.raises(InputError, match="a Mechanism, a model or a simulation"):
         Session(what)
+
+
+def test_a_scene_runs_with_its_action_and_starts_again_with_its_motors():
+    scene = pliant.scenes.crane_lift(5)
+    session = Session(scene)
+    assert (session.engine, session.timestep, session.gravity) == ("constrained", 1 / 60, True)
+    for _ in range(2):
+        assert set(session.simulation.motors) == {"luff"}
+        np.testing.assert_allclose(session.q, scene.start, atol=1e-14)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        session.step(3)
+        assert np.abs(session.q - scene.start).max() > 1e-3  # pyright: ignore[reportOperatorIssue]
+        session.reset()
+    times = []
+    scene = Scene(pliant.gallery.two_link(), "reduced", 0.01, act=lambda _, time: times.append(time))
+    session = Session(scene)
+    session.step(2)
+    session.reset()
+    session.step(1)
+    np.testing.assert_allclose(times, [0.0, 0.01, 0.0], atol=1e-12)
+
+
+def test_switching_keeps_motion_time_and_wrenches(hand):
+    session = Session(hand)
+    session.set_engine("constrained")
+    session.simulation.apply_wrench(TIP, force=(0, 0, 2.0))
+    session.step(5)
+    velocity = session.simulation.twist(TIP)[:3]
+    session.set_engine("reduced")
+    np.testing.assert_allclose(session.simulation.twist(TIP)[:3], velocity, rtol=0.1, atol=1e-3)
+    assert session.time == pytest.approx(5 / 240)
+    np.testing.assert_array_equal(session.simulation.wrenches[TIP].force, (0, 0, 2))
+    session.set_end_effectors(["thumb_tip"])  # a model that does not know the body cannot carry its wrench
+    assert not session.simulation.wrenches
 
 
 # --- time
@@ -328,7 +360,8 @@ def test_a_pull_moves_a_body_towards_its_target(hand):
     moved = session.simulation.pose(TIP)[:3, 3] - start
     assert 0.005 < moved[2] < 0.04
     # At rest, the spring carries what the mechanism resists with.
-    np.testing.assert_allclose(pull.force, pull.stiffness * (pull.target - pull.place), rtol=1e-6)
+    stretch = pull.target - pull.at(session.poses)
+    np.testing.assert_allclose(pull.force, pull.stiffness * stretch, rtol=1e-6)
     expected = hand.reference_poses[hand.body_index(TIP), :3, :3].T @ pull.force
     compliance = pliant.reduce(hand, [TIP]).compliance[:3, :3]
     straight = hand.reference_poses[hand.body_index(TIP), :3, :3] @ compliance @ expected
@@ -377,19 +410,38 @@ def test_pull_elsewhere_and_release(hand):
     assert not session.pulls
 
 
-def test_two_pulls_on_one_body_add_up(hand):
+def test_targets_far_away_end_at_the_reach(hand):
+    """A mouse that points at the horizon pulls no harder than one five radii away."""
     session = Session(hand)
+    place = session.simulation.pose(TIP)[:3, 3]
+    pull = session.pull("mouse", TIP, place, np.add(place, (0, 0, 1e6)))
+    np.testing.assert_allclose(pull.target, np.add(place, (0, 0, 5 * hand.radius)), rtol=1e-12)
+    session.move("mouse", (1e8, 0, 0))
+    assert np.linalg.norm(pull.target - place) == pytest.approx(5 * hand.radius)
+    session.step(100)
+    assert np.isfinite(session.poses).all()
+
+
+@pytest.mark.parametrize("strength", [1.0, 2.0])
+def test_two_pulls_on_one_body_add_up(hand, strength):
+    session = Session(hand)
+    session.set_strength(strength)
     session.set_engine("constrained")
     place = session.simulation.pose("palm")[:3, 3]
     session.pull("a", "palm", np.add(place, (0.02, 0, 0)), np.add(place, (0.02, 0, 0.05)))
     session.pull("b", "palm", np.add(place, (-0.02, 0, 0)), np.add(place, (-0.02, 0, 0.05)))
     session.step(50)
     pulls = list(session.pulls.values())
-    summed = loads(pulls, session.poses)["palm"]
-    np.testing.assert_allclose(summed["force"], pulls[0].force + pulls[1].force)
+    assert session.simulation.pulling == tuple(pulls)
+    # At rest, both forces and their torques are what holds the palm.
+    for pull in pulls:
+        pull.target[2] -= 0.04  # joint limits, which statics leaves out, are far
+    session.step(2000)
     turn = session.simulation.pose("palm")[:3, :3]
     torque = sum(np.cross(turn @ pull.point, pull.force) for pull in pulls)
-    np.testing.assert_allclose(summed["torque"], torque, atol=1e-12)
+    load = np.concatenate([pulls[0].force + pulls[1].force, torque])
+    found = pliant.equilibrium(hand, {"palm": load}, start=session.q)
+    np.testing.assert_allclose(session.poses, found.poses, atol=1e-6)
     session.release("a")
     session.step(10)
     session.release("b")
@@ -430,6 +482,11 @@ def test_a_body_that_cannot_move_is_refused():
     session.step()
 
 
+def mobility(simulation, body, point):
+    """Largest change of a point's velocity over a step per impulse during it, 1/kg."""
+    return np.linalg.eigvalsh(simulation.mobility(body, point)).max()
+
+
 def test_mobility_is_that_of_the_reduced_model(hand):
     """Dense and reduced answers agree where a reduced model knows everything: an arm of two links with one tip."""
     m = pliant.gallery.two_link()
@@ -437,7 +494,7 @@ def test_mobility_is_that_of_the_reduced_model(hand):
     reduced = pliant.ReducedSimulation(pliant.reduce(m, m.body_names), h)
     full = pliant.ConstrainedSimulation(m, h, (0, 0, 0))
     point = np.array([0.01, 0.02, 0.03])
-    assert mobility(full, m, body, point) == pytest.approx(mobility(reduced, m, body, point), rel=1e-6)
+    assert mobility(full, body, point) == pytest.approx(mobility(reduced, body, point), rel=1e-6)
 
 
 def test_mobility_of_large_ones_is_bounded(hand, monkeypatch):
@@ -445,28 +502,14 @@ def test_mobility_of_large_ones_is_bounded(hand, monkeypatch):
     exact, estimates = {}, {}
     for h in (1 / 240, 1 / 60, 1 / 10):
         full = pliant.ConstrainedSimulation(hand, h, (0, 0, 0))
-        exact[h] = mobility(full, hand, TIP, np.zeros(3))
+        exact[h] = mobility(full, TIP, np.zeros(3))
         with monkeypatch.context() as patch:
             patch.setattr("pliant.engines.simulation._DENSE", 0)
-            estimates[h] = mobility(full, hand, TIP, np.zeros(3))
+            estimates[h] = mobility(full, TIP, np.zeros(3))
             patch.setattr("pliant.engines.simulation._LARGE", 0)
-            assert mobility(full, hand, TIP, np.zeros(3)) == 3 / hand.mass[hand.body_index(TIP)]
+            assert mobility(full, TIP, np.zeros(3)) == 3 / hand.mass[hand.body_index(TIP)]
     assert all(exact[h] <= estimates[h] for h in exact)
     assert estimates[1 / 10] < 1.2 * exact[1 / 10]
-
-
-def test_balance_is_newton(hand):
-    """On a linear spring, one step is exact."""
-    m = pliant.gallery.two_link()
-    body = m.end_effectors[0]
-    index = m.body_index(body)
-    rest = pliant.equilibrium(m, {body: (0.0, 0.0, 1e-6)})
-    place = rest.pose(body)[:3, 3]
-    pull = Pull(body, index, np.zeros(3), np.add(place, (0, 0, 1e-5)), stiffness=50.0)
-    balance([pull], rest)
-    found = pliant.equilibrium(m, {body: pull.force})
-    expected = pull.stiffness * (pull.target - found.pose(body)[:3, 3])
-    np.testing.assert_allclose(pull.force, expected, rtol=1e-3, atol=1e-8)
 
 
 # --- the interactive loop
@@ -532,7 +575,7 @@ def test_no_equilibrium_leaves_everything_as_it_is(hand, monkeypatch):
     def fail(*_, **__):
         raise ConvergenceError("no equilibrium")
 
-    monkeypatch.setattr("pliant.viewer.pulls.equilibrium", fail)
+    monkeypatch.setattr("pliant.statics.point_springs.equilibrium", fail)
     before = session.poses.copy()
     with pytest.raises(ConvergenceError):
         session.add_model()
@@ -661,7 +704,7 @@ def test_pulling_lifts_and_feels_the_weight(session):
     assert session.world["box"].position[2] > 0.2
     # It hangs on its spring at rest: that carries all of it.
     np.testing.assert_allclose(pull.force, (0, 0, WEIGHT), atol=0.01 * WEIGHT)
-    np.testing.assert_allclose(pull.place, session.world["box"].position, atol=1e-9)
+    np.testing.assert_allclose(pull.at(session.poses), session.world["box"].position, atol=1e-9)
     assert len(session.contacts) == 0
     session.release("mouse")
     session.step(200)
@@ -731,7 +774,7 @@ def test_reset_of_a_world(session):
 def test_what_is_done_to_a_world_is_done():
     world = box_world()
     acted = []
-    session = WorldSession(Play(world, acted.append))
+    session = WorldSession(Scene(world, act=lambda _, time: acted.append(time)))
     session.step(3)
     session.reset()
     assert session.advance(0.02, budget=10.0) == 2

@@ -329,9 +329,9 @@ def _full_grasp(tour: Tour) -> None:
 
 def _hold(kind: str) -> tuple[Held, Trajectory]:
     """A hand of one engine takes the ball and lifts it."""
-    from pliant.gallery import worlds
+    from pliant import scenes
 
-    play = worlds.grasp(kind)
+    play = scenes.grasp(kind)
     world = play.world
     path = play.record(round(_GRASP[-1] / world.timestep))
     pressed = np.array([world.contacts.force("ball", f"hand/finger{f}_tip") for f in (1, 2, 3)])
@@ -340,7 +340,7 @@ def _hold(kind: str) -> tuple[Held, Trajectory]:
 
 
 def _compare_grasps(tour: Tour) -> None:
-    m, full = pliant.gallery.worlds.lifting_hand(), tour.held["constrained"]
+    m, full = pliant.scenes.lifting_hand(), tour.held["constrained"]
     for engine, held in sorted(tour.held.items(), reverse=True):
         apart, forces = held.difference(full)
         words = f"ball {1e3 * apart:.2g} mm from where the full hand has it, forces within {percent(forces)}"
@@ -352,8 +352,8 @@ def _compare_grasps(tour: Tour) -> None:
 
 
 def _cable(tour: Tour) -> None:
-    scene = pliant.gallery.scenes.heavy_ball(_RATIO)
-    m, simulation = scene.mechanism, scene.simulation()
+    scene = pliant.scenes.heavy_ball(_RATIO)
+    m, simulation = scene.mechanism, scene.simulate()
     before, height = simulation.energy.total, simulation.pose("load")[2, 3]
     path, step = _record(simulation, 2.0 if tour.quick else 10.0)
     swing = m.total_mass * 9.81 * float(np.ptp(np.append(path.pose("load")[:, 2, 3], height)))

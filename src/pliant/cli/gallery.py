@@ -62,6 +62,7 @@ def _what(maker: Callable[..., Any]) -> str:
 
 def _all(pictures: Path | None, as_json: bool) -> None:
     from pliant import gallery as library
+    from pliant import scenes
     from pliant.source import PREFIX, find_maker, resolve, world_names
 
     mechanisms = []
@@ -71,7 +72,7 @@ def _all(pictures: Path | None, as_json: bool) -> None:
             mechanisms.append({**mechanism_facts(m), "name": name, "what": _what(find_maker(name))})
             _draw(m, pictures, name)
         others = {
-            "scenes": [{"name": n, "what": _what(find_maker(n))} for n in library.scenes.names()],
+            "scenes": [{"name": n, "what": _what(find_maker(n))} for n in scenes.names("constrained")],
             "worlds": [{"name": n, "what": _what(find_maker(n))} for n in world_names()],
         }
         if pictures is not None:
@@ -125,8 +126,8 @@ def _one(text: str, pictures: Path | None, as_json: bool) -> None:
         facts |= {"name": name, "kind": found.kind, "what": _what(maker)}
         print_json({**facts, "arguments": defaults, "description": inspect.getdoc(maker)})
         return
-    module = {"scene": "scenes.", "world": "worlds."}.get(found.kind, "")
-    print(f"{PREFIX}{text}, a {found.kind}: pliant.gallery.{module}{maker.__name__}{signature}\n")
+    module = "scenes" if found.kind in ("scene", "world") else "gallery"
+    print(f"{PREFIX}{text}, a {found.kind}: pliant.{module}.{maker.__name__}{signature}\n")
     print(inspect.getdoc(maker), "\n")
     _sketch(m)
     if things is None:

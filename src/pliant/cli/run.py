@@ -186,7 +186,7 @@ def _simulate(
             raise InputError(f"'{found.text}' is a scene: it runs in the constrained engine only")
         if gravity is False:
             raise InputError(f"'{found.text}' is a scene: it has its own gravity")
-        simulation = found.scene.simulation(timestep)
+        simulation = found.scene.simulate(timestep)
     else:
         if found.kind == "blended model" and engine is options.Engine.reduced:
             raise InputError(f"'{found.text}' is a blend of models: --engine blended, or leave it out")

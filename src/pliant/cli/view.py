@@ -48,9 +48,7 @@ def view(
     )
     if found.play is not None and (bodies or engine is not None):
         raise InputError(f"'{file}' is a world, which has its own engines: leave -e and --engine out")
-    what = (
-        found.scene.simulation() if found.scene is not None else found.play or found.model or found.mechanism
-    )
+    what = found.scene or found.play or found.model or found.mechanism
     with pliant.view(what, host=host, port=port, block=False) as shown:
         session = shown.session
         if bodies:

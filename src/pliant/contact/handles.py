@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.engines.simulation import Energy, free_coordinates, free_rates
+from pliant.engines.simulation import Energy, Pull, free_coordinates, free_rates
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.shapes import Shape
@@ -72,9 +72,9 @@ class MechanismHandle(Handle):
     def __dir__(self) -> list[str]:
         return [word for word in dir(self._world.simulation(self._name)) if not word.startswith("_")]
 
-    def pull(self, body: str, target: ArrayLike, point: ArrayLike = (0.0, 0.0, 0.0), **words: Any) -> None:
+    def pull(self, body: str, target: ArrayLike, point: ArrayLike = (0.0, 0.0, 0.0), **words: Any) -> Pull:
         """Pull a body towards a point of the world; see `World.pull`."""
-        self._world.pull(f"{self._name}/{body}", target, point, **words)
+        return self._world.pull(f"{self._name}/{body}", target, point, **words)
 
     def release(self, body: str | None = None) -> None:
         """Let go of a body, or of all of this mechanism."""
@@ -248,10 +248,10 @@ class FreeBody(Handle):
         target: ArrayLike = (0.0, 0.0, 0.0),
         point: ArrayLike = (0.0, 0.0, 0.0),
         **words: Any,
-    ) -> None:
+    ) -> Pull:
         """Pull the body towards a point of the world; see `World.pull`."""
         self._check(body)
-        self._world.pull(self._name, target, point, **words)
+        return self._world.pull(self._name, target, point, **words)
 
     def release(self, body: str | None = None) -> None:
         """Let go of the body."""

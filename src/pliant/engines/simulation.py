@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from threading import get_ident
 from typing import Any, ClassVar, NamedTuple, Self
@@ -153,6 +153,8 @@ class Pull:
         target: end of the spring in the world, m.
         frequency, ratio: natural frequency, Hz, and damping ratio of the spring with the effective mass of the point.
         force: on the body in the last step, N, world.
+        stiffness, damping: of the spring, N/m and N s/m; None: chosen by frequency and ratio.
+        key: name of the pull.
     """
 
     body: str
@@ -162,19 +164,41 @@ class Pull:
     frequency: float
     ratio: float
     force: Floats
+    stiffness: float | None = None
+    damping: float = 0.0
+    key: Hashable = None
 
     @classmethod
     def of(
-        cls, body: str, index: int, target: ArrayLike, point: ArrayLike, frequency: float, ratio: float
+        cls,
+        body: str,
+        index: int,
+        target: ArrayLike,
+        point: ArrayLike,
+        frequency: float,
+        ratio: float,
+        stiffness: float | None = None,
+        damping: float = 0.0,
+        key: Hashable = None,
     ) -> Pull:
         """A pull from the arguments of `Simulation.pull`, checked."""
         rate = number(frequency, "pull", above=0.0, expected="frequency above 0")
-        damping = number(ratio, "pull", above=0.0, expected="ratio above 0")
+        share = number(ratio, "pull", above=0.0, expected="ratio above 0")
+        if stiffness is not None:
+            stiffness = number(stiffness, "pull: stiffness", above=0)
+        damping = number(damping, "pull: damping", least=0)
         place, at = Load.of(body, point=target).point, Load.of(body, point=point).point
-        return cls(body, index, at.copy(), place.copy(), rate, damping, np.zeros(3))
+        spring = rate, share, np.zeros(3), stiffness, damping
+        return cls(body, index, at.copy(), place.copy(), *spring, body if key is None else key)
+
+    def at(self, poses: Floats) -> Floats:
+        """World position of the pulled point, m, with bodies at `poses`, (bodies, 4, 4)."""
+        return poses[self.index, :3, :3] @ self.point + poses[self.index, :3, 3]
 
     def coefficients(self, mobility: Floats) -> tuple[float, float]:
-        """Stiffness, N/m, and damping, N s/m, for a point of this mobility, 1/kg, (3, 3)."""
+        """Stiffness, N/m, and damping, N s/m: given, or for a point of this mobility, 1/kg, (3, 3)."""
+        if self.stiffness is not None:
+            return self.stiffness, self.damping
         mass = 3.0 / max(float(np.trace(mobility)), 1e-300)
         rate = 2 * np.pi * self.frequency
         return mass * rate**2, 2 * self.ratio * mass * rate
@@ -216,7 +240,7 @@ class Simulation(ABC):
         self._origin, self._steps, self._mark = 0.0, 0, 0
         self._loads: dict[int, Load] = {}
         self._torque: Floats = np.zeros(mechanism.nv)
-        self._pulls: dict[str, Pull] = {}
+        self._pulls: dict[Hashable, Pull] = {}
         self._poses: Floats | None = None
         self._user: dict[int, int] = {}  # {0: thread inside `step`}, else empty
 
@@ -417,28 +441,41 @@ class Simulation(ABC):
         *,
         frequency: float = 2.0,
         ratio: float = 1.0,
-    ) -> None:
+        stiffness: float | None = None,
+        damping: float = 0.0,
+        key: Hashable = None,
+    ) -> Pull:
         """Pull a body towards a point of the world by a spring in proportion to its effective mass, until `release`.
 
         Args:
-            body: as for `apply_wrench`; it has one pull, replaced by the next.
+            body: as for `apply_wrench`.
             target: end of the spring in the world, m.
             point: end of the spring on the body, in its frame, m.
             frequency, ratio: natural frequency, Hz, and damping ratio of the body on its spring.
-        """
-        self._pulls[body] = Pull.of(body, self._loadable(body), target, point, frequency, ratio)
+            stiffness, damping: of the spring instead, N/m and N s/m. Its force is that at the start of every step:
+                stiffness times timestep² is to stay below the mass that the point feels like.
+            key: name of the pull, the body's by default; it replaces the pull of that name. Several add up.
 
-    def release(self, body: str | None = None) -> None:
-        """Remove the pull on a body, or all pulls."""
-        for name in list(self._pulls) if body is None else [body]:
-            if self._pulls.pop(name, None) is None:
-                self._mechanism.body_index(name)  # raises if there is no such body
+        Returns:
+            The spring; move it by its `target`.
+        """
+        made = Pull.of(body, self._loadable(body), target, point, frequency, ratio, stiffness, damping, key)
+        self._pulls[made.key] = made
+        return made
+
+    def release(self, body: Hashable = None) -> None:
+        """Remove all pulls on a body, the pull of that name, or all pulls."""
+        ended = [key for key, pull in self._pulls.items() if body in (None, key, pull.body)]
+        if not ended and isinstance(body, str):
+            self._mechanism.body_index(body)  # raises if there is no such body
+        for key in ended:
+            del self._pulls[key]
         self._set_loads(self._loads)
 
     @property
-    def pulls(self) -> dict[str, Floats]:
-        """Forces of pulls in the last step, N, world, by body."""
-        return {body: pull.force.copy() for body, pull in self._pulls.items()}
+    def pulls(self) -> dict[Any, Floats]:
+        """Forces of pulls in the last step, N, world, by name: that of the body, unless it was given."""
+        return {key: pull.force.copy() for key, pull in self._pulls.items()}
 
     @property
     def pulling(self) -> tuple[Pull, ...]:
@@ -446,20 +483,25 @@ class Simulation(ABC):
         return tuple(self._pulls.values())
 
     def _advance_pulled(self, n: int) -> int:
-        """`_advance` with pulls, whose forces are linearly implicit: those of the springs at the end of each step."""
+        """`_advance` with pulls, whose forces are linearly implicit: those of the springs at the end of each step.
+
+        Springs of a given stiffness are explicit: at rest their force is stiffness times stretch.
+        """
         h = self._timestep
         for done in range(n):
-            rows = dict(self._loads)
+            rows, twists = dict(self._loads), self._body_twists()
             for pull in self._pulls.values():
-                mobility = self.mobility(pull.body, pull.point)
-                stiffness, damping = pull.coefficients(mobility)
-                pose = self._body_pose(pull.index)
-                velocity = self.twist(pull.body, pull.point)[:3]
-                stretch = pull.target - (pose[:3, :3] @ pull.point + pose[:3, 3])
-                left = np.eye(3) + h * (damping + h * stiffness) * mobility
-                pull.force[:] = np.linalg.solve(
-                    left, stiffness * stretch - (damping + h * stiffness) * velocity
-                )
+                pose, twist = self._body_pose(pull.index), twists[pull.index]
+                arm = pose[:3, :3] @ pull.point
+                stretch, velocity = pull.target - (arm + pose[:3, 3]), twist[:3] + np.cross(twist[3:], arm)
+                if pull.stiffness is not None:
+                    pull.force[:] = pull.stiffness * stretch - pull.damping * velocity
+                else:
+                    mobility = self.mobility(pull.body, pull.point)
+                    stiffness, damping = pull.coefficients(mobility)
+                    left = np.eye(3) + h * (damping + h * stiffness) * mobility
+                    right = stiffness * stretch - (damping + h * stiffness) * velocity
+                    pull.force[:] = np.linalg.solve(left, right)
                 rows[pull.index] = _sum(rows.get(pull.index), pull, pose)
             self._set_loads(rows)
             if self._advance(1) < 1:
@@ -586,7 +628,7 @@ class Simulation(ABC):
         m, energy = self._mechanism, self.energy
         acting = [f"wrench on {body}" for body in self.wrenches]
         acting += [f"motor of {dof}" for dof in self.motors]
-        acting += [f"pull on {body}" for body in self._pulls]
+        acting += [f"pull on {pull.body}" for pull in self._pulls.values()]
         return "\n".join(
             [
                 f"{self.engine} simulation of '{m.name}': {m.body_count} bodies, {m.nv} dofs",
@@ -614,7 +656,10 @@ class Simulation(ABC):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        pulls = {body: replace(pull, force=pull.force.copy()) for body, pull in self._pulls.items()}
+        pulls = {
+            key: replace(pull, target=pull.target.copy(), force=pull.force.copy())
+            for key, pull in self._pulls.items()
+        }
         kept = {"_start": self._start.copy(), "_loads": dict(self._loads), "_pulls": pulls}
         return _restored, (type(self), self._options(), kept, self._motor_table(), self.state)
 

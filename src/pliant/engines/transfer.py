@@ -42,4 +42,13 @@ def carry_over(old: Simulation, new: Simulation) -> None:
             raise InputError(f"switch: {error}; clear_motors first") from None
     new.follow(old)
     for pull in old.pulling:
-        new.pull(pull.body, pull.target, pull.point, frequency=pull.frequency, ratio=pull.ratio)
+        new.pull(
+            pull.body,
+            pull.target,
+            pull.point,
+            frequency=pull.frequency,
+            ratio=pull.ratio,
+            stiffness=pull.stiffness,
+            damping=pull.damping,
+            key=pull.key,
+        )

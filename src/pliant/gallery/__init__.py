@@ -7,17 +7,11 @@
     <Mechanism 'ladder 16 cells': 48 bodies, 64 joints, 64 dofs, 16 loops>
 
 TVCG, GS17 and RL05 are the papers listed in docs/papers.md. All lengths are in metres, masses in kg; z is up.
-Every joint is at rest at the reference pose, and lightly damped. `gallery.scenes` sets some of them in
-motion, `gallery.pulls` pulls at the huge ones, and `gallery.worlds` lets them touch things.
+Every joint is at rest at the reference pose, and lightly damped. `pliant.scenes` sets them in motion.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Any
-
-from pliant.gallery import pulls as pulls
-from pliant.gallery import scenes as scenes
 from pliant.gallery.cables import cable, crane, strong_robot
 from pliant.gallery.catalogue import make, names
 from pliant.gallery.chains import bicycle_chain, helix, two_link
@@ -48,10 +42,3 @@ __all__ = [
     "two_link",
     "y",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    # Worlds need the collider, which takes time to import.
-    if name == "worlds":
-        return import_module("pliant.gallery.worlds")
-    raise AttributeError(f"module 'pliant.gallery' has no attribute '{name}'")

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import shapes
-from pliant.gallery._parts import (
+from pliant.checks import choice, number, whole
+from pliant.gallery.parts import (
     BLUE,
     DARK,
     GREEN,
@@ -22,10 +23,7 @@ from pliant.gallery._parts import (
     X,
     Y,
     Z,
-    amount,
     block,
-    choice,
-    count,
     link,
     point,
     spring,
@@ -67,12 +65,16 @@ def cable(
 
     The end effector is the load.
     """
-    n, load, length = count("joints", joints), amount("load", load), amount("length", length)
-    kind, segment = choice("kind", kind, KINDS), amount("segment", segment)
+    n, load, length = (
+        whole(joints, "joints", 1),
+        number(load, "load", above=0),
+        number(length, "length", above=0),
+    )
+    kind, segment = choice(kind, "kind", KINDS), number(segment, "segment", above=0)
     springs = (
-        amount("stiffness", stiffness, zero=True),
-        amount("axial", axial, zero=True),
-        amount("damping", damping, zero=True),
+        number(stiffness, "stiffness", least=0),
+        number(axial, "axial", least=0),
+        number(damping, "damping", least=0),
     )
     b = Builder(f"cable {n} {kind}")
     points = np.zeros((n, 3))
@@ -139,7 +141,7 @@ def crane(segments: int = 30) -> Mechanism:
 
     The end effector is the vehicle.
     """
-    n = count("segments", segments)
+    n = whole(segments, "segments", 1)
     rise = math.radians(20)
     ahead = point(math.cos(rise), 0, math.sin(rise))
     foot, strut_foot = point(1.0, 0, 8.0), point(1.0, 0, 3.5)
@@ -191,7 +193,7 @@ def strong_robot(segments: int = 20) -> Mechanism:
     Args:
         segments: number of cable segments.
     """
-    n = count("segments", segments)
+    n = whole(segments, "segments", 1)
     b = Builder("strong_robot")
     _legs_and_trunk(b)
     grip = point(0.62, 0, 1.18)

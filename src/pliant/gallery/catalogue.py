@@ -7,12 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pliant.errors import InputError
-from pliant.gallery.cables import cable, crane, strong_robot
-from pliant.gallery.chains import bicycle_chain, helix, two_link
-from pliant.gallery.hands import arm, gripper, hand
-from pliant.gallery.huge import millipede, molecule
-from pliant.gallery.loops import flexure_stage, ladder, loop, y
-from pliant.gallery.robots import firefighters, hexapod, suspension
+from pliant.gallery import cables, chains, hands, huge, loops, robots
 from pliant.mechanism import Mechanism
 from pliant.text import suggestion
 
@@ -22,27 +17,9 @@ PREFIX = "gallery:"
 T = TypeVar("T")
 
 _MAKERS: dict[str, Callable[..., Mechanism]] = {
-    maker.__name__: maker
-    for maker in (
-        helix,
-        ladder,
-        y,
-        loop,
-        two_link,
-        arm,
-        hand,
-        gripper,
-        flexure_stage,
-        suspension,
-        hexapod,
-        firefighters,
-        bicycle_chain,
-        millipede,
-        molecule,
-        cable,
-        crane,
-        strong_robot,
-    )
+    name: getattr(module, name)
+    for module in (chains, loops, hands, robots, huge, cables)
+    for name in module.__all__
 }
 
 
@@ -57,7 +34,7 @@ def make(name: str, **arguments: Any) -> Mechanism:
 
 
 def call(makers: Mapping[str, Callable[..., T]], missing: str, name: Any, arguments: Mapping[str, Any]) -> T:
-    """What the function of that name makes of these arguments.
+    """Result of the function of that name with these arguments.
 
     Args:
         makers: functions by name.
@@ -66,7 +43,7 @@ def call(makers: Mapping[str, Callable[..., T]], missing: str, name: Any, argume
         arguments: keyword arguments.
 
     Raises:
-        InputError: there is no such function, or it does not take an argument.
+        InputError: the name or an argument is unknown.
     """
     maker = makers.get(name) if isinstance(name, str) else None
     if maker is None:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
+from pliant.checks import number
 from pliant.errors import InputError
-from pliant.gallery._parts import (
+from pliant.gallery.parts import (
     BLUE,
     DARK,
     ORANGE,
@@ -23,7 +24,6 @@ from pliant.gallery._parts import (
     X,
     Y,
     Z,
-    amount,
     block,
     link,
     point,
@@ -138,17 +138,19 @@ def hand(
     effectors are the five fingertips, with their frames at the very tips.
 
     Args:
-        index, middle, ring, little, thumb: how long the links of a finger are, times their usual length.
+        index, middle, ring, little, thumb: factors on the usual lengths of a finger's links.
         proximal, medial, tip: likewise, of the first, second and third links of all fingers.
     """
-    along = [amount(name, x) for name, x in (("proximal", proximal), ("medial", medial), ("tip", tip))]
+    along = [
+        number(x, name, above=0) for name, x in (("proximal", proximal), ("medial", medial), ("tip", tip))
+    ]
     long = {"index": index, "middle": middle, "ring": ring, "little": little, "thumb": thumb}
     b = Builder("hand")
     block(b, "palm", (0.048, 0, 0), _PALM, mass=0.35, rgba=SAND)
     b.universal("wrist", "world", "palm", anchor=(0, 0, 0), axes=(Y, Z), **spring(20.0))
     tips = []
     for usual in _FINGERS:
-        times = amount(usual.name, long[usual.name])
+        times = number(long[usual.name], usual.name, above=0)
         finger = replace(
             usual, lengths=tuple(n * times * a for n, a in zip(usual.lengths, along, strict=True))
         )
@@ -207,11 +209,11 @@ def gripper(
         spacing: between the two bars of a finger, m; up to 50 mm, where they would meet those of the other one.
         pad: length of a pad, m.
     """
-    bars = {"driver": amount("driver", driver), "follower": amount("follower", follower)}
-    half = amount("spacing", spacing) / 2
+    bars = {"driver": number(driver, "driver", above=0), "follower": number(follower, "follower", above=0)}
+    half = number(spacing, "spacing", above=0) / 2
     if half > 0.025:
         raise InputError(f"spacing: at most 0.05 m, where the fingers meet, not {spacing!r}")
-    high = amount("pad", pad) / 2
+    high = number(pad, "pad", above=0) / 2
     lean = point(math.sin(math.radians(20)), 0, math.cos(math.radians(20)))
     b = Builder("gripper")
     for side, sign, colour in (("left", -1, BLUE), ("right", 1, TEAL)):

@@ -9,20 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes, spatial
-from pliant.gallery._parts import (
-    BLUE,
-    DARK,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    RED,
-    SKY,
-    TEAL,
-    YELLOW,
-    chain,
-    count,
-    point,
-)
+from pliant.checks import whole
+from pliant.gallery.parts import BLUE, DARK, GREEN, ORANGE, PURPLE, RED, SKY, TEAL, YELLOW, chain, point
 from pliant.mechanism import Builder, Mechanism
 
 __all__ = ["millipede", "molecule"]
@@ -42,7 +30,7 @@ def millipede(legs: int = 1000, leg_links: int = 10, spine: int = 3000) -> Mecha
 
     The end effectors are the last link of the spine and, if there are legs, the foot of the middle leg.
     """
-    n, feet, per_leg = count("spine", spine), count("legs", legs, 0), count("leg_links", leg_links)
+    n, feet, per_leg = whole(spine, "spine", 1), whole(legs, "legs", 0), whole(leg_links, "leg_links", 1)
     b = Builder(f"millipede {n + feet * per_leg}")
     heading = 0.9 * np.sin(np.arange(n) / 90)  # of every spine link, from x
     ahead = np.column_stack([np.cos(heading), np.sin(heading), np.zeros(n)])
@@ -88,7 +76,7 @@ def molecule(links: int = 50_000, seed: int = 0) -> Mechanism:
 
     The end effectors are the ends of the branches.
     """
-    n, seed = count("links", links), count("seed", seed, 0)
+    n, seed = whole(links, "links", 1), whole(seed, "seed", 0)
     rng = np.random.default_rng(seed)
     parent, branch = _branches(n, rng)
     frames, ends = _bonds(parent, rng.uniform(-math.pi, math.pi, n), 0.01)

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from pliant import shapes
-from pliant.gallery._parts import (
+from pliant.checks import choice, number, whole
+from pliant.gallery.parts import (
     BLUE,
     DARK,
     GREEN,
@@ -17,11 +18,8 @@ from pliant.gallery._parts import (
     TEAL,
     YELLOW,
     Y,
-    amount,
     block,
     chain,
-    choice,
-    count,
     link,
     spring,
 )
@@ -107,8 +105,8 @@ def ladder(rungs: int = 12, form: str = "cells", cell: float = 2.0) -> Mechanism
 
     The end effector is the top rung.
     """
-    n, height = count("rungs", rungs), amount("cell", cell)
-    form = choice("form", form, ("cells", "rails"))
+    n, height = whole(rungs, "rungs", 1), number(cell, "cell", above=0)
+    form = choice(form, "form", ("cells", "rails"))
     half, radius = 0.375 * height, 0.03 * height
     b = Builder(f"ladder {n} {form}")
     sides = (("left", -half), ("right", half))
@@ -161,9 +159,9 @@ def flexure_stage(
         apart: distance between them, m.
         young: Young's modulus of both, Pa.
     """
-    lengths = {"left": amount("left", left), "right": amount("right", right)}
-    width, thickness = amount("width", width), amount("thickness", thickness)
-    half, young = amount("apart", apart) / 2, amount("young", young)
+    lengths = {"left": number(left, "left", above=0), "right": number(right, "right", above=0)}
+    width, thickness = number(width, "width", above=0), number(thickness, "thickness", above=0)
+    half, young = number(apart, "apart", above=0) / 2, number(young, "young", above=0)
     gamma, k_theta = 0.8517, 2.65
     top = max(lengths.values())
     b = Builder("flexure_stage")

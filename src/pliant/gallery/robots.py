@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.gallery._parts import (
+from pliant.gallery.parts import (
     BLUE,
     DARK,
     ORANGE,

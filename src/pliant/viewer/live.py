@@ -1,6 +1,6 @@
 """`view`: a mechanism or a world live in the browser.
 
-A `View` has a page, a `Runner`, the thread that owns the session, and a `Pacing`, which measures how many frames a
+A `View` has a page, a `Runner`, the thread that owns the session, and a `Pacing`, which measures the frames a
 second all browsers keep up with.
 """
 
@@ -14,20 +14,19 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from pliant.checks import whole
 from pliant.compilation.progress import listening
 from pliant.engines.reduced import BlendedModel, ReducedModel
 from pliant.errors import InputError, PliantError
 from pliant.extras import require
 from pliant.mechanism import Mechanism
-from pliant.viewer.browser_scene import silence
+from pliant.scenes.scene import Scene
 from pliant.viewer.page import MechanismPage, WorldPage
 from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSession
+from pliant.viewer.stage import silence
 from pliant.world import World
-
-if TYPE_CHECKING:
-    from pliant.gallery.worlds import Play
 
 __all__ = ["FRAME", "Pacing", "Runner", "View", "view"]
 
@@ -44,7 +43,7 @@ _QUESTION = "pliant"  # key in a browser's storage, where nothing is stored
 
 
 def view(
-    what: Mechanism | ReducedModel | BlendedModel | Simulation | World | Play,
+    what: Mechanism | ReducedModel | BlendedModel | Simulation | World | Scene,
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -53,7 +52,7 @@ def view(
     """Show a mechanism or a world in the browser, in motion: pull it with the mouse, change engines and springs.
 
     Args:
-        what: a Mechanism; a model; a simulation; a World; or a Play, a world with actions, from `gallery.worlds`.
+        what: a Mechanism; a model; a simulation; a World; or a Scene, as `pliant.scenes` has them.
             Simulations and worlds run in the view: leave them alone until it is stopped.
         host: the address to listen at. By default only this machine can connect: clients may do anything here.
         port: the port to listen at; 0 takes any that is free.
@@ -353,15 +352,14 @@ def _spread(values: list[float]) -> float:
 
 
 def _session(what: Any) -> Session | WorldSession:
-    world = isinstance(what, World) or isinstance(getattr(what, "world", None), World)
+    world = isinstance(what, World) or (isinstance(what, Scene) and what.engine == "world")
     return WorldSession(what) if world else Session(what)
 
 
 def _checked(host: Any, port: Any) -> str:
     if not isinstance(host, str):
         raise InputError(f"host: an address such as '127.0.0.1' expected, not {host!r:.80}")
-    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-        raise InputError(f"port: a whole number from 0 (any free one) to 65535 expected, not {port!r:.80}")
+    whole(port, "port", 0, 65535, expected="a whole number from 0 (any free one) to 65535")
     return host
 
 

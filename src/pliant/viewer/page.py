@@ -1,6 +1,6 @@
 """`MechanismPage` and `WorldPage`: the browser page of a session.
 
-A page is a 3-D scene with an overlay, and a panel of controls, readouts and plots, the same for all clients. Callbacks
+A page is a 3-D stage with an overlay, and a panel of controls, readouts and plots, the same for all clients. Callbacks
 run in viser's threads: none touches the session, each hands a command to the runner.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from pliant.errors import InputError, PliantError
 from pliant.text import counted
-from pliant.viewer.browser_scene import Overlay, Scene, force_text
 from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
+from pliant.viewer.stage import Overlay, Stage, force_text
 
 if TYPE_CHECKING:
     from pliant.viewer.live import Pacing, Runner
@@ -32,10 +32,10 @@ _BLUE, _ORANGE, _GREEN, _RED = "#1f6fb4", "#d9822b", "#2e8b57", "#c62828"
 
 
 class Page(ABC):
-    """Scene, overlay and panel of a session, as far as mechanisms and worlds share them.
+    """Stage, overlay and panel of a session, as far as mechanisms and worlds share them.
 
     Attributes:
-        scene: the session's bodies.
+        stage: the session's bodies.
         selected: name of the selected body, or None.
     """
 
@@ -70,8 +70,8 @@ class Page(ABC):
                 "Starting. An engine that runs for the first time compiles for a while."
             )
         self._add_folders(gui)
-        self.scene = Scene(server, session.mechanism, session.poses, self.camera_distance)
-        self._overlay = Overlay(server, self.scene.size)
+        self.stage = Stage(server, session.mechanism, session.poses, self.camera_distance)
+        self._overlay = Overlay(server, self.stage.size)
         self.show_controls()
 
     # --- hooks
@@ -115,7 +115,7 @@ class Page(ABC):
     def connect(self, runner: Runner, pacing: Pacing) -> None:
         """Connect controls, clicks and drags to the session, by way of its runner; report frames to `pacing`."""
         self._runner, self._pacing, session = runner, pacing, self._session
-        for handle in self.scene.handles:
+        for handle in self.stage.handles:
             handle.on_drag("left")(self._drag)
             handle.on_click(self._click)
         self._bind(self._play, lambda _: self._set_playing(not session.playing))
@@ -169,7 +169,7 @@ class Page(ABC):
             return
         target = event.end_position
         if event.phase == "start":
-            body = self.scene.body(event.target, event.instance_index)
+            body = self.stage.body(event.target, event.instance_index)
             if body >= 0:
                 name, point = session.mechanism.body_names[body], event.start_position
                 self._runner.do(lambda: session.pull(key, name, point, target), event.client)
@@ -177,7 +177,7 @@ class Page(ABC):
         self._runner.do(lambda: session.move(key, target), event.client, ("drag", key))
 
     async def _click(self, event: Any) -> None:
-        body = self.scene.body(event.target, event.instance_index)
+        body = self.stage.body(event.target, event.instance_index)
         self._runner.do(lambda: self._select(body), event.client)
 
     def _select(self, body: int) -> None:
@@ -187,7 +187,7 @@ class Page(ABC):
         self.selected = None if name == self.selected else name
         self._show_selection()
         shade = np.array([0.6 if other == self.selected else 0.0 for other in names])
-        self.scene.tint(shade if self.selected is not None else None)
+        self.stage.tint(shade if self.selected is not None else None)
 
     # --- output to clients
 
@@ -200,8 +200,8 @@ class Page(ABC):
         if frame != self._last_frame:
             self._last_frame = frame
             with self._server.atomic():
-                self.scene.update(session.poses)
-                self._overlay.show_pulls(session.pulls)
+                self.stage.update(session.poses)
+                self._overlay.show_pulls(session.pulls, session.poses)
                 self._draw_overlay()
             self._pacing.drawn = True
         if now - self._read_out >= _READOUTS:
@@ -462,7 +462,7 @@ class WorldPage(Page):
     def connect(self, runner: Runner, pacing: Pacing) -> None:
         super().connect(runner, pacing)
         self._bind(self._forces, lambda _: None)
-        self._bind(self._see_through, self.scene.fade)
+        self._bind(self._see_through, self.stage.fade)
         started = threading.Event()
 
         @self._server.on_client_connect

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.checks import vector
 from pliant.errors import InputError
 from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.plotting import save, target_path
 from pliant.statics.loads import Load
+from pliant.text import LENGTHS, round_down, unit_for
 from pliant.viewer.meshes import Triangles, triangulate
 
 if TYPE_CHECKING:
@@ -28,17 +30,7 @@ if TYPE_CHECKING:
 
     from pliant.statics import Configuration
 
-__all__ = [
-    "HUGE",
-    "Bounds",
-    "Camera",
-    "draw",
-    "fit_axes",
-    "paint_faces",
-    "picture",
-    "png",
-    "shade_faces",
-]
+__all__ = ["HUGE", "Bounds", "Camera", "draw", "fit_axes", "paint_faces", "picture", "png", "shade_faces"]
 
 Floats = NDArray[np.float64]
 
@@ -354,28 +346,21 @@ def _draw_triad(axes: Axes, camera: Camera, low: Floats, high: Floats) -> None:
 
 def _draw_scale_bar(axes: Axes, low: Floats, high: Floats) -> None:
     """Scale bar of 1, 2 or 5 times a power of ten metres, up to a fifth of the width."""
-    wish = float(high[0] - low[0]) / 5
-    power = 10.0 ** np.floor(np.log10(wish))
-    length = float(power * max(step for step in (1, 2, 5) if step * power <= wish))
+    length = round_down(float(high[0] - low[0]) / 5)
+    factor, name = unit_for(length, LENGTHS)
     unit = 0.06 * float((high - low).min())
     right, height = high[0] - 0.6 * unit, low[1] + 0.7 * unit
     ends = [right - length, right]
     axes.plot(ends, [height, height], color="#555555", linewidth=1.5, zorder=7, solid_capstyle="butt")
-    axes.text(right - length / 2, height + 0.25 * unit, _length_text(length), color="#555555", fontsize=7, ha="center",
-              va="bottom", zorder=7)  # fmt: skip
-
-
-def _length_text(length: float) -> str:
-    for least, factor, unit in ((0.1, 1.0, "m"), (1e-3, 1e-3, "mm"), (1e-6, 1e-6, "µm")):
-        if length > 0.999 * least:
-            return f"{length / factor:g} {unit}"
-    return f"{length:g} m"
+    style = {"color": "#555555", "fontsize": 7, "ha": "center", "va": "bottom", "zorder": 7}
+    axes.text(right - length / 2, height + 0.25 * unit, f"{length / factor:g} {name}", **style)
 
 
 # --- arguments
 
 
 def _subject(what: Any) -> tuple[Mechanism, Floats]:
+    """Mechanism and world poses of its bodies, (bodies, 4, 4)."""
     if isinstance(what, Mechanism):
         return what, what.reference_poses
     mechanism, poses = getattr(what, "mechanism", None), getattr(what, "poses", None)
@@ -386,30 +371,21 @@ def _subject(what: Any) -> tuple[Mechanism, Floats]:
     return mechanism, poses
 
 
-def _pair(value: Any, what: str) -> tuple[float, float]:
-    try:
-        first, second = (float(v) for v in value)
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: two numbers expected, not {value!r}") from None
-    if not np.isfinite([first, second]).all():
-        raise InputError(f"{what}: two finite numbers expected, not {value!r}")
-    return first, second
+def _pair(value: Any, what: str) -> Floats:
+    return vector(value, what, 2, kind="two numbers", expected="two finite numbers")
 
 
 def _given_forces(m: Mechanism, poses: Floats, forces: Any) -> tuple[Floats, Floats]:
+    """Origins of bodies and forces on them, world axes, (n, 3) each."""
     if not isinstance(forces, Mapping):
         raise InputError("forces: a mapping {body: force} expected")
     points, vectors = [], []
     for body, value in forces.items():
-        try:
-            vector = np.asarray(value, float)
-        except (TypeError, ValueError):
-            raise InputError(f"force on '{body}': three numbers expected, not {value!r}") from None
-        if vector.shape != (3,) or not np.isfinite(vector).all():
-            raise InputError(f"force on '{body}': three finite numbers expected, not {value!r}")
+        vectors.append(
+            vector(value, f"force on '{body}'", kind="three numbers", expected="three finite numbers")
+        )
         index = m.body_index(body)
         points.append(np.zeros(3) if index < 0 else poses[index, :3, 3])
-        vectors.append(vector)
     return np.array(points).reshape(-1, 3), np.array(vectors).reshape(-1, 3)
 
 

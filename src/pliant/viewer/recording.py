@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
+from pliant.checks import number
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError
 from pliant.extras import require
 from pliant.files import as_path, replacing
-from pliant.viewer.browser_scene import Scene, silence
 from pliant.viewer.meshes import Part, make_parts
+from pliant.viewer.stage import Stage, silence
 
 __all__ = ["export_gltf", "frames", "record_html"]
 
@@ -65,11 +66,11 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
         # No client connects to this server: its serializer writes the page.
         server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
         try:
-            scene = Scene(server, trajectory.mechanism, trajectory.poses[chosen[0]])
+            stage = Stage(server, trajectory.mechanism, trajectory.poses[chosen[0]])
             recording = server.get_scene_serializer()
             for before, now in pairwise(chosen.tolist()):
                 recording.insert_sleep(float(trajectory.time[now] - trajectory.time[before]))
-                scene.update(trajectory.poses[now])
+                stage.update(trajectory.poses[now])
             recording.insert_sleep(_PAUSE)
             text = recording.as_html()
         finally:
@@ -83,10 +84,9 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
 
 def frames(trajectory: Trajectory, fps: Any) -> NDArray[np.int64]:
     """Indices of the poses to show: the first, the last, and in between those nearest to every 1/fps s."""
-    if isinstance(fps, bool) or not isinstance(fps, int | float | np.number) or not 0 < fps <= 1000:
-        raise InputError(f"fps: a number of frames a second above 0, at most 1000, expected, not {fps!r}")
+    fps = number(fps, "fps", above=0, most=1000)
     time = trajectory.time - trajectory.time[0]
-    wanted = np.arange(int(time[-1] * float(fps) + 1e-9) + 1) / float(fps)
+    wanted = np.arange(int(time[-1] * fps + 1e-9) + 1) / fps
     after = np.clip(np.searchsorted(time, wanted), 0, len(time) - 1)
     before = np.maximum(after - 1, 0)
     nearest = np.where(wanted - time[before] < time[after] - wanted, before, after)
@@ -119,7 +119,7 @@ def export_gltf(trajectory: Trajectory, path: str | os.PathLike[str]) -> Path:
     file = _GltfFile()
     children: list[list[int]] = [
         [] for _ in range(m.body_count + 1)
-    ]  # of every body's node, the last: of the world
+    ]  # nodes of every body, and last of the world
     for part in make_parts(m):
         _add_copies(file, part, children)
     time = file.array((trajectory.time - trajectory.time[0]).astype(np.float32))

@@ -1,8 +1,8 @@
 """`Session` and `WorldSession`: a mechanism or a world in a live view, without the view.
 
 A session holds a simulation that is played against the wall clock, springs that pull its bodies, and a history of
-measurements. It knows no browser and no threads: callers use it from one thread at a time. How its simulations are made
-and how one engine takes over from another is at the end of this file.
+measurements. It knows no browser and no threads: callers use it from one thread at a time. The last part of this file
+makes simulations and changes engines.
 """
 
 from __future__ import annotations
@@ -10,23 +10,24 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import EARTH
-from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, blend, reduce
+from pliant import spatial
+from pliant.checks import EARTH, number, vector
+from pliant.engines.reduced import BlendedModel, ReducedModel, blend, reduce
 from pliant.engines.simulate import ENGINES, simulate
-from pliant.engines.simulation import Energy, Simulation, matching_motion
+from pliant.engines.simulation import Energy, Pull, Simulation, matching_motion
 from pliant.errors import InputError, PliantError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.loop_closure import close_loops
+from pliant.scenes.scene import Scene
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy, gravity_energy
-from pliant.viewer.pulls import Pull, Springs, settle, vector
+from pliant.statics.point_springs import PointSpring, equilibrium_with_springs
 from pliant.world import World
 
 __all__ = [
@@ -53,33 +54,47 @@ SPEEDS, STRENGTHS, SCALES = (
     (0.05, 5.0),
     (0.1, 2.0),
     (0.1, 10.0),
-)  # limits of speed, pull strength, joint stiffness
+)  # limits: speed, pull strength, joint stiffness
 _HISTORY = 400  # measurements kept
-_FREQUENCY = 4.0  # Hz, of a body on its spring in a world
+_FAR = 1e9  # m: limit of coordinates
+_REACH = 5.0  # radii of the mechanism: limit of a pull's stretch when its target moves
+_FOLLOW = 3.0  # stiffness of a pull over the mechanism's smallest stiffness at the point
+_SHARE = 0.25  # of the stability limits of an explicit spring: limit of a pull's stiffness and damping
+_PACE = 30.0  # rad/s: frequency of a pulled body that no joint spring holds
+_DAMPING = 0.5  # damping ratio of a pull
+_FREQUENCY = 4.0  # Hz: frequency of a pulled body in a world
 _NAMED = 4  # contents of a world that its title names
 _SMALL = 500  # bodies: up to this, steps are short, so that stiff pulls are stable
 _LARGE = 2000  # bodies: beyond this, reduction takes seconds and is done on request only
-_MANY = 20  # end effectors: likewise
+_HUGE = 100_000  # dofs: beyond this, a pull's stiffness does not depend on the mechanism's (40 ms for 13,000 dofs)
+_MANY = 20  # end effectors: beyond this, reduction takes seconds
 _MODELS_KEPT = 200
 
 
 class RealTimePlayer(ABC):
-    """A simulation that is played in real time, paused and stepped, with springs that pull its bodies.
+    """A simulation or world that is played in real time, paused and stepped, with springs that pull its bodies.
 
     Attributes:
         playing: whether `advance` does anything.
         speed: simulated time per real time.
         strength: factor on the stiffness of pulls.
-        pulls: active springs, by key.
+        pulls: the active springs, by key.
         history: measurements, the latest last.
     """
 
-    pulls: dict[Hashable, Pull]
+    reach = np.inf  # m: largest distance of a pull's target from its point
 
     def __init__(self) -> None:
         self.playing, self.speed, self.strength = True, 1.0, 1.0
+        self.pulls: dict[Hashable, Pull] = {}
         self.history: deque[Any] = deque(maxlen=_HISTORY)
+        self._act: Callable[[Any, float], None] | None = None
         self._owed, self._step_time, self._rate = 0.0, 0.0, 1.0
+
+    @property
+    @abstractmethod
+    def moving(self) -> Any:
+        """The simulation or world."""
 
     @property
     @abstractmethod
@@ -88,26 +103,50 @@ class RealTimePlayer(ABC):
 
     @property
     @abstractmethod
-    def timestep(self) -> float:
-        """Length of a step, s."""
-
-    @property
-    @abstractmethod
-    def time(self) -> float:
-        """Simulated time since the start or the last reset, s."""
-
-    @property
-    @abstractmethod
     def poses(self) -> Floats:
         """World poses of all bodies of the mechanism, (bodies, 4, 4)."""
 
     @abstractmethod
-    def step(self, n: int = 1) -> None:
-        """Advance by n steps, whether playing or not. An error pauses the session."""
-
-    @abstractmethod
     def measure(self) -> Any:
         """Measure the present state and append it to the history."""
+
+    @abstractmethod
+    def _attach(self, key: Hashable, body: str, point: Floats, target: Floats) -> Pull:
+        """Add a pull from a point of a body, in its frame, to a point of the world."""
+
+    @abstractmethod
+    def _detach(self, key: Hashable, pull: Pull) -> None:
+        """Take a pull away."""
+
+    @abstractmethod
+    def _fit(self, pull: Pull) -> None:
+        """Adapt the spring of a pull to the strength."""
+
+    # --- time
+
+    @property
+    def timestep(self) -> float:
+        """Length of a step, s."""
+        return self.moving.timestep
+
+    @property
+    def time(self) -> float:
+        """Simulated time since the start or the last reset, over all engines, s."""
+        return self.moving.time
+
+    def step(self, n: int = 1) -> None:
+        """Advance by n steps, whether playing or not. An error pauses the session."""
+        moving = self.moving
+        try:
+            if self._act is None:
+                moving.step(n)
+                return
+            for _ in range(n):
+                self._act(moving, moving.time)
+                moving.step()
+        except PliantError:
+            self.playing = False
+            raise
 
     def advance(self, real: float, budget: float = 0.03) -> int:
         """Advance by real time times speed, if playing; steps that do not fit into the budget (s) are dropped.
@@ -136,35 +175,61 @@ class RealTimePlayer(ABC):
 
     def set_speed(self, speed: float) -> None:
         """Set the simulated time per real time."""
-        self.speed = _within(speed, "speed", SPEEDS)
+        self.speed = number(speed, "speed", least=SPEEDS[0], most=SPEEDS[1])
 
     def _restart(self) -> None:
-        """Forget time owed and measurements."""
+        """Drop time owed, measurements and pulls."""
         self._owed = 0.0
         self.history.clear()
+        self.pulls.clear()
 
     def _remember(self, now: Any) -> None:
         """Append a measurement to the history, unless time has stood still."""
         if not self.history or now.time > self.history[-1].time:
             self.history.append(now)
 
-    def _new_pull(self, body: str, point: ArrayLike, target: ArrayLike, reach: float = np.inf) -> Pull:
-        """Pull of the point of a body that is at `point` now, to `target`, both in the world."""
+    # --- pulls
+
+    def pull(self, key: Hashable, body: str, point: ArrayLike, target: ArrayLike) -> Pull:
+        """Pull a body by a spring.
+
+        Args:
+            key: name of the pull; replaces one of the same name. In a world, also one on the same body.
+            body: the body. A reduced model that lacks it is made anew with it as an end effector.
+            point: the point of the body to pull, world.
+            target: where to, world; farther than `reach` from the point, the end of the reach.
+        """
         index = self.mechanism.body_index(body)
         if index < 0:
             raise InputError("the world cannot be pulled: take a body")
-        pose = self.poses[index]
-        local = pose[:3, :3].T @ (vector(point, "point") - pose[:3, 3])
-        return Pull(body, index, local, vector(target, "target"), reach=reach)
+        pose, place = self.poses[index], vector(point, "point", below=_FAR)
+        end = self._within_reach(place, target)
+        made = self._attach(key, body, pose[:3, :3].T @ (place - pose[:3, 3]), end)
+        self.pulls[key] = made
+        return made
 
+    def move(self, key: Hashable, target: ArrayLike) -> None:
+        """Move the target of a pull, if it exists."""
+        if key in self.pulls:
+            pull = self.pulls[key]
+            pull.target[:] = self._within_reach(pull.at(self.poses), target)
 
-def _within(value: Any, what: str, limits: tuple[float, float]) -> float:
-    """A number within limits."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not np.isfinite(value):
-        raise InputError(f"{what}: a number expected, not {value!r:.80}")
-    if not limits[0] <= value <= limits[1]:
-        raise InputError(f"{what}: a number from {limits[0]:g} to {limits[1]:g} expected, not {value:g}")
-    return float(value)
+    def release(self, key: Hashable) -> None:
+        """End a pull, if it exists."""
+        if key in self.pulls:
+            self._detach(key, self.pulls.pop(key))
+
+    def set_strength(self, strength: float) -> None:
+        """Set the factor on the stiffness of pulls."""
+        self.strength = number(strength, "pull strength", least=STRENGTHS[0], most=STRENGTHS[1])
+        for pull in self.pulls.values():
+            self._fit(pull)
+
+    def _within_reach(self, place: Floats, target: ArrayLike) -> Floats:
+        """The target, or the point at the end of the reach on the way to it, world, m."""
+        end = vector(target, "target", below=_FAR)
+        distance = float(np.linalg.norm(end - place))
+        return end if distance <= self.reach else place + self.reach / distance * (end - place)
 
 
 # --- mechanisms
@@ -214,18 +279,22 @@ class Session(RealTimePlayer):
         history: `Measures`, the latest last.
     """
 
-    pulls: Springs
-
     def __init__(self, what: Any):
-        """Take a Mechanism, a ReducedModel, a BlendedModel or a simulation."""
+        """Take a Mechanism, a ReducedModel, a BlendedModel, a simulation, or a Scene of a mechanism."""
         super().__init__()
-        self._models = Models()
-        self._scale, self._offset = 1.0, 0.0
-        self.pulls = Springs()
+        self._models, self._scale = Models(), 1.0
+        self._scene = what if isinstance(what, Scene) else None
+        if self._scene is not None:
+            what, self._act = self._scene.simulate(), self._scene.act
         self.setup, self.simulation = initial_setup(what, self._models)
         self._base = self.setup.mechanism
         self.end_effectors = self.setup.end_effectors
         self._given = self.simulation if isinstance(what, Simulation) else None
+        self.reach = _REACH * self._base.radius
+
+    @property
+    def moving(self) -> Simulation:
+        return self.simulation
 
     @property
     def mechanism(self) -> Mechanism:
@@ -236,15 +305,6 @@ class Session(RealTimePlayer):
     def engine(self) -> str:
         """Name of the engine, one of `ENGINES`."""
         return self.setup.engine
-
-    @property
-    def timestep(self) -> float:
-        return self.simulation.timestep
-
-    @property
-    def time(self) -> float:
-        """Simulated time since the start or the last reset, over all engines, s."""
-        return self._offset + self.simulation.time
 
     @property
     def poses(self) -> Floats:
@@ -275,43 +335,29 @@ class Session(RealTimePlayer):
         """Number of reduced models in a blend."""
         return len(self.setup.samples)
 
-    # --- time
-
-    def step(self, n: int = 1) -> None:
-        try:
-            if not self.pulls:
-                self.simulation.step(n)
-                return
-            for _ in range(n):
-                self.pulls.apply(self.simulation)
-                self.simulation.step(1)
-        except PliantError:
-            self.playing = False
-            raise
-
     def reset(self) -> None:
-        """Return to the start of the present engine: time zero, at rest, no pulls."""
-        self.pulls.clear()
+        """Return to the start of the present engine: time zero, no pulls; at rest, or as the scene starts."""
         setup = replace(self.setup, end_effectors=self.end_effectors)
-        if self.simulation is self._given:
-            self.simulation.reset()
+        if self.simulation is not self._given:
+            self.simulation = start_simulation(setup, self._models)
+        elif self._scene is not None:
+            self.simulation = self._given = self._scene.simulate()
         else:
-            self.simulation = start_simulation(setup, self._models, None)
+            self.simulation.reset()
         self.setup = setup
-        self._offset, self.pulls.at_rest = 0.0, True
         self._restart()
 
     # --- engine, end effectors, stiffness, gravity
 
     def set_engine(self, engine: str) -> None:
-        """Continue with another engine, from the same pose or the nearest it has."""
+        """Continue with another engine, from the same motion or the nearest it has."""
         if engine not in ENGINES:
             raise InputError(f"the engine is one of {', '.join(ENGINES)}, not {engine!r:.80}")
         if engine != self.engine:
             self._change_setup(replace(self.setup, engine=engine))
 
     def set_end_effectors(self, bodies: Sequence[str]) -> None:
-        """Choose the end effectors of reduced models and continue from the same pose."""
+        """Choose the end effectors of reduced models and continue from the same motion."""
         chosen = tuple(bodies)
         if not chosen:
             raise InputError("end effectors: name at least one body")
@@ -324,8 +370,8 @@ class Session(RealTimePlayer):
         self.end_effectors = chosen
 
     def set_stiffness(self, scale: float) -> int:
-        """Multiply the stiffness of all joints; returns how many models of a blend were lost."""
-        scale = _within(scale, "stiffness", SCALES)
+        """Multiply the stiffness of all joints; returns the number of models of a blend that were lost."""
+        scale = number(scale, "stiffness", least=SCALES[0], most=SCALES[1])
         base = self._base
         m = base.replace(stiffness=scale * base.stiffness, tendon_stiffness=scale * base.tendon_stiffness)
         lost = self._change_statics(replace(self.setup, mechanism=m))
@@ -333,7 +379,7 @@ class Session(RealTimePlayer):
         return lost
 
     def set_gravity(self, on: bool) -> int:
-        """Switch gravity on, or compensate it; returns how many models of a blend were lost."""
+        """Switch gravity on, or compensate it; returns the number of models of a blend that were lost."""
         gravity = np.array(EARTH) if on else np.zeros(3)
         return self._change_statics(replace(self.setup, gravity=gravity))
 
@@ -346,79 +392,64 @@ class Session(RealTimePlayer):
         self._change_setup(setup)
         return lost
 
-    def _change_setup(self, setup: Setup) -> None:
-        """Continue with another setup from the present pose, or raise and leave everything as it is."""
-        q, time, before = self.q, self.time, self.simulation
+    def _change_setup(self, setup: Setup, *pulled: str) -> None:
+        """Continue with another setup from the present motion, or raise and leave everything as it is.
+
+        Reduced models also get the bodies of all pulls, and those named `pulled`, as end effectors.
+        """
+        before = self.simulation
         if setup.reduced:
-            known = dict.fromkeys([*setup.end_effectors, *self.pulls.bodies])
-            setup = with_rest_sample(replace(setup, end_effectors=tuple(known)))
-        same = setup.mechanism is self.mechanism
-        if setup.reduced and same and isinstance(before, ReducedSimulation) and before is not self._given:
-            before.switch(self._models.model(setup))
-        else:
-            self.simulation = start_simulation(setup, self._models, q)
-            self._offset = time - self.simulation.time
-        self.setup = setup
-        self.pulls.at_rest = True
-        self.pulls.fit(self.simulation, self.mechanism, self.strength)
+            bodies = (pull.body for pull in self.pulls.values())
+            known = tuple(dict.fromkeys([*setup.end_effectors, *bodies, *pulled]))
+            setup = with_rest_sample(replace(setup, end_effectors=known))
+        after = start_simulation(setup, self._models)
+        after.follow(before)
+        for body, load in before.wrenches.items():
+            if not setup.reduced or body in setup.end_effectors:
+                after.apply_wrench(body, load.force, load.torque, point=load.point, frame=load.frame)
+        pulls = {}
+        for key, old in self.pulls.items():
+            stiffness, damping = choose_spring(after, old.body, old.point, self.strength)
+            if 0.5 < (old.stiffness or 0.0) / stiffness < 1.5:  # nearly as good: no jump of the force
+                stiffness = old.stiffness
+            made = after.pull(old.body, old.target, old.point, stiffness=stiffness, damping=damping, key=key)
+            made.force[:] = old.force
+            pulls[key] = made
+        self.simulation, self.setup, self.pulls = after, setup, pulls
 
     # --- pulls
 
-    def pull(self, key: Hashable, body: str, point: ArrayLike, target: ArrayLike) -> Pull:
-        """Pull a body by a spring.
+    def _attach(self, key: Hashable, body: str, point: Floats, target: Floats) -> Pull:
+        if self.setup.reduced and body not in self.setup.end_effectors:
+            self._change_setup(replace(self.setup, end_effectors=self.end_effectors), body)
+        stiffness, damping = choose_spring(self.simulation, body, point, self.strength)
+        return self.simulation.pull(body, target, point, stiffness=stiffness, damping=damping, key=key)
 
-        Args:
-            key: name of the pull; replaces one of the same name.
-            body: the body. A reduced model that lacks it is made anew with it as an end effector.
-            point: the point of the body to pull, world.
-            target: where to, world.
-        """
-        m = self.mechanism
-        made = self._new_pull(body, point, target, reach=5 * m.radius)
-        old = self.pulls.pop(key, None)
-        self.pulls[key] = made
-        try:
-            if self.setup.reduced and body not in self.setup.end_effectors:
-                self._change_setup(replace(self.setup, end_effectors=self.end_effectors))
-            self.pulls.at_rest = True
-            self.pulls.fit(self.simulation, m, self.strength)
-        except PliantError:
-            del self.pulls[key]
-            if old is not None:
-                self.pulls[key] = old
-            raise
-        return made
+    def _detach(self, key: Hashable, pull: Pull) -> None:
+        self.simulation.release(key)
 
-    def move(self, key: Hashable, target: ArrayLike) -> None:
-        """Move the target of a pull, if it exists."""
-        if key in self.pulls:
-            self.pulls[key].target = vector(target, "target")
-
-    def release(self, key: Hashable) -> None:
-        """End a pull, if it exists."""
-        self.pulls.release(key, self.simulation)
-
-    def set_strength(self, strength: float) -> None:
-        """Set the factor on the stiffness of pulls."""
-        self.strength = _within(strength, "pull strength", STRENGTHS)
-        self.pulls.fit(self.simulation, self.mechanism, self.strength, anew=True)
+    def _fit(self, pull: Pull) -> None:
+        pull.stiffness, pull.damping = choose_spring(self.simulation, pull.body, pull.point, self.strength)
 
     # --- models and measurements
 
     def add_model(self) -> Added:
         """Add a reduced model at the true equilibrium under the present pulls and continue blended (TVCG section 7)."""
-        pulls = list(self.pulls.values())
-        if not pulls:
+        if not self.pulls:
             raise InputError(
                 "nothing is pulled, and there is a model at rest already: pull a body, then add a model"
             )
         setup = replace(self.setup, engine="blended", end_effectors=self.end_effectors)
         setup = with_rest_sample(setup)
-        gravity = tuple(setup.gravity.tolist()) if setup.gravity.any() else None
-        here = self.poses[:, :3, 3].copy()
-        rest = setup.samples[0]
-        limits = rest is not None and rest.limits
-        found = settle(pulls, self.mechanism, self.q, self.poses, gravity, limits)
+        m, here, rest = self.mechanism, self.poses[:, :3, 3].copy(), setup.samples[0]
+        springs = [PointSpring(p.body, p.point, p.target, p.stiffness or 0.0) for p in self.pulls.values()]
+        found = equilibrium_with_springs(
+            m,
+            springs,
+            Configuration(m, self.q),
+            gravity=tuple(setup.gravity.tolist()) if setup.gravity.any() else None,
+            limits=rest is not None and rest.limits,
+        )
         error = float(np.linalg.norm(found.poses[:, :3, 3] - here, axis=1).max())
         self._change_setup(replace(setup, samples=(*setup.samples, found)))
         return Added(len(self.setup.samples), error, found)
@@ -431,11 +462,47 @@ class Session(RealTimePlayer):
         return now
 
     def ellipsoid(self, body: str) -> Ellipsoid:
-        """Compliance ellipsoid of an end effector, from the reduced model."""
-        if isinstance(self.simulation, ReducedSimulation) and body in self.simulation.model.end_effectors:
-            return _compliance_ellipsoid(self.simulation.model, body, self.simulation)
-        setup = with_rest_sample(replace(self.setup, engine="reduced", end_effectors=(body,)))
-        return _compliance_ellipsoid(self._models.model(setup), body, None)
+        """Compliance ellipsoid of an end effector's origin, from the reduced model; of a blend, at its state."""
+        model: Any = getattr(self.simulation, "model", None)
+        if model is None or body not in model.end_effectors:
+            setup = with_rest_sample(replace(self.setup, engine="reduced", end_effectors=(body,)))
+            model = self._models.model(setup)
+        if isinstance(model, BlendedModel):
+            coordinates = self.simulation.coordinates  # type: ignore[attr-defined]
+            return _compliance_ellipsoid(model, body, model.compliance_at(model.unit * coordinates))
+        return _compliance_ellipsoid(model, body, model.compliance)
+
+
+def choose_spring(simulation: Simulation, body: str, point: Floats, strength: float) -> tuple[float, float]:
+    """Stiffness, N/m, and damping, N s/m, of a pull at a point of a body, in its frame.
+
+    Three times the mechanism's smallest stiffness at the point is enough: the point follows most of the way, and an
+    unreachable target does not tear the body off. A force that is constant over a step h is stable up to a stiffness of
+    about `1 / (h² W)` and a damping of about `1 / (h W)`, with W the change of the point's velocity per impulse; a
+    quarter of that is the limit, so that heavy bodies are pulled harder than light ones. `strength` is a factor on the
+    stiffness.
+    """
+    m, h = simulation.mechanism, simulation.timestep
+    mobility = _largest(simulation.mobility(body, point))
+    if not mobility > 0:
+        mobility = 3.0 / max(float(m.mass[m.body_index(body)]), 1e-9 * m.total_mass, 1e-12)
+    softness = 0.0  # m/N: largest displacement per force; 0 if no springs hold the body
+    if m.nv <= _HUGE:
+        try:
+            lever = np.hstack([np.eye(3), -spatial.hat(point)])
+            softness = _largest(lever @ simulation.configuration.compliance(body) @ lever.T)
+        except PliantError:
+            pass
+    wanted = _FOLLOW / softness if softness > 0 else _PACE**2 / mobility
+    stiffness = strength * min(wanted, _SHARE / (h * h * mobility))
+    if not simulation.has_velocities:
+        return stiffness, 0.0
+    return stiffness, min(2 * _DAMPING * float(np.sqrt(stiffness / mobility)), _SHARE / (h * mobility))
+
+
+def _largest(matrix: Floats) -> float:
+    """Largest eigenvalue of the symmetric part of a matrix; 0 if it is not finite."""
+    return float(np.linalg.eigvalsh((matrix + matrix.T) / 2).max()) if np.isfinite(matrix).all() else 0.0
 
 
 class Ellipsoid(NamedTuple):
@@ -456,16 +523,8 @@ class Ellipsoid(NamedTuple):
             return np.where(self.compliance > 0, 1 / self.compliance, np.inf)
 
 
-def _compliance_ellipsoid(
-    model: ReducedModel | BlendedModel, body: str, simulation: Simulation | None
-) -> Ellipsoid:
-    """Compliance ellipsoid of an end effector's origin; of a blend, at the simulation's state."""
-    if isinstance(model, ReducedModel):
-        compliance = model.compliance
-    elif isinstance(simulation, ReducedSimulation) and simulation.model is model:
-        compliance = model.compliance_at(model.unit * simulation.coordinates)
-    else:
-        compliance = model.models[0].compliance
+def _compliance_ellipsoid(model: ReducedModel | BlendedModel, body: str, compliance: Floats) -> Ellipsoid:
+    """Ellipsoid of an end effector's origin from the compliance of all end effectors, (6e, 6e), body axes."""
     start = 6 * model.index(body)
     block = compliance[start : start + 3, start : start + 3]
     values, axes = np.linalg.eigh((block + block.T) / 2)
@@ -530,15 +589,19 @@ class WorldSession(RealTimePlayer):
         history: `WorldMeasures`, the latest last.
     """
 
-    def __init__(self, what: Any):
-        """Take a World, or a Play: a world with actions over time."""
+    def __init__(self, what: World | Scene):
+        """Take a World, or a Scene of one."""
         super().__init__()
-        self.world: World = what if isinstance(what, World) else what.world
-        self._runs = what
+        if isinstance(what, Scene):
+            self._act = what.act
+        self.world: World = what.world if isinstance(what, Scene) else what
         if not len(tuple(self.world)):
             raise InputError("view: there is nothing in this world; add something first")
         self._mechanism = self.world.scene.replace(name=_title(tuple(self.world)))
-        self.pulls = {}
+
+    @property
+    def moving(self) -> World:
+        return self.world
 
     @property
     def mechanism(self) -> Mechanism:
@@ -546,82 +609,28 @@ class WorldSession(RealTimePlayer):
         return self._mechanism
 
     @property
-    def timestep(self) -> float:
-        return self.world.timestep
-
-    @property
-    def time(self) -> float:
-        return self.world.time
-
-    @property
     def poses(self) -> Floats:
         return self.world.poses[: self.mechanism.body_count]
 
-    def step(self, n: int = 1) -> None:
-        try:
-            self._runs.step(n)
-        except PliantError:
-            self.playing = False
-            raise
-        finally:
-            self._update_pulls()
-
     def reset(self) -> None:
         """Return to the start: time zero, everything where it was added, no pulls."""
-        self.pulls.clear()
         self.world.reset()
         self._restart()
 
-    # --- pulls
-
-    def pull(self, key: Hashable, body: str, point: ArrayLike, target: ArrayLike) -> Pull:
-        """Pull a body by a spring.
-
-        Args:
-            key: name of the pull; replaces one of the same name and one on the same body: in a world, a body has at
-                most one spring.
-            body: the body.
-            point: the point of the body to pull, world.
-            target: where to, world.
-        """
-        made = self._new_pull(body, point, target)
-        self._attach(made)
+    def _attach(self, key: Hashable, body: str, point: Floats, target: Floats) -> Pull:
+        made = self.world.pull(body, target, point)
+        self._fit(made)
         for other in [k for k, pull in self.pulls.items() if k != key and pull.body == body]:
-            del self.pulls[other]
+            del self.pulls[other]  # a body of a world has one spring
         if key in self.pulls and self.pulls[key].body != body:
             self.world.release(self.pulls[key].body)
-        self.pulls[key] = made
-        self._update_pulls()
         return made
 
-    def move(self, key: Hashable, target: ArrayLike) -> None:
-        """Move the target of a pull, if it exists."""
-        if key in self.pulls:
-            self.pulls[key].target = vector(target, "target")
-            self._attach(self.pulls[key])
+    def _detach(self, key: Hashable, pull: Pull) -> None:
+        self.world.release(pull.body)
 
-    def release(self, key: Hashable) -> None:
-        """End a pull, if it exists."""
-        pull = self.pulls.pop(key, None)
-        if pull is not None:
-            self.world.release(pull.body)
-
-    def set_strength(self, strength: float) -> None:
-        """Set the factor on the stiffness of pulls."""
-        self.strength = _within(strength, "pull strength", STRENGTHS)
-        for pull in self.pulls.values():
-            self._attach(pull)
-
-    def _attach(self, pull: Pull) -> None:
-        """Hand a pull to the world, which replaces the one on the same body."""
-        frequency = _FREQUENCY * float(np.sqrt(self.strength))
-        self.world.pull(pull.body, pull.target, pull.point, frequency=frequency)
-
-    def _update_pulls(self) -> None:
-        """Copy points and forces of the last step from the world into the pulls."""
-        forces, poses = self.world.pulls, self.poses
-        for pull in self.pulls.values():
-            pull.place, pull.force = pull.at(poses), forces.get(pull.body, np.zeros(3))
+    def _fit(self, pull: Pull) -> None:
+        pull.frequency = _FREQUENCY * float(np.sqrt(self.strength))
 
     # --- contacts and measurements
 
@@ -658,7 +667,7 @@ def _title(names: tuple[str, ...]) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What a simulation is made from.
+    """Choices that determine a simulation.
 
     Attributes:
         engine: one of `ENGINES`.
@@ -740,8 +749,9 @@ def initial_setup(what: Any, models: Models) -> tuple[Setup, Simulation]:
             return replace(_model_setup(model, models), timestep=what.timestep), what
         m = what.mechanism
         return Setup(what.engine, m, what.gravity, _initial_effectors(m), (None,), what.timestep), what
+    kind = type(what).__name__
     raise InputError(
-        f"view: a Mechanism, a model or a simulation expected, or a World, not {type(what).__name__}"
+        f"view: a Mechanism, a model or a simulation expected, or a World or a Scene, not {kind}"
     )
 
 
@@ -750,10 +760,10 @@ def _mechanism_setup(m: Mechanism, models: Models) -> tuple[Setup, Simulation]:
     engine = "reduced" if m.body_count <= _LARGE else "quasistatic"
     setup = Setup(engine, m, np.zeros(3), _initial_effectors(m), (None,))
     try:
-        return setup, start_simulation(setup, models, None)
+        return setup, start_simulation(setup, models)
     except PliantError:  # no springs hold it: it needs its weight to hang
         setup = replace(setup, engine="constrained", gravity=np.array(EARTH))
-        return setup, start_simulation(setup, models, None)
+        return setup, start_simulation(setup, models)
 
 
 def _initial_effectors(m: Mechanism) -> tuple[str, ...]:
@@ -817,12 +827,8 @@ def _has_free_base(m: Mechanism) -> bool:
     )
 
 
-def start_simulation(setup: Setup, models: Models, q: Floats | None) -> Simulation:
-    """Simulation of a setup at rest, at joint coordinates of its mechanism or as near to them as the engine gets."""
+def start_simulation(setup: Setup, models: Models) -> Simulation:
+    """Simulation of a setup at its start."""
     what = models.model(setup) if setup.reduced else setup.mechanism
     gravity = None if isinstance(what, ReducedModel | BlendedModel) and what.base is None else setup.gravity
-    simulation = simulate(what, setup.engine, setup.step, gravity=gravity)
-    if q is not None:
-        # Reduced models open loops a little.
-        simulation.q = close_loops(setup.mechanism, q) if setup.engine == "constrained" else q
-    return simulation
+    return simulate(what, setup.engine, setup.step, gravity=gravity)

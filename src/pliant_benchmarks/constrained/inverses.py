@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from pliant import scenes
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17.inverse import (
     FullInverse,
@@ -19,7 +20,6 @@ from pliant.engines.constrained.gs17.inverse import (
     effective_inverse_low_rank,
 )
 from pliant.engines.constrained.gs17.stepper import MaximalStepper
-from pliant.gallery import scenes
 from pliant.mechanism import Mechanism
 
 from ..harness.results import Figure, Progress, Row, Series, Table

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from pliant import scenes
 from pliant.engines.constrained.gs17.stepper import MaximalStepper
-from pliant.gallery import scenes
 
 from .. import peers
 from ..harness.results import Figure, Progress, Row, Series, Table
@@ -143,7 +143,7 @@ def work(quick: bool, progress: Progress) -> Table:
     rows, figures = [], []
     for kind, title in (("hinge", "hinges"), ("bushing", "flexible cable")):
         progress(f"GS17 Fig. 3, {title}")
-        stepper = _stepper(scenes.heavy_ball(1000.0, 20, kind=kind).simulation(H, "inertial"))
+        stepper = _stepper(scenes.heavy_ball(1000.0, 20, kind=kind).simulate(H, stabilization="inertial"))
         found = []
         for _ in range(frames):
             if not stepper.advance():

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from pliant import scenes
 from pliant.engines.constrained import ConstrainedSimulation
 from pliant.errors import PliantError
-from pliant.gallery import scenes
 
 from ..harness.results import Figure, Progress, Row, Series, Table
 
@@ -24,7 +24,7 @@ def vibrations(quick: bool, progress: Progress) -> Table:
     time, fine = (0.4, 2e-4) if quick else (1.0, 1e-5)
     scene, rows, curves = scenes.dropped_load(), [], []
     progress(f"GS17 Fig. 9, h = {fine:g}")
-    exact = _trace_vibration(scene.simulation(fine), time)
+    exact = _trace_vibration(scene.simulate(fine), time)
     if isinstance(exact, str):
         raise RuntimeError(f"the reference run fails: {exact}")
     middle = scene.mechanism.body_count // 2
@@ -32,7 +32,7 @@ def vibrations(quick: bool, progress: Progress) -> Table:
         ours, own = None, ""
         for method in ("newmark", *METHODS):
             progress(f"GS17 Fig. 9, {method}, h = {h:g}")
-            found = _trace_vibration(scene.simulation(h, method), time)
+            found = _trace_vibration(scene.simulate(h, stabilization=method), time)
             title = "pliant" if method == "newmark" else f"GS17 {method}"
             if not isinstance(found, str):
                 size = 1e3 * float(np.sqrt((found**2).mean()))
@@ -125,7 +125,7 @@ def boom(quick: bool, progress: Progress) -> Table:
             if method == "full" and h < 0.01:
                 continue  # minutes, and it fails at ten times the step
             progress(f"GS17 Fig. 11, {method}, h = {h:g}")
-            found = _trace_drop(scene.simulation(h, method), time)
+            found = _trace_drop(scene.simulate(h, stabilization=method), time)
             title = "pliant" if method == "newmark" else f"GS17 {method}"
             row = Row(f"{title}, h = {h:g} s", paper="stable at all three, with inertial damping")
             if isinstance(found, str):

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from pliant import scenes
 from pliant.errors import PliantError
-from pliant.gallery import worlds
 
 from ..harness.results import Progress, Row, Table
 from ..harness.timing import Timing, compare, time_steps
@@ -49,11 +49,11 @@ Found = tuple[float, Held]
 
 
 class Ours:
-    """`worlds.grasp` in pliant."""
+    """`scenes.grasp` in pliant."""
 
     def __init__(self, h: float, kind: str = "reduced"):
         self.h, self.failed = h, False
-        self.play = worlds.grasp(kind, timestep=h)
+        self.play = scenes.grasp(kind, timestep=h)
         self.step = self.play.world.step
 
     def run(self, seconds: float) -> None:

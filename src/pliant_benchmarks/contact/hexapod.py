@@ -8,11 +8,11 @@ from typing import Protocol
 
 import numpy as np
 
+from pliant import scenes
 from pliant.engines.reduced import reduce
 from pliant.errors import PliantError
-from pliant.gallery import worlds
 from pliant.gallery.robots import hexapod as robot
-from pliant.gallery.worlds.walking import LEGS, gait
+from pliant.scenes.locomotion import LEGS, gait
 
 from ..harness.results import Progress, Row, Table
 from ..harness.timing import Timing, compare, summarize
@@ -24,7 +24,7 @@ STEPS = tuple(1 / n for n in (2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 24, 30, 40, 60, 
 SMALL = 1 / 500  # s, step of the reference
 HEIGHT = 0.16  # m, of the body
 WAIT, WALK, PERIOD = 0.5, 4.0, 0.8  # s
-STRIDE = 0.06  # m, of `worlds.hexapod`
+STRIDE = 0.06  # m, of `scenes.hexapod`
 STAND = 16.0  # s, simulated time of a turn
 
 
@@ -40,11 +40,11 @@ class Walker(Protocol):
 
 
 class Ours:
-    """`worlds.hexapod` in pliant."""
+    """`scenes.hexapod` in pliant."""
 
     def __init__(self, h: float, kind: str, walks: bool):
         self.failed, self._h, self._walks = False, h, walks
-        self._play = worlds.hexapod(kind, timestep=h)
+        self._play = scenes.hexapod(kind, timestep=h)
         self._torques = gait(reduce(robot()), STRIDE, PERIOD)
 
     def run(self, seconds: float) -> None:
@@ -153,7 +153,7 @@ def hexapod(quick: bool, progress: Progress) -> Table:
         "A hexapod on uneven ground",
         "ms per simulated second",
         rows,
-        settings="`worlds.hexapod()`, 19 bodies, a height field; in MuJoCo the same MJCF with the same torques, its "
+        settings="`scenes.hexapod()`, 19 bodies, a height field; in MuJoCo the same MJCF with the same torques, its "
         "links touch the ground alone. Compared with the same engine at the same setting in steps of "
         f"1/{1 / SMALL:.0f} s. Standing: height after 2 s, and then 5 s without moving, within 1 % of {HEIGHT:g} m. "
         f"Walking: where the body is after {WALK:g} s. Steps tried: {', '.join(f'1/{1 / h:.0f}' for h in STEPS)} s. "

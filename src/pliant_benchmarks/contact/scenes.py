@@ -7,7 +7,6 @@ from time import perf_counter
 
 import pliant
 from pliant.errors import PliantError
-from pliant.gallery import worlds
 
 from ..harness.results import Progress, Row, Table
 from ..harness.timing import compare, summarize, time_steps
@@ -15,20 +14,20 @@ from ..harness.timing import compare, summarize, time_steps
 __all__ = ["alone", "scenes"]
 
 STEPS = 10  # in a turn
-SCENES: dict[str, tuple[Callable[[], worlds.Play], float]] = {  # scene, start of the timing in s
-    "grasp, reduced": (lambda: worlds.grasp("reduced"), 3.0),
-    "grasp, blended": (lambda: worlds.grasp("blended"), 3.0),
-    "grasp, full": (lambda: worlds.grasp("full"), 3.0),
-    "grasp of a box, reduced": (lambda: worlds.grasp("reduced", "box"), 3.0),
-    "grasp of a bunny, reduced": (lambda: worlds.grasp("reduced", "mesh"), 3.0),
-    "peg in hole, reduced": (lambda: worlds.peg_in_hole("reduced"), 2.5),
-    "peg in hole, full": (lambda: worlds.peg_in_hole("full"), 2.5),
-    "trampoline, reduced": (lambda: worlds.trampoline("reduced"), 3.0),
-    "trampoline, full": (lambda: worlds.trampoline("full"), 3.0),
-    "hexapod, reduced": (lambda: worlds.hexapod("reduced"), 2.0),
-    "hexapod, full": (lambda: worlds.hexapod("full"), 2.0),
-    "suspension, full": (lambda: worlds.suspension(), 1.0),
-    "crane and wall, full": (lambda: worlds.crane_and_wall(), 2.5),
+SCENES: dict[str, tuple[Callable[[], pliant.scenes.Scene], float]] = {  # scene, start of the timing in s
+    "grasp, reduced": (lambda: pliant.scenes.grasp("reduced"), 3.0),
+    "grasp, blended": (lambda: pliant.scenes.grasp("blended"), 3.0),
+    "grasp, full": (lambda: pliant.scenes.grasp("full"), 3.0),
+    "grasp of a box, reduced": (lambda: pliant.scenes.grasp("reduced", "box"), 3.0),
+    "grasp of a bunny, reduced": (lambda: pliant.scenes.grasp("reduced", "mesh"), 3.0),
+    "peg in hole, reduced": (lambda: pliant.scenes.peg_in_hole("reduced"), 2.5),
+    "peg in hole, full": (lambda: pliant.scenes.peg_in_hole("full"), 2.5),
+    "trampoline, reduced": (lambda: pliant.scenes.trampoline("reduced"), 3.0),
+    "trampoline, full": (lambda: pliant.scenes.trampoline("full"), 3.0),
+    "hexapod, reduced": (lambda: pliant.scenes.hexapod("reduced"), 2.0),
+    "hexapod, full": (lambda: pliant.scenes.hexapod("full"), 2.0),
+    "suspension, full": (lambda: pliant.scenes.suspension(), 1.0),
+    "crane and wall, full": (lambda: pliant.scenes.crane_and_wall(), 2.5),
 }
 
 
@@ -71,11 +70,12 @@ def scenes(quick: bool, progress: Progress) -> Table:
     )
 
 
-def _time_play(play: worlds.Play) -> float:
+def _time_play(play: pliant.scenes.Scene) -> float:
     """Mean wall-clock time of `STEPS` steps, s, without computing their forces."""
     took = 0.0
     for _ in range(STEPS):
-        play.act(play.world.time)
+        if play.act is not None:
+            play.act(play.world, play.world.time)
         start = perf_counter()
         play.world.step()
         took += perf_counter() - start

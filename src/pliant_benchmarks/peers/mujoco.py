@@ -15,8 +15,9 @@ import mujoco
 import numpy as np
 
 import pliant
-from pliant.gallery import robots, worlds
-from pliant.gallery.worlds.walking import gait
+from pliant import scenes
+from pliant.gallery import robots
+from pliant.scenes.locomotion import gait
 
 from ..systems import GRAVITY, STEP, Chain, Floats, Pushed
 from . import ChainRun as _ChainRun
@@ -291,7 +292,7 @@ WALK_SETTINGS = tuple(Setting(*s) for s in product(INTEGRATORS, CONES, (1, 10, 1
 QUICK_WALK_SETTINGS = tuple(
     Setting(*s) for s in product(("implicitfast", "discrete"), ("pyramidal", "elliptic"), (10,))
 )
-FRICTION = 0.8  # of `worlds.grasp` and `worlds.hexapod`
+FRICTION = 0.8  # of `scenes.grasp` and `scenes.hexapod`
 
 
 def _set_options(spec: mujoco.MjSpec, h: float, setting: Setting) -> None:
@@ -325,12 +326,12 @@ class _Scene:
 
 
 class Grasp(_Scene):
-    """`worlds.grasp`: the same hand, ball, floor and forces."""
+    """`scenes.grasp`: the same hand, ball, floor and forces."""
 
-    GRIP, LIFT = 4.0, 3000.0  # N and N/m, of `worlds.grasp`
+    GRIP, LIFT = 4.0, 3000.0  # N and N/m, of `scenes.grasp`
 
     def __init__(self, h: float, setting: Setting, rigid: bool = False):
-        m = worlds.lifting_hand()
+        m = scenes.lifting_hand()
         spec = mujoco.MjSpec.from_string(m.to_mjcf())
         _set_options(spec, h, setting)
         spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.3, 0.3, 0.1])
@@ -343,7 +344,7 @@ class Grasp(_Scene):
             kind = {"world": (2, 3), "ball": (4, 7)}.get(geom.parent.name, (1, 6))
             geom.contype, geom.conaffinity = kind
         super().__init__(spec, h)
-        rest = pliant.equilibrium(worlds.lifting_hand(), gravity=(0, 0, -9.81)).q.tolist()
+        rest = pliant.equilibrium(scenes.lifting_hand(), gravity=(0, 0, -9.81)).q.tolist()
         for name, value in zip(m.joint_names, rest, strict=True):  # the open hand under its weight
             self.data.qpos[self.model.joint(name).qposadr[0]] = value
         self._tips = [self.model.body(f"finger{f + 1}_tip").id for f in range(3)]
@@ -390,12 +391,12 @@ class Grasp(_Scene):
 
 
 class Walk(_Scene):
-    """`worlds.hexapod`: the same robot and ground, the same gait as joint torques."""
+    """`scenes.hexapod`: the same robot and ground, the same gait as joint torques."""
 
-    STRIDE, PERIOD = 0.06, 0.8  # m and s, of `worlds.hexapod`
+    STRIDE, PERIOD = 0.06, 0.8  # m and s, of `scenes.hexapod`
 
     def __init__(self, h: float, setting: Setting, walks: bool = True, rigid: bool = False):
-        m, world = robots.hexapod(), worlds.hexapod().world
+        m, world = robots.hexapod(), scenes.hexapod().world
         start = world.pose("hexapod/body") - m.reference_poses[m.body_index("body")]
         m = m.with_pose({"base": (*start[:3, 3].tolist(), 1.0, 0.0, 0.0, 0.0)})
         legs = pliant.reduce(m)

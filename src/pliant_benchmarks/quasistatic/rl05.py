@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import pliant
-from pliant.gallery import pulls
+from pliant import scenes
 
 from ..harness.results import Figure, Progress, Row, Series, Table, log_figure
 from ..harness.timing import Turns, compare, time_steps
@@ -149,9 +149,9 @@ def _plot(curves: dict[str, list[tuple[int, Row]]]) -> list[Figure]:
 def bicycle(quick: bool, progress: Progress) -> Table:
     """RL05 Fig. 1: end positions of a chain of 30 links, at several tolerances."""
     steps = 2_000 if quick else 10_000
-    scene = pulls.bicycle_chain()
+    scene = scenes.bicycle_chain()
     progress("RL05 Fig. 1, exact")
-    true = scene.simulation(2.0**-40, implicit=False)
+    true = scene.simulate(tolerance=2.0**-40, implicit=False)
     start = true.poses[:, :3, 3].copy()
     true.step(steps)
     end = true.poses[:, :3, 3].copy()
@@ -159,7 +159,7 @@ def bicycle(quick: bool, progress: Progress) -> Table:
     curves, sims, rows = [_shape("start", start, False), _shape("exact", end, False)], {}, []
     for tolerance in (0.9, 0.5, 0.1, 0.01):
         progress(f"RL05 Fig. 1, {tolerance:g}")
-        s = sims[f"tolerance {tolerance:g}"] = scene.simulation(tolerance, implicit=False)
+        s = sims[f"tolerance {tolerance:g}"] = scene.simulate(tolerance=tolerance, implicit=False)
         s._solver.small, s._solver.most = False, 1000  # else ABA is chosen for few joints
         joints = []
         for _ in range(10):
@@ -186,7 +186,7 @@ def bicycle(quick: bool, progress: Progress) -> Table:
         "µs a step",
         rows,
         "RL05 Fig. 1",
-        "`pulls.bicycle_chain()`. Displacement error: largest distance from the exact end over the largest way. The "
+        "`scenes.bicycle_chain()`. Displacement error: largest distance from the exact end over the largest way. The "
         "engine is made to refine here: left alone it takes ABA for so few joints, as the peer's column shows.",
         figures=[Figure("rl05-figure-1", "A bicycle chain, pulled at its end", "x, m", "z, m", curves)],
     )

@@ -1,6 +1,6 @@
-"""`Scene` and `Overlay`: the 3-D contents of a viser server.
+"""`Stage` and `Overlay`: the 3-D contents of a viser server.
 
-The scene is a mechanism as a few batched meshes, with a floor, lights and a camera that sees all of it. The overlay is
+The stage is a mechanism as a few batched meshes, with a floor, lights and a camera that sees all of it. The overlay is
 drawn over it: arrows of pulls and contact forces, a compliance ellipsoid, a target handle.
 """
 
@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.mechanism import Mechanism
+from pliant.text import FORCES, round_down, unit_for
 from pliant.viewer.meshes import Part, bounds, make_parts, place_parts, sphere_mesh
 
 if TYPE_CHECKING:
-    from pliant.viewer.pulls import Pull
+    from pliant.engines.simulation import Pull
     from pliant.viewer.session import Contacts, Ellipsoid
 
-__all__ = ["Overlay", "Scene", "force_text", "silence"]
+__all__ = ["Overlay", "Stage", "force_text", "silence"]
 
 Floats = NDArray[np.float64]
 _MANY = 2000  # copies: beyond this, no shadows
@@ -33,13 +34,13 @@ _GRID, _GRID_SECTION = (222, 226, 232), (196, 203, 213)
 _SELECTED = np.array([255.0, 140.0, 40.0])  # tint of a selected body
 
 _PULL, _CONTACT, _SOFT = (198, 40, 40), (46, 139, 87), (255, 152, 0)
-_LONGEST_AXIS = 0.3  # of the scene's size: the longest axis of an ellipsoid
-_LONGEST_ARROW = 0.5  # of the scene's size: the largest contact force
+_LONGEST_AXIS = 0.3  # of the stage's size: the longest axis of an ellipsoid
+_LONGEST_ARROW = 0.5  # of the stage's size: the largest contact force
 _SHORTEST_ARROW = 0.03  # of the longest: smaller contact forces are not drawn
 _DECAY = 0.02  # per frame: decay of the largest contact force, which scales the arrows
 
 
-class Scene:
+class Stage:
     """A mechanism drawn in a viser server.
 
     Attributes:
@@ -183,7 +184,7 @@ class Overlay:
     """
 
     def __init__(self, server: Any, size: float):
-        """Add everything, invisible, for a scene of radius `size`, m."""
+        """Add everything, invisible, for a stage of radius `size`, m."""
         self._scene, self._size = server.scene, size
         self._pulls = self._add_arrows("/pulls/arrows", _PULL, 0.008, 0.022, 0.06)
         self._contacts = self._add_arrows("/contacts", _CONTACT, 0.01, 0.028, 0.07)
@@ -211,7 +212,7 @@ class Overlay:
     def _add_arrows(
         self, name: str, colour: tuple[int, ...], shaft: float, head: float, length: float
     ) -> Any:
-        """Arrows with radii of shaft and head and length of the head relative to the scene's size."""
+        """Arrows with radii of shaft and head and length of the head relative to the stage's size."""
         return self._scene.add_arrows(
             name,
             np.zeros((1, 2, 3)),
@@ -222,15 +223,14 @@ class Overlay:
             visible=False,
         )
 
-    def show_pulls(self, pulls: Mapping[Hashable, Pull]) -> None:
-        """Show an arrow from the pulled point to the target of every pull, labelled with its force."""
+    def show_pulls(self, pulls: Mapping[Hashable, Pull], poses: Floats) -> None:
+        """Show an arrow from the point of every pull to its target, labelled with its force; bodies are at `poses`."""
         for key in [key for key in self._labels if key not in pulls]:
             self._labels.pop(key).remove()
         if pulls:
             # An arrow of zero length has no direction.
-            ends = [
-                (p.place, np.where(p.target == p.place, p.target + 1e-6, p.target)) for p in pulls.values()
-            ]
+            places = [(pull.at(poses), pull.target) for pull in pulls.values()]
+            ends = [(at, np.where(target == at, target + 1e-6, target)) for at, target in places]
             self._pulls.points = np.array(ends, dtype=np.float32)
         self._pulls.visible = bool(pulls)
         for i, (key, pull) in enumerate(pulls.items()):
@@ -264,7 +264,7 @@ class Overlay:
         if shape is None or pose is None or not shape.compliance[0] > 0:
             self._ellipsoid.visible = False
             return 0.0
-        force = _round_down(_LONGEST_AXIS * self._size / float(shape.compliance[0]))
+        force = round_down(_LONGEST_AXIS * self._size / float(shape.compliance[0]))
         lengths = np.maximum(force * shape.compliance, 0.004 * self._size)  # rigid directions stay visible
         self._ellipsoid.batched_scales = lengths[None].astype(np.float32)
         self._ellipsoid.batched_positions = pose[None, :3, 3].astype(np.float32)
@@ -277,15 +277,8 @@ class Overlay:
 def force_text(force: Floats) -> str:
     """Magnitude of a force vector (3,), with its unit."""
     size = float(np.linalg.norm(force))
-    if size >= 10_000:
-        return f"{size / 1000:.4g} kN"
-    return f"{size:.3g} N" if size >= 0.01 else f"{1000 * size:.3g} mN"
-
-
-def _round_down(value: float) -> float:
-    """Largest of 1, 2 and 5 times a power of ten that is at most the value."""
-    decade = 10.0 ** np.floor(np.log10(value))
-    return float(max(step * decade for step in (1, 2, 5) if step * decade <= value * (1 + 1e-9)))
+    factor, unit = unit_for(size, FORCES)
+    return f"{size / factor:.{4 if unit == 'kN' else 3}g} {unit}"
 
 
 @contextlib.contextmanager

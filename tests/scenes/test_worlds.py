@@ -7,8 +7,8 @@ import inspect
 import numpy as np
 import pytest
 
+from pliant import scenes
 from pliant.errors import InputError
-from pliant.gallery import worlds
 
 G = 9.81
 SCENES = ("crane_and_wall", "grasp", "hexapod", "peg_in_hole", "suspension", "trampoline")
@@ -22,7 +22,7 @@ def tilt(pose):
 @pytest.mark.parametrize("name", SCENES)
 def test_a_scene_starts_and_ends_at_the_same_place_twice(name):
     """By default, and reproducibly to the last digit, from its state too."""
-    scene = getattr(worlds, name)
+    scene = getattr(scenes, name)
     assert scene.__doc__
     inspect.signature(scene).bind()  # all arguments have defaults
     play = scene()
@@ -39,7 +39,7 @@ def test_a_scene_starts_and_ends_at_the_same_place_twice(name):
 
 
 def test_the_bunny_is_a_closed_mesh():
-    shape = worlds.bunny(0.05)
+    shape = scenes.bunny(0.05)
     assert shape.mesh is not None
     edges = np.concatenate([shape.mesh.faces[:, [i, (i + 1) % 3]] for i in range(3)])
     forth, back = ({tuple(e) for e in pairs.tolist()} for pairs in (edges, edges[:, ::-1]))
@@ -57,7 +57,7 @@ def test_the_bunny_is_a_closed_mesh():
 @pytest.mark.parametrize("offset", [0.0, 0.003, 0.0044, -0.003])
 def test_the_peg_goes_in_where_the_chamfer_catches_it(kind, offset):
     """Down to the floor of the hole, 30 mm deep: chamfer and clearance are 4.5 mm."""
-    play = worlds.peg_in_hole(kind, offset=offset)
+    play = scenes.peg_in_hole(kind, offset=offset)
     play.run(2.5)
     pose = play.world.pose("hand/peg")
     assert pose[2, 3] - 0.03 == pytest.approx(-0.03, abs=1e-4)
@@ -71,7 +71,7 @@ def test_the_peg_goes_in_where_the_chamfer_catches_it(kind, offset):
 @pytest.mark.parametrize("kind", ["reduced", "full"])
 @pytest.mark.parametrize("offset", [0.005, 0.007, -0.005])
 def test_the_peg_stands_on_the_rim_beyond_it(kind, offset):
-    play = worlds.peg_in_hole(kind, offset=offset)
+    play = scenes.peg_in_hole(kind, offset=offset)
     play.run(2.5)
     assert play.world.pose("hand/peg")[2, 3] - 0.03 > -0.001
     assert play.world.contacts.force("hole")[2] < -10.0  # and is pressed onto it
@@ -79,14 +79,14 @@ def test_the_peg_stands_on_the_rim_beyond_it(kind, offset):
 
 def test_friction_holds_the_peg_on_the_chamfer():
     """At 45 degrees a coefficient of 1 is enough."""
-    play = worlds.peg_in_hole(offset=0.003, friction=1.2)
+    play = scenes.peg_in_hole(offset=0.003, friction=1.2)
     play.run(2.5)
     assert play.world.pose("hand/peg")[2, 3] - 0.03 > -0.005
 
 
 def test_the_peg_is_the_only_end_effector():
-    assert worlds.peg_in_hand().end_effectors == ("peg",)
-    assert worlds.peg_in_hole().world["hand"].model.rank == 6
+    assert scenes.peg_in_hand().end_effectors == ("peg",)
+    assert scenes.peg_in_hole().world["hand"].model.rank == 6
 
 
 # --- hexapod
@@ -94,7 +94,7 @@ def test_the_peg_is_the_only_end_effector():
 
 @pytest.mark.parametrize("kind", ["reduced", "full"])
 def test_the_hexapod_walks(kind):
-    play = worlds.hexapod(kind)
+    play = scenes.hexapod(kind)
     world = play.world
     start = world.pose("hexapod/body")
     weight = 53.7637
@@ -117,14 +117,14 @@ def test_the_hexapod_walks(kind):
 def test_reduced_and_full_hexapod_walk_alike():
     ends = []
     for kind in ("reduced", "full"):
-        play = worlds.hexapod(kind, seed=1)
+        play = scenes.hexapod(kind, seed=1)
         play.run(3.0)
         ends.append(play.world.pose("hexapod/body")[:3, 3])
     np.testing.assert_allclose(*ends, atol=5e-3)
 
 
 def test_a_hexapod_without_stride_stays():
-    play = worlds.hexapod(stride=0.0, roughness=0.0)
+    play = scenes.hexapod(stride=0.0, roughness=0.0)
     before = play.world.pose("hexapod/body")[:2, 3]
     play.run(3.0)
     # Feet give way sideways under the weight they take up and leave again: it creeps by a millimetre a second.
@@ -137,7 +137,7 @@ def test_a_hexapod_without_stride_stays():
 @pytest.mark.parametrize("kind", ["reduced", "full"])
 @pytest.mark.parametrize("aside", [(0.1, 0.05), (0.0, 0.35), (-0.3, 0.15)])
 def test_the_bunny_is_caught(kind, aside):
-    play = worlds.trampoline(kind, aside=aside)
+    play = scenes.trampoline(kind, aside=aside)
     bunny = play.world["bunny"]
     rim, top = play.world.pose("firefighters/trampoline")[2, 3], 0.0
     lowest = rim
@@ -159,7 +159,7 @@ def test_the_bunny_is_caught(kind, aside):
 
 def ride(**arguments):
     """Heights of chassis and one wheel's hub, vertical acceleration of the chassis, and the road's force; in 2.5 s."""
-    play = worlds.suspension(**arguments)
+    play = scenes.suspension(**arguments)
     rows, speed = [], 0.0
     for _ in range(round(2.5 / play.world.timestep)):
         play.step()
@@ -194,7 +194,7 @@ def test_the_car_on_a_flat_road_rolls_on():
 
 @pytest.mark.parametrize("swing", [10.0, 30.0, 60.0])
 def test_the_vehicle_hits_the_wall(swing):
-    play = worlds.crane_and_wall(swing)
+    play = scenes.crane_and_wall(swing)
     world, crane = play.world, play.world["crane"]
     mass, wall = 15e3, -1.3 - 0.5
     before = energy = crane.energy.total
@@ -219,7 +219,7 @@ def test_the_vehicle_hits_the_wall(swing):
 
 
 def test_a_wall_throws_back():
-    dull, bouncy = (worlds.crane_and_wall(restitution=e) for e in (0.0, 0.8))
+    dull, bouncy = (scenes.crane_and_wall(restitution=e) for e in (0.0, 0.8))
     back = []
     for play in (dull, bouncy):
         play.run(2.0)
@@ -249,4 +249,4 @@ def test_a_wall_throws_back():
 )
 def test_bad_arguments(scene, arguments, match):
     with pytest.raises(InputError, match=match):
-        getattr(worlds, scene)(**arguments)
+        getattr(scenes, scene)(**arguments)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pliant import scenes
 from pliant.errors import InputError
-from pliant.gallery import pulls
 
 
 @pytest.mark.parametrize(
     "scene",
-    [pulls.bicycle_chain(), pulls.millipede(20, 5, 60), pulls.molecule(500, 3)],
+    [scenes.bicycle_chain(), scenes.millipede(20, 5, 60), scenes.molecule(500, 3)],
     ids=lambda s: s.mechanism.name,
 )
 def test_tighter_tolerances_come_closer(scene):
     def ends(tolerance):
-        simulation = scene.simulation(tolerance)
+        simulation = scene.simulate(tolerance=tolerance)
         simulation.step(200)
         return simulation.poses[:, :3, 3]
 
@@ -33,9 +33,9 @@ def test_the_first_step_of_the_chain_is_newtons():
     from oracles.assembly_tree import torques
     from pliant.statics.inertia import Inertia
 
-    scene = pulls.bicycle_chain(5)
+    scene = scenes.bicycle_chain(5)
     m = scene.mechanism
-    simulation = scene.simulation(1e-12)
+    simulation = scene.simulate(tolerance=1e-12)
     simulation.step()
     ((body, force),) = scene.wrenches.items()
     right = torques(m, m.reference, {m.body_index(body): np.array([*force, 0, 0, 0])}, np.zeros(3))
@@ -44,8 +44,8 @@ def test_the_first_step_of_the_chain_is_newtons():
 
 
 def test_forces_are_on_neighbours():
-    scene = pulls.molecule(300, 10)
+    scene = scenes.molecule(300, 10)
     numbers = sorted(int(name.removeprefix("bond")) for name in scene.wrenches)
     assert numbers == list(range(numbers[0], numbers[0] + 10))
     with pytest.raises(InputError, match="forces"):
-        pulls.molecule(300, 0)
+        scenes.molecule(300, 0)

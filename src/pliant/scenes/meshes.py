@@ -1,4 +1,4 @@
-"""`bunny`: a mesh that is no simple shape."""
+"""`bunny`: a mesh shape, convex in no part."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.gallery._parts import SAND, unit
+from pliant.gallery.parts import SAND, unit
 
 __all__ = ["bunny"]
 

@@ -1,16 +1,15 @@
-"""Parts of the gallery's mechanisms: arguments, colours, springs, links and chains of links."""
+"""Parts of the gallery's mechanisms: colours, springs, links and chains of links."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant import checks, shapes
+from pliant import shapes
 from pliant.mechanism import Builder
 
 BLUE = (0.26, 0.47, 0.76, 1.0)
@@ -26,26 +25,6 @@ STEEL = (0.66, 0.69, 0.73, 1.0)
 DARK = (0.26, 0.28, 0.32, 1.0)
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
-
-
-# --- arguments
-
-
-def count(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least `least`."""
-    return checks.whole(value, name, least, kind="a whole number", expected=f"at least {least}")
-
-
-def amount(name: str, value: Any, *, zero: bool = False) -> float:
-    """A positive, finite number; `zero` allows 0 too."""
-    if zero:
-        return checks.number(value, name, least=0.0, kind="a number", expected="0 or more")
-    return checks.number(value, name, above=0.0, kind="a number", expected="a positive number")
-
-
-def choice(name: str, value: Any, known: Sequence[str]) -> str:
-    """One of a few words."""
-    return checks.choice(value, name, known, colon=True)
 
 
 # --- springs, bodies, chains

@@ -1,7 +1,7 @@
-"""Mechanisms in motion: GS17's scenes, each a mechanism with a start, ready to be simulated.
+"""GS17's scenes: cables, a crane and a robot with heavy loads, for the constrained engine.
 
-    >>> from pliant.gallery import scenes
-    >>> simulation = scenes.heavy_ball(ratio=1e6).simulation()
+    >>> import pliant
+    >>> simulation = pliant.scenes.heavy_ball(ratio=1e6).simulate()
     >>> before = simulation.energy.total
     >>> simulation.step(60)
     >>> bool(abs(simulation.energy.total / before - 1) < 0.01)
@@ -12,92 +12,25 @@ Cables and cranes move in three dimensions: many methods hold in a plane and fai
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
+from pliant.checks import EARTH, choice, number, whole
 from pliant.errors import InputError
-from pliant.gallery._parts import amount, choice, count
 from pliant.gallery.cables import KINDS, cable, crane, strong_robot
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.text import suggestion
+from pliant.scenes.scene import Scene
+from pliant.statics import equilibrium
 
-if TYPE_CHECKING:
-    from pliant.engines.constrained import ConstrainedSimulation
-
-__all__ = [
-    "Scene",
-    "boom_drop",
-    "crane_lift",
-    "dropped_load",
-    "heavy_ball",
-    "make",
-    "names",
-    "slack_snap",
-    "tank",
-]
+__all__ = ["boom_drop", "crane_lift", "dropped_load", "heavy_ball", "slack_snap", "swing_cable", "tank"]
 
 Floats = NDArray[np.float64]
-EARTH = (0.0, 0.0, -9.81)
-FRAME = 1 / 60  # s
 LIMP = ("bushing", "ball")  # joints that can be bent in any direction
 _RATIO = 1e8  # the largest that the engine is meant for
-
-
-@dataclass(frozen=True, eq=False)
-class Scene:
-    """A mechanism and how it starts.
-
-    Attributes:
-        mechanism: what moves.
-        timestep: seconds, as long as suits the scene.
-        start: joint coordinates, (nq,).
-        velocity: joint velocities, (nv,).
-        wrenches: `{body: force}`, N, world axes.
-        motors: `{joint: arguments of set_motor}`.
-        gravity: m/s².
-    """
-
-    mechanism: Mechanism
-    timestep: float
-    start: Floats
-    velocity: Floats
-    wrenches: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)
-    motors: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    gravity: tuple[float, float, float] = EARTH
-
-    def simulation(
-        self, timestep: float | None = None, stabilization: str = "newmark", solver: str | None = None
-    ) -> ConstrainedSimulation:
-        """A simulation at the start of the scene. Its `reset` goes back there at rest, without velocity and wrenches.
-
-        Args:
-            timestep: seconds; the scene's own by default.
-            stabilization, solver: as `pliant.ConstrainedSimulation` takes them. Motors need "newmark".
-        """
-        from pliant.engines.constrained import ConstrainedSimulation
-
-        out = ConstrainedSimulation(
-            self.mechanism,
-            self.timestep if timestep is None else timestep,
-            self.gravity,
-            stabilization,
-            solver,
-            start=self.start,
-        )
-        out.velocity = self.velocity
-        for body, force in self.wrenches.items():
-            out.apply_wrench(body, force=force)
-        for joint, motor in self.motors.items():
-            out.set_motor(joint, **motor)
-        return out
 
 
 # --- cables
@@ -121,12 +54,13 @@ def heavy_ball(
         joints: number of joints, the one at the load included.
         kind: of joint, as `cable` takes it.
         angle: of the straight cable from the vertical, degrees, at most 170.
-        push: how fast the load starts sideways, m/s.
-        spin: how fast the load starts to turn about the cable, rad/s; for kinds that twist, "bushing" and "ball".
+        push: speed of the load at the start, sideways, m/s.
+        spin: angular velocity of the load at the start, about the cable, rad/s; for kinds "bushing" and "ball".
     """
-    ratio, lean = _most("ratio", ratio, _RATIO), math.radians(_most("angle", angle, 170.0, zero=True))
-    push, spin = amount("push", push, zero=True), amount("spin", spin, zero=True)
-    n, kind = count("joints", joints, 2), choice("kind", kind, KINDS)
+    ratio = number(ratio, "ratio", above=0, most=_RATIO)
+    lean = math.radians(number(angle, "angle", least=0, most=170.0))
+    push, spin = number(push, "push", least=0), number(spin, "spin", least=0)
+    n, kind = whole(joints, "joints", 2), choice(kind, "kind", KINDS)
     if spin and kind not in LIMP:
         raise InputError(f"spin: a cable of kind '{kind}' does not twist; 'bushing' and 'ball' do")
     m = cable(n, 0.1 * ratio, kind=kind)
@@ -145,7 +79,7 @@ def heavy_ball(
         start = m.reference.copy()
         start[m.dof_coordinate[about_y]] = -lean
         velocity[about_x] = sideways
-    return Scene(m, FRAME, start, velocity)
+    return Scene(m, start=start, velocity=velocity)
 
 
 def dropped_load(
@@ -164,17 +98,17 @@ def dropped_load(
     Args:
         load: its mass, kg; a segment has 0.1 kg. At most 1e7.
         joints: number of joints, the one at the load included.
-        drop: how far the load falls before the cable is taut, m, at most 1.
+        drop: height of the fall until the cable is taut, m, at most 1.
         kind: of joint, "bushing" or "ball".
         axial: stiffness of a bushing in all three translations, N/m.
         bending: rotational stiffness of every joint, N m/rad, damped by 0.01 s times it.
     """
-    load, drop = _most("load", load, 0.1 * _RATIO), _most("drop", drop, 1.0)
-    n, kind = count("joints", joints, 5), choice("kind", kind, LIMP)
-    m = _rope(cable(n, load, kind=kind, axial=axial), amount("bending", bending, zero=True))
+    load, drop = number(load, "load", above=0, most=0.1 * _RATIO), number(drop, "drop", above=0, most=1.0)
+    n, kind = whole(joints, "joints", 5), choice(kind, "kind", LIMP)
+    m = _rope(cable(n, load, kind=kind, axial=axial), number(bending, "bending", least=0))
     azimuth = 4 * math.pi * np.arange(n - 1) / (n - 1)
     start = _hung(m, np.full(n - 1, math.acos(1 - drop / 2.0)), azimuth)
-    return Scene(m, FRAME, start, np.zeros(m.nv))
+    return Scene(m, start=start)
 
 
 def slack_snap(
@@ -191,11 +125,11 @@ def slack_snap(
         slack: half turns of the arc, at most 1: the end of the cable is level at 0.5, points up at 1.
         bending: rotational stiffness of every joint, N m/rad, damped by 0.01 s times it.
     """
-    ratio, slack = _most("ratio", ratio, _RATIO), _most("slack", slack, 1.0)
-    n, kind = count("joints", joints, 3), choice("kind", kind, LIMP)
-    m = _rope(cable(n, 0.1 * ratio, kind=kind), amount("bending", bending, zero=True))
+    ratio, slack = number(ratio, "ratio", above=0, most=_RATIO), number(slack, "slack", above=0, most=1.0)
+    n, kind = whole(joints, "joints", 3), choice(kind, "kind", LIMP)
+    m = _rope(cable(n, 0.1 * ratio, kind=kind), number(bending, "bending", least=0))
     along = (np.arange(n - 1) + 0.5) / (n - 1)
-    return Scene(m, FRAME, _hung(m, math.pi * slack * along, 0.3 * along), np.zeros(m.nv))
+    return Scene(m, start=_hung(m, math.pi * slack * along, 0.3 * along))
 
 
 # --- cranes and robots
@@ -212,23 +146,23 @@ def crane_lift(segments: int = 30, *, swing: float = 15.0, speed: float = 0.2) -
         swing: angle by which the cable is turned sideways, degrees, at most 60.
         speed: of the strut, m/s, at most 1; 0 for no motor: the strut's spring holds the boom.
     """
-    swing, speed = _most("swing", swing, 60.0, zero=True), _most("speed", speed, 1.0, zero=True)
+    swing, speed = number(swing, "swing", least=0, most=60.0), number(speed, "speed", least=0, most=1.0)
     m = crane(segments)
-    start = _swung(m, _rest(m), swing)
+    start = swing_cable(m, _rest(m), swing)
     motors = {}
     if speed:
         luff = int(m.joint_dofs(m.joint_index("luff")).start)
         held = m.stiffness[luff] * (m.rest - start)[m.dof_coordinate[luff]]
         m = m.with_stiffness("luff", 0.0, 0.0)
         motors["luff"] = {"velocity": speed, "damping": 2e7, "torque": float(held)}
-    return Scene(m, FRAME, start, np.zeros(m.nv), motors=motors)
+    return Scene(m, start=start, motors=motors)
 
 
 def boom_drop(segments: int = 30, *, strut: float = 1e7, bending: float = 100.0) -> Scene:
     """A boom of 100,000 kg, raised by 20 degrees, is dropped with a vehicle on its cable (GS17 Fig. 11).
 
-    The strut that holds it has turned soft. The boom falls, its tip faster than anything free, so that the cable goes
-    slack; then it snaps taut, and the boom bounces. The cable starts 2 degrees aside. Try time steps from
+    Its strut is soft. The boom's tip falls faster than a free body, so that the cable goes slack; then it snaps taut,
+    and the boom bounces. The cable starts 2 degrees aside. Try time steps from
     1/240 to 1/30 s.
 
     Args:
@@ -236,9 +170,9 @@ def boom_drop(segments: int = 30, *, strut: float = 1e7, bending: float = 100.0)
         strut: stiffness of the soft strut, N/m. With 1e7 the boom falls to 7 degrees, with 4e6 below level.
         bending: rotational stiffness of the cable's joints, N m/rad, damped by 0.01 s times it.
     """
-    strut, bending = amount("strut", strut), amount("bending", bending, zero=True)
+    strut, bending = number(strut, "strut", above=0), number(bending, "bending", least=0)
     m = _rope(crane(segments).with_stiffness("luff", strut, 0.002 * strut), bending)
-    return Scene(m, FRAME, _swung(m, m.reference.copy(), 2.0), np.zeros(m.nv))
+    return Scene(m, start=swing_cable(m, m.reference.copy(), 2.0))
 
 
 def tank(segments: int = 20, *, force: float = 3000.0) -> Scene:
@@ -248,61 +182,27 @@ def tank(segments: int = 20, *, force: float = 3000.0) -> Scene:
         segments: number of cable segments.
         force: of the tank's drive, N.
     """
-    force = amount("force", force, zero=True)
+    force = number(force, "force", least=0)
     m = strong_robot(segments)
-    return Scene(m, FRAME, _rest(m), np.zeros(m.nv), wrenches={"tank": (force, 0.0, 0.0)})
+    return Scene(m, start=_rest(m), wrenches={"tank": (force, 0.0, 0.0)})
 
 
-# --- by name
-
-_MAKERS: dict[str, Callable[..., Scene]] = {
-    maker.__name__: maker for maker in (heavy_ball, dropped_load, slack_snap, crane_lift, boom_drop, tank)
-}
-
-
-def names() -> tuple[str, ...]:
-    """The names of all scenes."""
-    return tuple(_MAKERS)
-
-
-def make(name: str, **arguments: Any) -> Scene:
-    """The scene of that name: `make("heavy_ball", ratio=1e6)` is `heavy_ball(ratio=1e6)`."""
-    maker = _MAKERS.get(name) if isinstance(name, str) else None
-    if maker is None:
-        raise InputError(f"there is no scene '{name}'{suggestion(name, _MAKERS)}")
-    known = inspect.signature(maker).parameters
-    for argument in arguments:
-        if argument not in known:
-            raise InputError(f"{name}: unknown argument '{argument}'; it takes {', '.join(known)}")
-    return maker(**arguments)
-
-
-# --- how they start
-
-
-def _most(name: str, value: Any, most: float, *, zero: bool = False) -> float:
-    """A number argument as `amount` takes it, of at most `most`."""
-    number = amount(name, value, zero=zero)
-    if number > most:
-        raise InputError(f"{name}: at most {most:g} expected, not {value!r}")
-    return number
+# --- starts
 
 
 def _rope(m: Mechanism, bending: float) -> Mechanism:
-    """With that stiffness in the rotations of its cable's joints."""
+    """The mechanism with this stiffness, N m/rad, in the rotations of its cable's joints, damped by 0.01 s times it."""
     dofs = [n for n, k in zip(m.dof_names, m.dof_kind, strict=True) if k == BALL and n.startswith("joint")]
     return m.with_stiffness(dofs, bending, 0.01 * bending)
 
 
 def _rest(m: Mechanism) -> Floats:
-    """Where it rests under gravity."""
-    from pliant.statics import equilibrium
-
+    """Joint coordinates at rest under gravity, (nq,)."""
     return equilibrium(m, gravity=EARTH).q.copy()
 
 
-def _swung(m: Mechanism, q: Floats, angle: float) -> Floats:
-    """A crane's coordinates with its cable turned sideways, degrees."""
+def swing_cable(m: Mechanism, q: Floats, angle: float) -> Floats:
+    """Joint coordinates of a crane, (nq,), with its cable turned sideways by an angle, degrees; changes `q`."""
     first = m.joint_coordinates(m.joint_index("joint1"))
     turned = spatial.quat_exp((math.radians(angle), 0.0, 0.0))
     q[first.stop - 4 : first.stop] = spatial.quat_multiply(turned, q[first.stop - 4 : first.stop])
@@ -310,7 +210,10 @@ def _swung(m: Mechanism, q: Floats, angle: float) -> Floats:
 
 
 def _hung(m: Mechanism, polar: Floats, azimuth: Floats) -> Floats:
-    """A cable whose segments point in the given directions, angles from straight down and about z; the load upright."""
+    """Joint coordinates of a cable whose segments point in given directions; the load is upright.
+
+    Directions are angles from straight down and about z, rad.
+    """
     turns = spatial.quat_exp(
         polar[:, None] * np.stack([np.sin(azimuth), -np.cos(azimuth), 0 * azimuth], axis=1)
     )
@@ -318,7 +221,7 @@ def _hung(m: Mechanism, polar: Floats, azimuth: Floats) -> Floats:
 
 
 def _posed(m: Mechanism, turns: Floats) -> Floats:
-    """Coordinates of a cable of balls or bushings at which its bodies are turned so in the world."""
+    """Joint coordinates of a cable of balls or bushings, from the world orientations of its bodies, (bodies, 4)."""
     start, before = m.reference.copy(), np.array([1.0, 0.0, 0.0, 0.0])
     for joint, turn in enumerate(turns):
         stop = m.joint_coordinates(joint).stop

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import trimesh
 
-from pliant import shapes, spatial
+from pliant import scenes, shapes, spatial
 from pliant.errors import InputError
-from pliant.gallery import worlds
 
 G = 9.81
 KINDS = ("reduced", "blended", "full")
@@ -32,7 +31,7 @@ def vertebra():
 
 def held(kind, body, seconds=2.0, **arguments):
     """Pose of the thing after a time, and the forces of the fingertips on it."""
-    play = worlds.grasp(kind, body, **arguments)
+    play = scenes.grasp(kind, body, **arguments)
     play.run(seconds)
     name = body if isinstance(body, str) else "body"
     forces = [play.world.contacts.force(name, f"hand/finger{f}_tip") for f in (1, 2, 3)]
@@ -50,7 +49,7 @@ def differences(one, other):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("body", "height"), [("ball", 0.03), ("box", 0.03), ("mesh", 0.0238)])
 def test_the_hand_lifts(kind, body, height):
-    play = worlds.grasp(kind, body)
+    play = scenes.grasp(kind, body)
     play.run(3.0)
     thing = play.world[body]
     assert thing.position[2] == pytest.approx(height + 0.1, abs=4e-3)
@@ -95,16 +94,16 @@ def test_a_slippery_ball_stays_on_the_floor(kind):
 
 @pytest.mark.slow
 def test_the_grasp_holds_for_a_minute():
-    play = worlds.grasp()
+    play = scenes.grasp()
     play.run(3.0)
     before = play.world["ball"].pose()
     play.run(60.0)
     np.testing.assert_allclose(play.world["ball"].pose(), before, atol=1e-5)
 
 
-def test_a_play_is_recorded_as_it_is_stepped():
+def test_a_scene_is_recorded_as_it_is_stepped():
     """What is done to the world is done before every step, whether a pose is kept of it or not."""
-    recorded, stepped = worlds.grasp(), worlds.grasp()
+    recorded, stepped = scenes.grasp(), scenes.grasp()
     path = recorded.record(45, every=2)
     stepped.step(90)
     assert path.time == pytest.approx(np.arange(1, 46) / 30)
@@ -117,4 +116,4 @@ def test_a_play_is_recorded_as_it_is_stepped():
 )
 def test_bad_arguments(argument, value):
     with pytest.raises(InputError, match=argument):
-        worlds.grasp(**{argument: value})
+        scenes.grasp(**{argument: value})
