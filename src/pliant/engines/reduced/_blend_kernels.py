@@ -3,7 +3,7 @@
 Coordinates are static wrenches in body axes, torques divided by the unit of length, so that all are forces.
 """
 
-from math import isfinite, sqrt
+from math import inf, sqrt
 
 from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import PARENT, PLACE, POSE_SIZE, five_arrays, matrix
@@ -57,7 +57,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
         total = 0.0
         for i in range(moving):
             total += abs(state[i])
-        if not isfinite(total):
+        if not total < inf:
             for i in range(moving):
                 state[i] = work[i]
             return done

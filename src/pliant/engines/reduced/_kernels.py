@@ -10,7 +10,7 @@ address.
     poses      float64  (places, 4, 4): bodies, inner links of joints, the world, the displacement of a floating base
 """
 
-from math import cos, factorial, isfinite, sin
+from math import cos, factorial, inf, sin
 
 from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import (
@@ -30,7 +30,8 @@ from pliant.statics.loads import ACTS, FOLLOWER_FORCE, FORCE, LOAD_SIZE, POINT, 
 
 # Functions that a step calls once are inlined: passing arrays takes longer than a short loop.
 _inline = njit(error_model="numpy", nogil=True, inline="always")
-# Sums may be reordered, so that they are vectorised; infinities and NaN keep their meaning.
+# Sums may be reordered, so that they are vectorised; infinities and NaN keep their meaning in comparisons, but not in
+# `math.isfinite(x)`: numba tests whether x - x is NaN, which reordering may fold to zero.
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 # Entries of `sizes`: number of coordinates, end effectors, links and rows of joint motion; whether the base floats, and
@@ -68,7 +69,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
         total = 0.0
         for i in range(moving):
             total += abs(state[i])
-        if not isfinite(total):
+        if not total < inf:
             for i in range(moving):
                 state[i] = work[i]
             return done
