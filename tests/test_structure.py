@@ -16,7 +16,7 @@ ORDER = [
     ("formats",),
     ("statics",),
     ("engines",),
-    ("contact",),
+    ("contact", "continuation"),
     ("world",),
     ("viewer", "study", "gallery"),
     ("cli", "warm_up", "__main__", "__init__"),
