@@ -13,6 +13,7 @@ from typing import Any
 
 import matplotlib.image
 import numpy as np
+from PIL import Image
 
 import pliant
 from pliant.viewer import picture
@@ -64,7 +65,7 @@ def readme() -> None:
         os.chdir(folder)
         try:
             exec(code.group(1), {})
-            for script in ("01_equilibrium.py", "09_crane.py", "11_huge_linkages.py"):
+            for script in ("01_equilibrium.py", "09_crane.py", "11_huge_linkages.py", "16_paths.py"):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
             os.chdir(start)
@@ -73,10 +74,12 @@ def readme() -> None:
             ("out/equilibrium.png", "equilibrium"),
             ("out/crane.png", "boom_drop"),
             ("out/pulled.png", "pulled"),
+            ("out/snap-through.png", "snap_through"),
+            ("out/paths.png", "paths"),
         ):
-            image = matplotlib.image.imread(Path(folder) / made)
-            # 8 levels less per colour are not seen and halve the file.
-            matplotlib.image.imsave(OUT / f"{name}.png", np.round(image * 63) / 63)
+            # A palette is not seen and halves the file.
+            image = Image.open(Path(folder) / made).convert("RGB").quantize(96, dither=Image.Dither.NONE)
+            image.save(OUT / f"{name}.png", optimize=True)
 
 
 @contextmanager

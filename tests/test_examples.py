@@ -48,6 +48,15 @@ EXPECTED = {
         ["256 hands, 0 failed", "100 flexures pushed by 5 N move by 1.1"],
         ["hand-heatmap.png", "hand-pareto.png", "hand-parallel.png"],
     ),
+    "16_paths.py": (
+        [
+            "snaps down at 3.22 N and back up at -2.72 N",
+            "-7.74 mm, stable",
+            "buckles at 2.4668 N",
+            "z = 0.060 m, stable",
+        ],
+        ["snap-through.png", "buckled.png", "paths.png"],
+    ),
     "14_scenes.py": (
         [
             "by 100 mm",

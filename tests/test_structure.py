@@ -16,7 +16,7 @@ ORDER = [
     ("formats", "gallery"),
     ("statics",),
     ("engines",),
-    ("contact",),
+    ("contact", "continuation"),
     ("world",),
     ("scenes",),
     ("viewer", "study", "source", "compare"),

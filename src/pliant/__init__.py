@@ -13,6 +13,7 @@ from pliant.mechanism import Builder, Mechanism
 
 if TYPE_CHECKING:
     from pliant import gallery, scenes, study
+    from pliant.continuation import path
     from pliant.engines.constrained import ConstrainedSimulation
     from pliant.engines.quasistatic import QuasistaticSimulation
     from pliant.engines.reduced import (
@@ -54,6 +55,7 @@ __all__ = [
     "errors",
     "gallery",
     "load",
+    "path",
     "picture",
     "reduce",
     "sample",
@@ -84,6 +86,7 @@ _LAZY = {
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",
+    "path": "pliant.continuation",
     "picture": "pliant.viewer",
     "reduce": "pliant.engines.reduced",
     "sample": "pliant.engines.reduced",

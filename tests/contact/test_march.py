@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant import shapes, spatial
+from pliant import scenes, shapes, spatial
 from pliant.contact import native
 from pliant.errors import ConvergenceError
-from pliant.gallery import hexapod  # pyright: ignore[reportAttributeAccessIssue]
+from pliant.gallery import hexapod
 
 from .scenes import CONVEX, shape
 

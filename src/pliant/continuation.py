@@ -1,0 +1,587 @@
+"""`path`: equilibria along a growing load or a changing parameter, by pseudo-arclength continuation.
+
+A point of a path is joint coordinates q, constraint forces μ and a factor λ with `r(q, μ, λ) = 0` and closed loops. A
+step goes along the tangent of the curve and back onto it in the plane across the tangent (Newton's method for q, μ and
+λ together), so it passes limit points, where the load has an extremum and no equilibrium at the next larger load is
+near. Each iteration solves twice with the factored `Tangent`: for the residual and for `dr/dλ` (bordering).
+
+A *limit point* is where dλ/ds changes its sign: the load of a snap-through. A *branch point* is where the number of
+negative stiffnesses changes and dλ/ds does not: the load of buckling. Both are located by bisection. Other branches
+leave a branch point along the motion that meets no stiffness there.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pliant.checks import choice, number, whole
+from pliant.engines.trajectory import Trajectory
+from pliant.errors import InputError, PliantWarning
+from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.joints import HINGE, SLIDE
+from pliant.plotting import panels, save
+from pliant.statics import Configuration, equilibrium
+from pliant.statics.loads import Load, Loads, collect_loads, coordinate_difference
+from pliant.statics.tangent import Tangent
+from pliant.text import counted
+
+__all__ = ["Path", "Point", "path"]
+
+Floats = NDArray[np.float64]
+_AXES = ("x", "y", "z")
+_GOAL = 1e-11  # unbalanced force aimed at, as a fraction of the load; loops in radians and radii
+_ACCEPTED = 1e-8  # the same where rounding allows no more
+_ROUNDS = 12  # Newton iterations of a step; a step that needs more is halved
+_EASY = 4  # iterations after which the next step may be longer
+_BEND = 0.2  # rad: largest angle between the tangents of successive points
+_SHORTEST = 1e-7  # step, radians and radii
+_LOCATED = 1e-9  # how well special points are located along the path, radians and radii
+_HELD = 1e-7  # stiffness lent to spring-less dofs when negative stiffnesses are counted, of the typical one
+
+
+class Point(NamedTuple):
+    """A special point of a path.
+
+    Attributes:
+        kind: "limit" or "branch".
+        factor: load factor or parameter there.
+        index: its number among the points of the path.
+        configuration: the equilibrium there.
+    """
+
+    kind: str
+    factor: float
+    index: int
+    configuration: Configuration
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Path:
+    """Equilibria of a mechanism in the order in which the path runs through them.
+
+    Attributes:
+        mechanism: the mechanism; of a path over a parameter, the one at the start.
+        factor: load factor, or value of the parameter, (points,).
+        q: joint coordinates, (points, nq).
+        negative: number of independent motions with negative stiffness, (points,); stable equilibria have none.
+        points: limit points and branch points, in order.
+        branches: further paths that leave its branch points, if they were asked for.
+    """
+
+    mechanism: Mechanism
+    factor: Floats
+    q: Floats
+    negative: NDArray[np.int64]
+    points: tuple[Point, ...] = ()
+    branches: tuple[Path, ...] = ()
+    _multipliers: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    _problem: Any = None
+
+    def __len__(self) -> int:
+        return len(self.factor)
+
+    @property
+    def stable(self) -> NDArray[np.bool_]:
+        """Whether each equilibrium is stable, (points,)."""
+        return self.negative == 0
+
+    @property
+    def limit_points(self) -> tuple[Point, ...]:
+        """Points at which the load has an extremum: snap-through loads."""
+        return tuple(point for point in self.points if point.kind == "limit")
+
+    @property
+    def branch_points(self) -> tuple[Point, ...]:
+        """Points at which other branches of equilibria meet this one: buckling loads."""
+        return tuple(point for point in self.points if point.kind == "branch")
+
+    @cached_property
+    def poses(self) -> Floats:
+        """World poses of all bodies, (points, bodies, 4, 4)."""
+        bodies = self.mechanism.links.body_link
+        mechanisms = map(self._problem.mechanism, self.factor.tolist())
+        return np.array(
+            [kinematics.link_poses(m, q)[bodies] for m, q in zip(mechanisms, self.q, strict=True)]
+        )
+
+    def at(self, factor: float) -> tuple[Configuration, ...]:
+        """All equilibria of the path at a load factor, in order: several where it folds back.
+
+        Each is found by Newton's method from the neighbouring points of the path.
+        """
+        beyond = self.factor - float(factor)
+        found = []
+        for i in np.flatnonzero(beyond[:-1] * beyond[1:] <= 0).tolist():
+            if beyond[i] == 0.0 and i > 0:
+                continue  # counted with the interval before
+            share = beyond[i] / (beyond[i] - beyond[i + 1]) if beyond[i] != beyond[i + 1] else 0.0
+            shift = coordinate_difference(self.mechanism, self.q[i], self.q[i + 1])
+            q = kinematics.move(self.mechanism, self.q[i], share * shift)
+            multipliers = self._multipliers[i] + share * (self._multipliers[i + 1] - self._multipliers[i])
+            state = self._problem.solve_at(float(factor), q, multipliers)
+            if state is not None:
+                found.append(self._problem.configuration(state))
+        return tuple(found)
+
+    def configuration(self, index: int) -> Configuration:
+        """The equilibrium of one point, with its loads, constraint forces and stability."""
+        state = _State(self.q[index], self._multipliers[index], float(self.factor[index]))
+        return self._problem.configuration(state)
+
+    def displacement(self, body: str, axis: str = "z") -> Floats:
+        """How far a body's origin has moved along a world axis from the first point, m, (points,)."""
+        values = self._coordinate(body, axis)
+        return values - values[0]
+
+    def _coordinate(self, body: str, axis: str) -> Floats:
+        """World coordinate of a body's origin, m, (points,)."""
+        i = self.mechanism.body_index(body)
+        if i < 0:
+            raise InputError("the world does not move: name a body")
+        return self.poses[:, i, _AXES.index(choice(axis, "axis", _AXES)), 3]
+
+    def trajectory(self, seconds: float = 5.0) -> Trajectory:
+        """The path as a motion of this duration, to look at with `pliant.viewer.record_html` or `export_gltf`."""
+        moved = np.abs(np.diff(self.poses[:, :, :3, 3], axis=0)).max(axis=(1, 2))
+        way = np.concatenate([[0.0], np.cumsum(np.maximum(moved, 1e-12))])
+        return Trajectory(
+            self.mechanism, number(seconds, "seconds", above=0) * (way / max(way[-1], 1e-300)), self.poses
+        )
+
+    def plot(
+        self, file: str | os.PathLike[str] | None = None, body: str | None = None, axis: str = "z"
+    ) -> Any:
+        """Factor over the displacement of a body: stable parts solid, unstable ones dashed, special points marked.
+
+        Args:
+            file: where to write the picture, such as `path.png`; None only returns the figure.
+            body: the body whose displacement is shown; the first end effector by default.
+            axis: world axis of the displacement.
+        """
+        body = self.mechanism.end_effectors[0] if body is None else body
+        figure, (axes,) = panels(1, 1, 5.4, 3.8, grid=True)
+        start = self._coordinate(body, axis)[0]
+        for one, colour in ((self, "#1f6fb4"), *((branch, "#d9822b") for branch in self.branches)):
+            x = 1000 * (one._coordinate(body, axis) - start)
+            for stable, line in ((True, "-"), (False, "--")):
+                ends = one.stable == stable
+                drawn = ends if stable else ends | np.append(ends[1:], False)  # from the special point on
+                axes.plot(x, np.where(drawn, one.factor, np.nan), line, color=colour, linewidth=1.6)
+            for point in one.points:
+                at = 1000 * (point.configuration.pose(body)[_AXES.index(axis), 3] - start)
+                axes.plot(at, point.factor, "o" if point.kind == "limit" else "s", color=colour, markersize=5)
+        axes.set_xlabel(f"displacement of {body} along {axis} (mm)")
+        axes.set_ylabel(self._problem.label)
+        save(figure, file)
+        return figure
+
+    def summary(self) -> str:
+        """Length, range and special points in words."""
+        lines = [repr(self)[1:-1]]
+        lines += [f"{point.kind} point at {point.factor:.6g}" for point in self.points]
+        lines += [f"branch: {branch!r}"[:-1].replace("<", "") for branch in self.branches]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        unstable = int((~self.stable).sum())
+        return (
+            f"<Path of '{self.mechanism.name}': {counted(len(self), 'equilibrium', 'equilibria')}, "
+            f"{unstable} of them unstable, factor {self.factor[0]:.4g} to {self.factor[-1]:.4g}, "
+            f"{counted(len(self.limit_points), 'limit point')}, {counted(len(self.branch_points), 'branch point')}>"
+        )
+
+
+class _State(NamedTuple):
+    """A point in the space of the path."""
+
+    q: Floats
+    multipliers: Floats
+    factor: float
+
+
+class _Direction(NamedTuple):
+    """Unit tangent of a path: joint motion in radians and radii, changes of constraint forces and of the factor."""
+
+    motion: Floats
+    multipliers: Floats
+    factor: float
+
+
+class _Problem:
+    """Residual of equilibrium as a function of coordinates, constraint forces and factor."""
+
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        wrenches: Mapping[str, Any] | None,
+        gravity: ArrayLike | None,
+        parameter: Callable[[float], Mechanism] | None,
+        limits: bool,
+    ):
+        self.m, self.gravity, self.parameter, self.limits = mechanism, gravity, parameter, limits
+        if wrenches is not None and not isinstance(wrenches, Mapping):
+            raise InputError("wrenches: a mapping {body: wrench} expected")
+        self.wrenches = {body: Load.parse(value, body) for body, value in (wrenches or {}).items()}
+        self.label = "parameter" if parameter is not None else "load factor"
+        self.unit = np.where(mechanism.dof_kind == SLIDE, mechanism.radius, 1.0)
+        self.lever = np.where(mechanism.dof_kind == SLIDE, 1.0, mechanism.radius)
+        loops = mechanism.topology.loops
+        self.gap_unit = np.ones(6 * loops + len(mechanism.couplings))
+        self.gap_unit[: 6 * loops].reshape(-1, 6)[:, :3] = mechanism.radius
+        full = collect_loads(mechanism, self.wrenches, gravity)
+        springs = collect_loads(mechanism, None, None)
+        self.scale = full.scale if full.scale > 0 else max(springs.scale, 1e-300)
+        if full.scale == 0 and parameter is None:
+            raise InputError("path: there is no load to follow; give wrenches, gravity or a parameter")
+
+    def mechanism(self, factor: float) -> Mechanism:
+        """The mechanism at a factor."""
+        if self.parameter is None:
+            return self.m
+        m = self.parameter(factor)
+        if not isinstance(m, Mechanism) or m.joint_names != self.m.joint_names or m.nv != self.m.nv:
+            raise InputError(
+                "parameter: a function of one number expected that gives the mechanism with other values"
+            )
+        return m
+
+    def given(self, factor: float) -> tuple[dict[str, Load], Any]:
+        """Wrenches and gravity at a factor: wrenches grow and gravity acts in full; gravity grows without wrenches."""
+        if self.parameter is not None:
+            return self.wrenches, self.gravity
+        if self.wrenches:
+            grown = {
+                b: w._replace(force=factor * w.force, torque=factor * w.torque)
+                for b, w in self.wrenches.items()
+            }
+            return grown, self.gravity
+        return {}, factor * np.asarray(self.gravity, dtype=np.float64)
+
+    def loads(self, factor: float) -> tuple[Mechanism, Loads]:
+        """Mechanism and loads at a factor."""
+        m = self.mechanism(factor)
+        return m, collect_loads(m, *self.given(factor), limits=self.limits)
+
+    def tangent(self, state: _State, symmetric: bool = False) -> Tangent:
+        """Forces and their derivative at a point."""
+        m, loads = self.loads(state.factor)
+        return Tangent(m, state.q, loads, state.multipliers, symmetric)
+
+    def slope(self, state: _State, residual: Floats, gaps: Floats) -> tuple[Floats, Floats]:
+        """Derivatives of residual and gaps with the factor: exact for loads, by differences for a parameter."""
+        if self.parameter is None:
+            other = self.tangent(state._replace(factor=state.factor + 1.0))
+            return other.residual - residual, other.gaps - gaps
+        step = 1e-6 * max(1.0, abs(state.factor))
+        a, b = (self.tangent(state._replace(factor=state.factor + s)) for s in (-step, step))
+        return (b.residual - a.residual) / (2 * step), (b.gaps - a.gaps) / (2 * step)
+
+    def error(self, t: Tangent) -> float:
+        """Largest unbalanced force as a fraction of the load, or largest gap in radians and radii."""
+        force = float(np.abs(t.residual / self.lever).max(initial=0.0)) / self.scale
+        return max(force, float(np.abs(t.gaps / self.gap_unit).max(initial=0.0)))
+
+    def negative(self, state: _State) -> int:
+        """Number of negative stiffnesses among the allowed motions."""
+        t = self.tangent(state, symmetric=True)
+        return t.factor(passive=_HELD, fallback=self.scale * self.m.radius)
+
+    def factored(self, state: _State) -> Tangent:
+        t = self.tangent(state)
+        t.factor(passive=1e-4, fallback=self.scale * self.m.radius)
+        return t
+
+    def direction(self, state: _State, last: _Direction | None) -> _Direction:
+        """Unit tangent of the path; it goes on like the last one, or else towards larger factors."""
+        t = self.factored(state)
+        force, gap = self.slope(state, t.residual, t.gaps)
+        motion, multipliers = t.solve(-force, -gap, exact=True)
+        motion = motion / self.unit
+        size = float(np.sqrt(motion @ motion + 1.0))
+        found = _Direction(motion / size, multipliers / size, 1.0 / size)
+        if last is not None and found.motion @ last.motion + found.factor * last.factor < 0:
+            found = _Direction(-found.motion, -found.multipliers, -found.factor)
+        return found
+
+    def move(self, state: _State, along: _Direction, length: float) -> _State:
+        """A point some way along a direction."""
+        q = kinematics.move(self.m, state.q, length * along.motion * self.unit)
+        return _State(q, state.multipliers + length * along.multipliers, state.factor + length * along.factor)
+
+    def correct(self, state: _State, across: _Direction) -> tuple[_State, int] | None:
+        """Newton's method onto the path in the plane across a direction, and its iterations; None if it fails."""
+        best = np.inf
+        for iteration in range(_ROUNDS):
+            t = self.tangent(state)
+            error = self.error(t)
+            if not np.isfinite(error):
+                return None
+            if error <= _GOAL or (error <= _ACCEPTED and error > 0.5 * best):
+                return state, iteration
+            if iteration > 3 and error > 2 * best:
+                return None
+            best = min(best, error)
+            t.factor(passive=1e-4, fallback=self.scale * self.m.radius)
+            force, gap = self.slope(state, t.residual, t.gaps)
+            rhs, gaps = np.array([-t.residual, -force]), np.array([-t.gaps, -gap])
+            motion, multipliers = t.solve(rhs, gaps, exact=True)
+            along = (motion / self.unit) @ across.motion
+            below = along[1] + across.factor
+            change = -along[0] / below if below != 0 else np.nan
+            step = motion[0] + change * motion[1]
+            if not np.isfinite(step).all() or np.abs(step / self.unit).max(initial=0.0) > 1.0:
+                return None
+            q = kinematics.move(self.m, state.q, step)
+            multiplier = state.multipliers + multipliers[0] + change * multipliers[1]
+            state = _State(q, multiplier, state.factor + change)
+        return None
+
+    def solve_at(self, factor: float, q: Floats, multipliers: Floats) -> _State | None:
+        """Newton's method at a given factor; None if it fails."""
+        found = self.correct(
+            _State(q, multipliers, factor), _Direction(np.zeros(self.m.nv), multipliers, 1.0)
+        )
+        return None if found is None else found[0]._replace(factor=factor)
+
+    def configuration(self, state: _State) -> Configuration:
+        """An equilibrium with all that a `Configuration` knows of one."""
+        m, loads = self.loads(state.factor)
+        t = Tangent(m, state.q, loads, state.multipliers)
+        found = Configuration(m, state.q)
+        found.residual, found.loads, found.multipliers = self.error(t), loads, state.multipliers
+        wrenches, gravity = self.given(state.factor)
+        found.wrenches = dict(wrenches)
+        found.gravity = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
+        last = np.zeros(m.joint_count, dtype=np.int64)
+        last[m.links.joint] = np.arange(len(m.links))  # the last link of a joint is in its child's frame
+        found.joint_forces = -t.wrench[last]
+        found.stability = "stable" if self.negative(state) == 0 else "unstable"
+        return found
+
+
+@dataclass
+class _Trace:
+    """Points of a path as they are found."""
+
+    states: list[_State]
+    negative: list[int]
+    points: list[Point]
+    reached: bool = False
+
+
+class _Tracer:
+    """Steps along a path from one side of a range of factors to the other."""
+
+    def __init__(self, problem: _Problem, start: float, stop: float, step: float, most: int):
+        self.problem, self.step, self.most = problem, step, most
+        self.forward = 1.0 if stop > start else -1.0
+        self.stop, self.turn = stop, 2 * start - stop
+
+    def trace(self, state: _State, along: _Direction) -> _Trace:
+        """All points from `state` on; `along` is the direction of the first step."""
+        problem = self.problem
+        out = _Trace([state], [problem.negative(state)], [])
+        length = 0.25 * self.step
+        while len(out.states) < self.most and not out.reached:
+            found = self._advance(out.states[-1], along, length)
+            if found is None:
+                self._warn(
+                    out,
+                    "early",
+                    "no equilibrium was found farther on: a joint may have come to an end of its motion",
+                )
+                break
+            new, after, length, iterations = found
+            count = problem.negative(new)
+            self._note(out, along, after, length, count)
+            if self._beyond(new.factor):
+                out.reached = True
+                new = self._end(out.states[-1], new)
+            elif len(out.states) > 5 and self._distance(out.states[0], new) < 0.6 * length:
+                out.reached, new = True, out.states[0]  # a closed path
+            out.states.append(new)
+            out.negative.append(count)
+            along = after
+            length = min(self.step, 1.6 * length) if iterations <= _EASY else 0.7 * length
+        else:
+            if not out.reached:
+                self._warn(out, f"after {self.most} points", "raise `most` or `step` to follow it farther")
+        return out
+
+    def _distance(self, a: _State, b: _State) -> float:
+        """Distance of two points in radians, radii and factor; whole turns of hinges without springs do not count."""
+        m = self.problem.m
+        motion = coordinate_difference(m, a.q, b.q) / self.problem.unit
+        turning = (m.dof_kind == HINGE) & (m.stiffness == 0)
+        motion[turning] -= 2 * np.pi * np.round(motion[turning] / (2 * np.pi))
+        return float(np.sqrt(motion @ motion + (b.factor - a.factor) ** 2))
+
+    def _warn(self, out: _Trace, when: str, remedy: str) -> None:
+        at = out.states[-1].factor
+        text = f"the path of '{self.problem.m.name}' ends {when} at factor {at:.6g}; {remedy}"
+        warnings.warn(text, PliantWarning, stacklevel=4)
+
+    def _advance(
+        self, state: _State, along: _Direction, length: float, bend: float = _BEND
+    ) -> tuple[_State, _Direction, float, int] | None:
+        """The next point, the direction there, the length that succeeded, and its Newton iterations."""
+        while length > _SHORTEST:
+            found = self.problem.correct(self.problem.move(state, along, length), along)
+            if found is not None:
+                after = self.problem.direction(found[0], along)
+                cosine = after.motion @ along.motion + after.factor * along.factor
+                if cosine >= np.cos(bend) or length < 1e-4:
+                    return found[0], after, length, found[1]
+            length *= 0.5
+        return None
+
+    def _note(self, out: _Trace, along: _Direction, after: _Direction, length: float, count: int) -> None:
+        """Locate a limit point or a branch point in the last step, if it passed one."""
+        state, before = out.states[-1], out.negative[-1]
+        if along.factor * after.factor < 0:
+            kind = "limit"
+        elif count != before:
+            kind = "branch"
+        else:
+            return
+        low, high, found = 0.0, length, None
+        while high - low > _LOCATED:
+            middle = 0.5 * (low + high)
+            tried = self.problem.correct(self.problem.move(state, along, middle), along)
+            if tried is None:
+                break
+            found = tried[0]
+            if kind == "limit":
+                passed = self.problem.direction(found, along).factor * along.factor < 0
+            else:
+                passed = self.problem.negative(found) != before
+            low, high = (low, middle) if passed else (middle, high)
+        if found is not None:
+            out.points.append(Point(kind, found.factor, len(out.states), self.problem.configuration(found)))
+            out.states.append(found)
+            out.negative.append(before)
+
+    def _beyond(self, factor: float) -> bool:
+        return self.forward * (factor - self.stop) >= 0 or self.forward * (factor - self.turn) <= 0
+
+    def _end(self, last: _State, new: _State) -> _State:
+        """The point at the end of the range, between the last two."""
+        end = self.stop if self.forward * (new.factor - self.stop) >= 0 else self.turn
+        share = (end - last.factor) / (new.factor - last.factor)
+        m = self.problem.m
+        q = kinematics.move(m, last.q, share * coordinate_difference(m, last.q, new.q))
+        multipliers = last.multipliers + share * (new.multipliers - last.multipliers)
+        return self.problem.solve_at(end, q, multipliers) or new
+
+    def path(self, trace: _Trace, branches: tuple[Path, ...] = ()) -> Path:
+        """A trace as users get it."""
+        return Path(
+            self.problem.m,
+            np.array([state.factor for state in trace.states]),
+            np.array([state.q for state in trace.states]),
+            np.array(trace.negative, dtype=np.int64),
+            tuple(trace.points),
+            branches,
+            np.array([state.multipliers for state in trace.states]),
+            self.problem,
+        )
+
+    def branches(self, trace: _Trace) -> tuple[Path, ...]:
+        """Both sides of the branches that leave the branch points of a trace; each once, if it meets several."""
+        out, seen = [], list[_State]()
+        for point in trace.points:
+            if point.kind != "branch":
+                continue
+            state = _State(point.configuration.q, point.configuration.multipliers, point.factor)
+            t = self.problem.tangent(state, symmetric=True)
+            t.factor(passive=_HELD, fallback=self.problem.scale * self.problem.m.radius)
+            motion = t.softest_motion()[1] / self.problem.unit
+            for sign in (1.0, -1.0):
+                away = _Direction(sign * motion, np.zeros_like(state.multipliers), 0.0)
+                found = self._advance(state, away, self.step, bend=np.pi)
+                if found is None:
+                    continue
+                near = min(0.6 * self.step, found[2])
+                if any(self._distance(found[0], other) < near for other in seen):
+                    continue
+                side = self.trace(found[0], found[1])
+                seen += side.states
+                side.states.insert(0, state)
+                side.negative.insert(0, side.negative[0])
+                side.points[:] = [p._replace(index=p.index + 1) for p in side.points]
+                out.append(self.path(side))
+        return tuple(out)
+
+
+def path(
+    mechanism: Mechanism,
+    wrenches: Mapping[str, Any] | None = None,
+    *,
+    gravity: ArrayLike | None = None,
+    parameter: Callable[[float], Mechanism] | None = None,
+    start: float = 0.0,
+    stop: float = 1.0,
+    limits: bool = False,
+    branches: bool = False,
+    step: float = 0.05,
+    most: int = 500,
+) -> Path:
+    """Equilibria along a growing load or a changing parameter, through limit points, with their stability.
+
+    Args:
+        mechanism: the mechanism.
+        wrenches: `{body: wrench}` as `pliant.equilibrium` takes them, at factor 1. They grow with the factor, while
+            gravity acts in full.
+        gravity: as in `pliant.equilibrium`. Without wrenches it is gravity that grows.
+        parameter: instead of a load that grows: a function of a number that gives the mechanism with other stiffnesses,
+            rest positions, masses or dimensions, such as `lambda k: m.with_stiffness("hinge", k)`. Loads stay as given.
+        start, stop: first and last factor, or value of the parameter. A path also ends where it has gone as far beyond
+            the start the other way, and where it comes back to its first point.
+        limits: enforce joint limits, by joints that stiffen near them.
+        branches: follow the branches that leave branch points, both sides of each, too.
+        step: longest step along the path, in radians and fractions of the mechanism's radius, its change of factor
+            included.
+        most: number of points after which a path ends, with a warning.
+
+    Returns:
+        The `Path`: factors, coordinates, stability, limit points and branch points.
+
+    Raises:
+        ConvergenceError: there is no equilibrium to start from.
+        InputError: an argument is unusable.
+
+    Example:
+        >>> import pliant
+        >>> rod = pliant.Builder("rod")
+        >>> _ = rod.body("tip", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(0, 0, 1))
+        >>> _ = rod.hinge("pivot", "world", "tip", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=10.0)
+        >>> found = pliant.path(rod.build(), {"tip": (0, 0, -20)})
+        >>> [round(point.factor, 6) for point in found.branch_points]  # buckles at 10 N
+        [0.5]
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
+    if parameter is not None and not callable(parameter):
+        raise InputError("parameter: a function of one number expected that gives a mechanism")
+    begin, end = number(start, "start"), number(stop, "stop")
+    if begin == end:
+        raise InputError("start and stop are the same: there is nothing to follow")
+    step, most = number(step, "step", above=0, most=1.0), whole(most, "most", 2)
+    problem = _Problem(mechanism, wrenches, gravity, parameter, limits)
+    given, weight = problem.given(begin)
+    first = equilibrium(problem.mechanism(begin), given, gravity=weight, limits=limits)
+    tracer = _Tracer(problem, begin, end, step, most)
+    state = _State(first.q, first.multipliers, begin)
+    along = problem.direction(state, None)
+    if along.factor * tracer.forward < 0:
+        along = _Direction(-along.motion, -along.multipliers, -along.factor)
+    trace = tracer.trace(state, along)
+    return tracer.path(trace, tracer.branches(trace) if branches else ())
