@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
+from pliant.statics._load_kernels import LINK, POINT, dead_wrench, wrench_in_body
 
 _jit = njit(error_model="numpy")
 
@@ -30,45 +31,36 @@ class Factors(NamedTuple):
 
 
 @_jit
-def _into_link(pose, v, out):
-    """A world vector in the axes of a link."""
-    for i in range(3):
-        out[i] = pose[0, i] * v[0] + pose[1, i] * v[1] + pose[2, i] * v[2]
+def add_loads(poses, rows, turn, wrench, tangent):
+    """Add loads to the wrenches on links, (links, 6), and to the derivatives of these, (links, 6, 6), in link frames.
 
-
-@_jit
-def point_loads(poses, link, point, force, wrench, tangent):
-    """Add forces fixed in the world, acting at points of links, to wrenches and their derivatives."""
-    f = np.empty(3)
-    for e in range(link.shape[0]):
-        k = link[e]
-        _into_link(poses[k], force[e], f)
-        x, y, z = point[e, 0], point[e, 1], point[e, 2]
-        wrench[k, 0] += f[0]
-        wrench[k, 1] += f[1]
-        wrench[k, 2] += f[2]
-        wrench[k, 3] += y * f[2] - z * f[1]
-        wrench[k, 4] += z * f[0] - x * f[2]
-        wrench[k, 5] += x * f[1] - y * f[0]
+    Args:
+        poses: world poses of links.
+        rows: loads in link frames, (loads, LOAD_SIZE).
+        turn: 1 for the exact derivative of torques fixed in the world, 1/2 for its symmetric part.
+    """
+    f, t = np.empty(3), np.empty(3)
+    for e in range(rows.shape[0]):
+        row = rows[e]
+        k = int(row[LINK])
+        fx, fy, fz, tx, ty, tz = wrench_in_body(row, poses[k])
+        w = wrench[k]
+        w[0] += fx
+        w[1] += fy
+        w[2] += fz
+        w[3] += tx
+        w[4] += ty
+        w[5] += tz
+        f[0], f[1], f[2], t[0], t[1], t[2] = dead_wrench(row, poses[k])
         add_hat(f, 1.0, tangent[k], 0, 3)
-        # torque = c x f, so its derivative is c^ f^
-        dot = x * f[0] + y * f[1] + z * f[2]
+        add_hat(t, turn, tangent[k], 3, 3)
+        # torque of the force = c x f, so its derivative is c^ f^
+        c = row[POINT : POINT + 3]
+        dot = c[0] * f[0] + c[1] * f[1] + c[2] * f[2]
         for i in range(3):
             for j in range(3):
-                tangent[k, 3 + i, 3 + j] += f[i] * point[e, j]
+                tangent[k, 3 + i, 3 + j] += f[i] * c[j]
             tangent[k, 3 + i, 3 + i] -= dot
-
-
-@_jit
-def torques(poses, link, torque, turn, wrench, tangent):
-    """Add torques fixed in the world. `turn` 1 gives their exact derivative, 1/2 its symmetric part."""
-    t = np.empty(3)
-    for e in range(link.shape[0]):
-        k = link[e]
-        _into_link(poses[k], torque[e], t)
-        for i in range(3):
-            wrench[k, 3 + i] += t[i]
-        add_hat(t, turn, tangent[k], 3, 3)
 
 
 @_jit

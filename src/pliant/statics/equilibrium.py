@@ -9,7 +9,7 @@ as many as it takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import SLIDE
 from pliant.mechanism.loop_closure import close_loops
+from pliant.statics._load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, POINT, TORQUE
 from pliant.statics.configuration import Configuration
 from pliant.statics.inertia import link_twists
 from pliant.statics.limit_springs import typical_stiffness
@@ -227,16 +228,20 @@ class _Solver:
 
 def _work(old: Tangent, new: Tangent) -> float:
     """Work of the loads from one configuration to the next (along the straightest path, for torques)."""
-    loads = old.loads
-    change = new.poses[loads.point_link] - old.poses[loads.point_link]
-    moved = np.einsum("nij,nj->ni", change[:, :3, :3], loads.point) + change[:, :3, 3]
-    total = float((loads.force * moved).sum())
-    if len(loads.torque_link):
-        turn = new.poses[loads.torque_link, :3, :3] @ old.poses[loads.torque_link, :3, :3].transpose(0, 2, 1)
-        total += float((loads.torque * spatial.so3_log(turn)).sum())
-    if len(loads.follower_link):
-        relative = spatial.se3_inverse(old.poses[loads.follower_link]) @ new.poses[loads.follower_link]
-        total += float((loads.follower * spatial.se3_log(relative)).sum())
+    rows = old.loads.rows
+    link = rows[:, LINK].astype(np.int64)
+    change = new.poses[link] - old.poses[link]
+    moved = np.einsum("nij,nj->ni", change[:, :3, :3], rows[:, POINT:FOLLOWER_FORCE]) + change[:, :3, 3]
+    total = float((rows[:, FORCE:TORQUE] * moved).sum())
+    torque, follower = rows[:, TORQUE:POINT], rows[:, FOLLOWER_FORCE:ACTS]
+    if torque.any():
+        on = torque.any(axis=1)
+        turn = new.poses[link[on], :3, :3] @ old.poses[link[on], :3, :3].transpose(0, 2, 1)
+        total += float((torque[on] * spatial.so3_log(turn)).sum())
+    if follower.any():
+        on = follower.any(axis=1)
+        relative = spatial.se3_inverse(old.poses[link[on]]) @ new.poses[link[on]]
+        total += float((follower[on] * spatial.se3_log(relative)).sum())
     return total
 
 
@@ -301,7 +306,7 @@ def equilibrium(
         state.multipliers = start.multipliers.copy()
     if loads.scale == 0.0:
         # Without any load the reference pose is in balance, and springs alone set the scale.
-        loads = Loads(**{**loads.__dict__, "scale": typical_stiffness(m) / m.radius})
+        loads = replace(loads, scale=typical_stiffness(m) / m.radius)
     solver = _Solver(m, loads)
     solver.run(state, warm=start is not None)
     error = solver.error(Tangent(m, state.q, loads, state.multipliers))

@@ -13,6 +13,7 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL, SLIDE
 from pliant.statics import _tree_kernels
+from pliant.statics._load_kernels import FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.bordered import BorderedTree, add_diagonal
 from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.loads import Loads
@@ -111,20 +112,16 @@ class Tangent:
         self.wrench = np.zeros((len(links), 6))
         self._load_tangent = np.zeros((len(links), 6, 6))
         args = self.wrench, self._load_tangent
-        _tree_kernels.point_loads(self.poses, loads.point_link, loads.point, loads.force, *args)
-        _tree_kernels.torques(self.poses, loads.torque_link, loads.torque, 0.5 if symmetric else 1.0, *args)
-        np.add.at(self.wrench, loads.follower_link, loads.follower)
+        _tree_kernels.add_loads(self.poses, loads.rows, 0.5 if symmetric else 1.0, *args)
         loops = m.topology.loops
         if loops:
             # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their derivative
             # is taken symmetric: the rest of it is a multiple of the rows.
-            pairs = np.concatenate([links.loop_copy, links.loop_body])
             given = self.multipliers[: 6 * loops].reshape(-1, 6)
-            given = np.concatenate([-given, given])
-            _tree_kernels.point_loads(
-                self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), *args
-            )
-            _tree_kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 0.5, *args)
+            rows = np.zeros((2 * loops, LOAD_SIZE))
+            rows[:loops, FORCE:POINT], rows[loops:, FORCE:POINT] = -given, given
+            rows[:loops, LINK], rows[loops:, LINK] = links.loop_copy, links.loop_body
+            _tree_kernels.add_loads(self.poses, rows, 0.5, *args)
         _tree_kernels.accumulate(links.arrays, self.local, self.wrench, self.residual)
         self.residual += self.rows[6 * loops :].T @ self.multipliers[6 * loops :]
 

@@ -12,6 +12,7 @@ from pliant.compilation import njit
 from pliant.engines.constrained import arrays as col
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
 from pliant.spatial import _kernels as se3
+from pliant.statics._load_kernels import wrench_in_world
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 # before LLVM sees them: access by name costs nothing, and results do not depend on its choice of calls to inline
@@ -247,18 +248,10 @@ def impulses(first, last, constants, gravity, loads, t, work, out):
         k = int(loads[row, col.LOAD_LINK])
         if not first <= k < last:
             continue
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(work, k, col.W_ROTATION)
-        fx, fy, fz = vector(loads, row, col.LOAD_FORCE)
-        x, y, z = vector(loads, row, col.LOAD_POINT)
-        x, y, z = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, x, y, z)
-        gx, gy, gz = vector(loads, row, col.LOAD_BODY_FORCE)
-        gx, gy, gz = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, gx, gy, gz)
-        tx, ty, tz = vector(loads, row, col.LOAD_BODY_TORQUE)
-        tx, ty, tz = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, tx, ty, tz)
-        add_vector(out, k, col.LINEAR, t * (fx + gx), t * (fy + gy), t * (fz + gz))
-        mx, my, mz = vector(loads, row, col.LOAD_TORQUE)
-        mx, my, mz = mx + y * fz - z * fy + tx, my + z * fx - x * fz + ty, mz + x * fy - y * fx + tz
-        add_vector(out, k, col.ANGULAR, t * mx, t * my, t * mz)
+        turn = work[k, col.W_ROTATION : col.W_ROTATION + 9].reshape(3, 3)
+        fx, fy, fz, tx, ty, tz = wrench_in_world(loads[row], turn)
+        add_vector(out, k, col.LINEAR, t * fx, t * fy, t * fz)
+        add_vector(out, k, col.ANGULAR, t * tx, t * ty, t * tz)
 
 
 # --- energies and work

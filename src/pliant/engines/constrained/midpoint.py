@@ -18,6 +18,8 @@ does not converge either, the step is halved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,7 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL
+from pliant.statics.loads import Load, load_rows
 
 __all__ = ["ContactStep", "Midpoint"]
 
@@ -63,6 +66,9 @@ class Midpoint:
         self._model = packed.model
         self._set_stops(anew=True)
         self._asked = np.zeros((len(self._links), col.KINEMATIC_COLUMNS)), np.zeros((len(self._links), 6))
+        # Poses of body frames in the frames of loads: at centres of mass, with the axes of joint frames.
+        turn = packed.frames[m.links.body_link, :3, :3].transpose(0, 2, 1)
+        self._load_frames = spatial.pose(-np.einsum("nij,nj->ni", turn, m.com), turn)
 
     def advance(self, n: int) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
@@ -170,19 +176,9 @@ class Midpoint:
 
     # --- loads
 
-    def set_loads(self, entries: dict[int, Floats]) -> None:
-        """Wrenches by body, as rows of `Load.row`."""
-        rows = np.zeros((len(entries), col.LOAD_COLUMNS))
-        for row, (body, given) in zip(rows, entries.items(), strict=True):
-            link = self.m.links.body_link[body]
-            turn = self._packed.frames[link, :3, :3].T  # into the joint frame's axes
-            force, torque = given[9:12], given[12:15]
-            row[col.LOAD_LINK] = link
-            row[col.LOAD_FORCE : col.LOAD_FORCE + 6] = given[:6]
-            row[col.LOAD_POINT : col.LOAD_POINT + 3] = turn @ (given[6:9] - self.m.com[body])
-            row[col.LOAD_BODY_FORCE : col.LOAD_BODY_FORCE + 3] = turn @ force
-            row[col.LOAD_BODY_TORQUE :] = turn @ (torque - np.cross(self.m.com[body], force))
-        self._model = self._model._replace(loads=rows)
+    def set_loads(self, loads: Mapping[int, Load]) -> None:
+        """Set the loads, by number of body, in place of all before."""
+        self._model = self._model._replace(loads=load_rows(loads, self.m.links.body_link, self._load_frames))
 
     def set_motors(self, drive: Floats, torque: Floats) -> None:
         """Motors of all dofs: target, stiffness, velocity and damping, (4, nv), and torque, (nv,)."""

@@ -169,7 +169,7 @@ class ConstrainedSimulation(Simulation):
         return self._stepper.twists
 
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
-        self._stepper.set_loads({index: load.row() for index, load in loads.items()})
+        self._stepper.set_loads(loads)
 
     def _set_torque(self, torque: Floats) -> None:
         if not isinstance(self._stepper, Midpoint):

@@ -25,12 +25,12 @@ from pliant.engines.quasistatic.arrays import (
     INERTIA,
     INERTIA_SCREWS,
     INFINITE,
-    LOAD_LEAF,
     MOTION,
     PARENT,
     TORQUES,
 )
 from pliant.mechanism.links import LINK_HINGE
+from pliant.statics._load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
@@ -52,7 +52,7 @@ def step_aba(n, loads, a, bodies, scale):
             world_poses(joints, bodies.poses)
             row = 0
             while row < loads.shape[0]:
-                k = int(loads[row, LOAD_LEAF])
+                k = int(loads[row, LINK])
                 row = wrench_on(loads, row, bodies.poses[a.clusters.nodes[k, GROUP]], given[k])
         for g in range(groups.shape[0]):
             for i in range(6):

@@ -19,14 +19,11 @@ from pliant.engines.quasistatic._merge_wide import back_substitute_wide, merge_w
 from pliant.engines.quasistatic.arrays import (
     HANDLES,
     IS_WIDE,
-    LOAD_BODY,
-    LOAD_LEAF,
-    LOAD_POINT,
-    LOAD_WORLD,
     PARENT,
     ROWS,
     WIDE,
 )
+from pliant.statics._load_kernels import LINK, wrench_in_body
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 # Put into its callers before they are compiled: else LLVM would work on the same code once more for each of them.
@@ -64,28 +61,22 @@ def world_poses(joints, out):
 
 @_jit
 def wrench_on(loads, first, pose, out):
-    """Wrench on a group at a world pose, in its frame: the rows of `loads` from `first` on that name its leaf.
+    """Wrench on a group at a world pose, in its frame: sum of the rows of `loads` from `first` on with the same leaf.
 
     Returns the row after them.
     """
-    k = loads[first, LOAD_LEAF]
+    k = loads[first, LINK]
     for i in range(6):
         out[i] = 0.0
-    row = first
-    while row < loads.shape[0] and loads[row, LOAD_LEAF] == k:
-        world, point, body = loads[row, LOAD_WORLD:], loads[row, LOAD_POINT:], loads[row, LOAD_BODY:]
-        x, y, z = point[0], point[1], point[2]
-        f0, f1, f2 = world[0], world[1], world[2]
-        t0, t1, t2 = world[3], world[4], world[5]
-        fx = pose[0] * f0 + pose[3] * f1 + pose[6] * f2
-        fy = pose[1] * f0 + pose[4] * f1 + pose[7] * f2
-        fz = pose[2] * f0 + pose[5] * f1 + pose[8] * f2
-        out[0] += fx + body[0]
-        out[1] += fy + body[1]
-        out[2] += fz + body[2]
-        out[3] += pose[0] * t0 + pose[3] * t1 + pose[6] * t2 + y * fz - z * fy + body[3]
-        out[4] += pose[1] * t0 + pose[4] * t1 + pose[7] * t2 + z * fx - x * fz + body[4]
-        out[5] += pose[2] * t0 + pose[5] * t1 + pose[8] * t2 + x * fy - y * fx + body[5]
+    row, turn = first, pose[:9].reshape(3, 3)
+    while row < loads.shape[0] and loads[row, LINK] == k:
+        fx, fy, fz, tx, ty, tz = wrench_in_body(loads[row], turn)
+        out[0] += fx
+        out[1] += fy
+        out[2] += fz
+        out[3] += tx
+        out[4] += ty
+        out[5] += tz
         row += 1
     return row
 
@@ -101,7 +92,7 @@ def leaf_pose(k, a, out):
 def leaf_wrench(loads, first, a, out):
     """Wrench on a leaf from its rows of `loads`, from `first` on; returns the row after them."""
     pose = a.scratch.poses[1]
-    leaf_pose(int(loads[first, LOAD_LEAF]), a, pose)
+    leaf_pose(int(loads[first, LINK]), a, pose)
     return wrench_on(loads, first, pose, out)
 
 
@@ -151,7 +142,7 @@ def update_all(loads, a, marks):
     update_positions(a)
     row = 0
     while row < loads.shape[0]:
-        row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LOAD_LEAF])])
+        row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LINK])])
     update_leaves(clusters)
     for k in range(clusters.leaves.shape[0], clusters.nodes.shape[0]):
         marks[k] = 1

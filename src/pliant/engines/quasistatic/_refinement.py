@@ -43,7 +43,6 @@ from pliant.engines.quasistatic.arrays import (
     LARGEST,
     LEFT,
     LEVELS,
-    LOAD_LEAF,
     LOOP,
     MERGE,
     NUMBERS,
@@ -58,6 +57,7 @@ from pliant.engines.quasistatic.arrays import (
     WIDE,
     WORLD,
 )
+from pliant.statics._load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _ROUND_OFF = 1e-14  # accelerations below this fraction of the terms they are sums of count as zero
@@ -110,7 +110,7 @@ def _update(loads, a, wide, front):
     count, root = clusters.leaves.shape[0], nodes.shape[0] - 1
     row = 0
     while row < loads.shape[0]:
-        k = int(loads[row, LOAD_LEAF])
+        k = int(loads[row, LINK])
         row = leaf_wrench(loads, row, a, wrench)
         same = True
         for i in range(6):

@@ -63,10 +63,6 @@ class Springs(NamedTuple):
     motor: Floats
 
 
-# `loads`: leaf; force and torque in world axes; point where that force acts, in the group's frame; wrench in its axes
-LOAD_LEAF, LOAD_WORLD, LOAD_POINT, LOAD_BODY = 0, 1, 7, 10
-LOAD_COLUMNS = 16
-
 # --- clusters
 
 # Kinds of nodes: a rigid body, a joint, a weld of shares of a body, a joint to the world, a sum of separate trees, a

@@ -126,13 +126,13 @@ class QuasistaticSimulation(Simulation):
     def _load(self) -> None:
         """Hand over the wrenches, if they have changed: once per step, however many there are."""
         if not self._loaded:
-            self._solver.set_wrenches({index: load.row() for index, load in self._loads.items()})
+            self._solver.set_wrenches(self._loads)
             self._loaded = True
 
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
         self._loaded = loads is not self._loads
         if self._loaded:
-            self._solver.set_wrenches({index: load.row() for index, load in loads.items()})
+            self._solver.set_wrenches(loads)
 
     def _set_torque(self, torque: Floats) -> None:
         changed = np.flatnonzero(torque != self._solver.motors)

@@ -10,6 +10,7 @@ cost much more than ABA alone.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -28,11 +29,6 @@ from pliant.engines.quasistatic.arrays import (
     GAIN_COLUMNS,
     GROUP,
     INFINITE,
-    LOAD_BODY,
-    LOAD_COLUMNS,
-    LOAD_LEAF,
-    LOAD_POINT,
-    LOAD_WORLD,
     MATRICES,
     NUMBERS,
     PIVOT,
@@ -58,6 +54,8 @@ from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, sprin
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import SLIDE
+from pliant.statics._load_kernels import LINK, LOAD_SIZE
+from pliant.statics.loads import Load, load_rows
 
 __all__ = ["Solver", "Tree"]
 
@@ -297,7 +295,7 @@ class Solver:
         self._closing = np.zeros(groups, dtype=np.int64)  # per group, the node that closes its joint
         closes = tree.leaves + np.flatnonzero(tree.body[tree.leaves :] >= 0)
         self._closing[tree.body[closes]] = closes
-        self._loads = np.zeros((0, LOAD_COLUMNS))
+        self._loads = np.zeros((0, LOAD_SIZE))
         self._loaded = np.zeros(0, dtype=np.int64)
         self.most = int(_MOST * (n - tree.leaves)) if self.tree.wide is None else n  # ABA is for trees
         self.small = self.most <= tree.depth.max()  # ABA beats one path of the tree
@@ -346,34 +344,21 @@ class Solver:
         self.current = self._refined = self._ranked = False
 
     def set_loads(self, rows: Floats) -> None:
-        """Set wrenches, as rows of `loads` (see `arrays.py`); leaves with a wrench before and none now are cleared."""
+        """Set loads on leaves, as rows in their groups' frames; leaves that were loaded and no longer are get zero."""
         before = self._loaded
-        self._loaded = np.unique(rows[:, LOAD_LEAF]).astype(np.int64)
+        self._loaded = np.unique(rows[:, LINK]).astype(np.int64)
         gone = np.setdiff1d(before, self._loaded)
-        idle = np.zeros((len(gone), LOAD_COLUMNS))
-        idle[:, LOAD_LEAF] = gone
+        idle = np.zeros((len(gone), LOAD_SIZE))
+        idle[:, LINK] = gone
         both = np.concatenate([rows, idle])
-        self._loads = np.ascontiguousarray(both[np.argsort(both[:, LOAD_LEAF], kind="stable")])
+        self._loads = np.ascontiguousarray(both[np.argsort(both[:, LINK], kind="stable")])
         self._refined = False
 
-    def set_wrenches(self, entries: dict[int, Floats]) -> None:
-        """Set wrenches by body, as rows of `Load.row`."""
-        model, out = self.tree.model, []
-        for body, given in entries.items():
-            group = int(model.group[body])
-            if group < 0:
-                continue  # fixed to the world
-            local = model.local[body]
-            turn, at = local[:3, :3], local[:3, 3]
-            point, force, torque = given[6:15].reshape(3, 3)
-            force = turn @ force
-            row = np.zeros(LOAD_COLUMNS)
-            row[LOAD_LEAF] = model.tree.first_leaf[group]
-            row[LOAD_WORLD:LOAD_POINT] = given[:6]
-            row[LOAD_POINT:LOAD_BODY] = turn @ point + at
-            row[LOAD_BODY:] = *force, *(turn @ torque + np.cross(at, force))
-            out.append(row)
-        self.set_loads(np.array(out).reshape(-1, LOAD_COLUMNS))
+    def set_wrenches(self, loads: Mapping[int, Load]) -> None:
+        """Set loads by number of body, in place of all before; bodies fixed to the world take none."""
+        md = self.tree.model
+        leaf = np.append(md.tree.first_leaf, -1)[md.group]
+        self.set_loads(load_rows({b: load for b, load in loads.items() if leaf[b] >= 0}, leaf, md.local))
 
     @property
     def motors(self) -> Floats:

@@ -21,13 +21,12 @@ from pliant.engines.reduced._kernels import (
     WRENCH,
     add_columns,
     add_to_base,
-    body_wrench,
     by_joints,
     move_base,
     place_carrier,
 )
 from pliant.spatial import _kernels as se3
-from pliant.statics.loads import ACTS, LOAD_SIZE
+from pliant.statics._load_kernels import ACTS, LOAD_SIZE, body_wrench
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})

@@ -6,6 +6,7 @@ from pliant.compilation import njit
 from pliant.engines.constrained.gs17._rows import JOINT, turn
 from pliant.engines.constrained.gs17._tree import CHILD
 from pliant.spatial import _kernels as se3
+from pliant.statics._load_kernels import LINK, wrench_in_world
 
 _jit = njit(error_model="numpy")
 
@@ -15,6 +16,16 @@ def rotations(quaternion, R):
     """Rotation matrices of all bodies but the world."""
     for k in range(quaternion.shape[0]):
         se3.quat_to_matrix(quaternion[k], R[k])
+
+
+@_jit
+def load_wrenches(rows, R, out):
+    """Force and torque of loads about centres of mass, world axes, (n, 6); rows in body axes about these."""
+    for e in range(rows.shape[0]):
+        k = int(rows[e, LINK])
+        fx, fy, fz, tx, ty, tz = wrench_in_world(rows[e], R[k])
+        w = out[k]
+        w[0], w[1], w[2], w[3], w[4], w[5] = fx, fy, fz, tx, ty, tz
 
 
 @_jit

@@ -5,6 +5,8 @@ They are here to compare with; `pliant.ConstrainedSimulation` steps by `engines.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +20,7 @@ from pliant.engines.constrained.gs17.inverse import FullInverse, LowRankInverse
 from pliant.engines.constrained.gs17.rows import Maximal
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
+from pliant.statics.loads import LOAD_SIZE, Load, load_rows
 
 __all__ = ["METHODS", "SOLVERS", "MaximalStepper"]
 
@@ -95,7 +98,7 @@ class MaximalStepper:
         self._inverse = {"full": FullInverse, "low-rank": LowRankInverse}.get(stabilization, lambda _: None)(
             mx
         )
-        self._entries: dict[int, Floats] = {}
+        self._loads = np.zeros((0, LOAD_SIZE))
         self._steps = 0
         self.q = mechanism.reference
 
@@ -262,27 +265,18 @@ class MaximalStepper:
 
     # --- a step
 
-    def set_loads(self, entries: dict[int, Floats]) -> None:
-        """Wrenches by body, as `pliant.engines.wrenches.entry` makes them."""
-        self._entries = entries
+    def set_loads(self, loads: Mapping[int, Load]) -> None:
+        """Set the loads, by number of body, in place of all before."""
+        centres = spatial.pose(-self.mechanism.com, np.eye(3))
+        self._loads = load_rows(loads, np.arange(len(self.maximal)), centres)
         self.external[:] = 0.0
-
-    def _apply_loads(self) -> None:
-        """Wrenches at the present poses, about centres of mass, into `external`."""
-        poses, com = self.poses, self.mechanism.com
-        for body, given in self._entries.items():
-            turn = poses[body, :3, :3]
-            arm = turn @ (given[6:9] - com[body])
-            force = turn @ given[9:12]
-            torque = turn @ (given[12:15] - np.cross(com[body], given[9:12]))
-            self.external[body, :3] = given[:3] + force
-            self.external[body, 3:] = given[3:6] + np.cross(arm, given[:3]) + torque
 
     def advance(self, n: int = 1) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         for done in range(n):
-            if self._entries:
-                self._apply_loads()
+            if len(self._loads):
+                kernels.rotations(self.quaternion, self._R)
+                kernels.load_wrenches(self._loads, self._R, self.external)
             try:
                 self._step()
             except (ArithmeticError, ValueError, np.linalg.LinAlgError):
