@@ -1,11 +1,16 @@
 """The step: implicit midpoint in joint coordinates, by a few linear-time solves; shorter steps where those fail."""
 
 import math
+from typing import Any
+
+from numba import types
+from numba.experimental import structref
 
 from pliant.compilation import njit
 from pliant.engines.constrained import _aba, _border, _joints, _links
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained._links import vector
+from pliant.engines.constrained.arrays import Model
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
@@ -380,9 +385,39 @@ def update_guess(dofs, u, last, earlier, past, whole):
     past[col.EXTRAPOLATE] = 1.0 if whole and straight < 0.5 * same else 0.0
 
 
+@structref.register
+class _ArraysType(types.StructRef):
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Arrays(structref.StructRefProxy):
+    """`Model`, `State` and `Scratch` as one argument: a call from Python looks at every array it is given.
+
+    It keeps its arrays alive. Loads change often, so they travel beside it.
+    """
+
+
+structref.define_boxing(_ArraysType, Arrays)
+structref.define_constructor(Arrays, _ArraysType, ("model", "state", "scratch"))
+
+
+@njit
+def join_arrays(model, state, scratch):
+    """`Arrays` of a mechanism, for `advance`."""
+    return Arrays(model, state, scratch)
+
+
 @_jit
-def advance(n, timestep, model, state, scratch):
-    """Take `n` steps. Returns how many were done: fewer if the motion left the finite numbers."""
+def advance(n, timestep, loads, arrays):
+    """Take `n` steps. Returns how many were done: fewer if the motion left the finite numbers.
+
+    `loads` are rows as in `Model`, in place of those of `arrays`.
+    """
+    m, state, scratch = arrays.model, arrays.state, arrays.scratch
+    model = Model(
+        m.links, m.constants, m.dofs, m.rest, m.gravity, loads, m.loops, m.offsets, m.tendons, m.where, m.bare
+    )
     links, dofs, tendons = model.links, model.dofs, model.tendons
     q, u, earlier, past = state.q, state.u, state.earlier, state.past
     backup, info = scratch.backup, scratch.info

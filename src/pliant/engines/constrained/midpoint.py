@@ -62,8 +62,9 @@ class Midpoint:
         self._info = packed.scratch.info
         self._info[col.INFO_TOLERANCE], self._info[col.INFO_CLOSE] = tolerance, _CLOSE
         self._moved = False
-        self._limited = np.isfinite(self._dofs[:, [col.LOWER, col.UPPER]])
+        self._limited = np.isfinite(self._dofs[:, col.LOWER : col.UPPER + 1])
         self._model = packed.model
+        self._arrays = _step.join_arrays(packed.model, self._state, packed.scratch)
         self._set_stops(anew=True)
         self._asked = np.zeros((len(self._links), col.KINEMATIC_COLUMNS)), np.zeros((len(self._links), 6))
         # Poses of body frames in the frames of loads: at centres of mass, with the axes of joint frames.
@@ -75,7 +76,7 @@ class Midpoint:
         self._moved = True
         if self._beyond:
             self._set_stops()
-        return _step.advance(n, self.timestep, self._model, self._state, self._packed.scratch)
+        return _step.advance(n, self.timestep, self._model.loads, self._arrays)
 
     def _set_stops(self, anew: bool = False) -> None:
         """Set stops to the limits; those of joints beyond their limits to the joints, to follow them on their way back.
@@ -93,7 +94,13 @@ class Midpoint:
             now = np.inf if anew else sign * table[:, column]
             wide = np.minimum(now, np.maximum(limit, sign * q))
             table[:, column] = sign * np.where(ball & (sign < 0), limit, wide)
-        self._beyond = bool((table[:, [col.LOWER, col.UPPER]] != plain[:, [col.LOWER, col.UPPER]]).any())
+        self._note_stops()
+
+    def _note_stops(self) -> None:
+        """Keep a copy of the stops, for `stops`, and whether any of them is not at its limit."""
+        stops, limits = (table[:, col.LOWER : col.UPPER + 1] for table in (self._dofs, self._plain[0]))
+        self._stops = stops[self._limited]
+        self._beyond = bool((stops != limits).any())
 
     @property
     def state(self) -> Floats:
@@ -113,16 +120,13 @@ class Midpoint:
 
     @property
     def stops(self) -> Floats:
-        """Where the stops of joints are now, lower and upper ones: part of the state, as they follow joints back."""
-        return self._dofs[:, [col.LOWER, col.UPPER]][self._limited]
+        """Stops of joints, lower and upper ones: part of the state, as they follow joints back to their limits."""
+        return self._stops
 
     @stops.setter
     def stops(self, value: Floats) -> None:
-        limits = [col.LOWER, col.UPPER]
-        table = self._dofs[:, limits]
-        table[self._limited] = value
-        self._dofs[:, limits] = table
-        self._beyond = bool((self._dofs[:, limits] != self._plain[0][:, limits]).any())
+        self._dofs[:, col.LOWER : col.UPPER + 1][self._limited] = value
+        self._note_stops()
 
     @property
     def q(self) -> Floats:
@@ -219,7 +223,7 @@ class Midpoint:
     @property
     def effort(self) -> tuple[int, int, int]:
         """Linear solves, parts of steps, and parts that did not settle, so far."""
-        solves, substeps, unsettled = self._info[[col.INFO_SOLVES, col.INFO_SUBSTEPS, col.INFO_UNSETTLED]]
+        solves, substeps, unsettled = self._info[col.INFO_SOLVES : col.INFO_UNSETTLED + 1].tolist()
         return int(solves), int(substeps), int(unsettled)
 
     @property
