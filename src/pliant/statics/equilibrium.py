@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.joints import SLIDE
 from pliant.mechanism.loop_closure import close_loops
 from pliant.statics._load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, POINT, TORQUE
 from pliant.statics.configuration import Configuration
@@ -54,8 +53,7 @@ class _State:
 class _Solver:
     def __init__(self, m: Mechanism, loads: Loads):
         self.m, self.loads = m, loads
-        self.lever = np.where(m.dof_kind == SLIDE, 1.0, m.radius)  # torques count as forces at this lever
-        self.unit = np.where(m.dof_kind == SLIDE, m.radius, 1.0)  # steps count in radians and radii
+        self.lever = m.radius / m.dof_unit  # torques count as forces at this lever
         self.gap_unit = np.ones(6 * m.topology.loops + len(m.couplings))
         self.gap_unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
         self.fallback = loads.scale * m.radius  # typical stiffness of a mechanism without springs
@@ -120,7 +118,7 @@ class _Solver:
 
     def _length(self, t: Tangent, step: Floats) -> float:
         """Length of a step: the largest joint motion or body rotation in it, as fractions of the allowed ones."""
-        own = float(np.abs(step / self.unit).max(initial=0.0))
+        own = float(np.abs(step / self.m.dof_unit).max(initial=0.0))
         twists = link_twists(self.m, t.local, np.ascontiguousarray(step)[None])[0]
         turn = float(np.sqrt((twists[:, 3:] ** 2).sum(axis=1).max(initial=0.0)))
         return max(own, turn * _LONGEST / _FARTHEST)
@@ -257,9 +255,7 @@ def _configuration(m: Mechanism, loads: Loads, state: _State, residual: float) -
     t = Tangent(m, state.q, loads, state.multipliers)
     found.residual, found.loads, found.iterations = residual, loads, state.iterations
     found.multipliers = state.multipliers
-    last = np.zeros(m.joint_count, dtype=np.int64)
-    last[m.links.joint] = np.arange(len(m.links))  # the last link of a joint is in its child's frame
-    found.joint_forces = -t.wrench[last]
+    found.joint_forces = -t.wrench[m.links.joint_link]
     return found
 
 

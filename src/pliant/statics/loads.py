@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.joints import BALL, SLIDE
+from pliant.mechanism.joints import BALL
 from pliant.statics._load_kernels import (
     ACTS,
     FOLLOWER_FORCE,
@@ -280,7 +280,7 @@ def _preload(m: Mechanism) -> float:
     """Size of the spring forces at the reference pose, as a force."""
     x = spring_coordinates(m, m.reference, m.rest)
     stretch = x - np.where(m.dof_kind == BALL, 0.0, m.rest[m.dof_coordinate])
-    lever = np.where(m.dof_kind == SLIDE, 1.0, m.radius)
+    lever = m.radius / m.dof_unit
     own = float(np.abs(m.stiffness * stretch / lever).max(initial=0.0))
     rows = m.tendons.dense(m.nv) if len(m.tendons) else np.zeros((0, m.nv))
     tension = m.tendon_stiffness * (rows @ x - m.tendon_rest)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.joints import BALL, SLIDE
+from pliant.mechanism.joints import BALL
 from pliant.statics import _tree_kernels
 from pliant.statics._load_kernels import FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.bordered import BorderedTree, add_diagonal
 from pliant.statics.limit_springs import typical_stiffness
-from pliant.statics.loads import Loads
+from pliant.statics.loads import Loads, spring_coordinates
 
 __all__ = ["PASSIVE", "Tangent", "static_response"]
 
@@ -65,34 +65,13 @@ class Tangent:
         self._blocks = np.zeros((m.nv, 3))
         balls = m.ball_primitives
         jacobian = np.zeros((m.nv, 3))
-        where = m.primitive_dof[balls], m.primitive_coordinate[balls]
-        if len(balls) and len(m.tendons):  # tendons need the rotation vectors before their tension is known
-            _tree_kernels.ball_springs(
-                *where,
-                m.stiffness,
-                np.zeros(m.nv),
-                q,
-                rest,
-                np.zeros(m.nv),
-                self._blocks,
-                stretch,
-                jacobian,
-            )
-        coordinate = np.where(straight, q[m.dof_coordinate], stretch)
+        coordinate = spring_coordinates(m, q, rest) if len(m.tendons) else np.zeros(m.nv)
         self._stretch = self._rows @ coordinate - loads.tendon_rest
         pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
         if len(balls):
-            _tree_kernels.ball_springs(
-                *where,
-                m.stiffness,
-                pull,
-                q,
-                rest,
-                self.residual,
-                self._blocks,
-                stretch,
-                jacobian,
-            )
+            where = m.primitive_dof[balls], m.primitive_coordinate[balls]
+            springs = _tree_kernels.BallSprings(*where, m.stiffness, pull, rest)
+            _tree_kernels.ball_springs(springs, q, self.residual, self._blocks, stretch, jacobian)
             for d in m.primitive_dof[balls]:
                 self._rows[:, d : d + 3] = self._rows[:, d : d + 3] @ jacobian[d : d + 3]
         self.residual += np.where(straight, pull, 0.0)
@@ -134,7 +113,7 @@ class Tangent:
             fallback: the typical stiffness if the mechanism has no springs.
         """
         m = self.m
-        typical = typical_stiffness(m, fallback) / np.where(m.dof_kind == SLIDE, m.radius**2, 1.0)
+        typical = typical_stiffness(m, fallback) / m.dof_unit**2
         soft = m.stiffness == 0
         diagonal, blocks = add_diagonal(m, self._diagonal, self._blocks, shift * typical)
         springs = m.tendon_stiffness > 0
@@ -164,7 +143,7 @@ class Tangent:
 
         By inverse iteration on the factors, so the regularization of spring-less dofs is part of it.
         """
-        unit = np.where(self.m.dof_kind == SLIDE, self.m.radius, 1.0)
+        unit = self.m.dof_unit
         motion = np.cos(np.arange(1, self.m.nv + 1) * 1.7) * unit
         value = np.inf
         for _ in range(50):

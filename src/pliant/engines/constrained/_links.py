@@ -124,13 +124,11 @@ def forward_some(first, last, links, constants, q, u, t, work):
             wx, wy, wz = wx + a02 * u[d], wy + a12 * u[d], wz + a22 * u[d]
         elif kind == LINK_BALL:
             ux, uy, uz = u[d], u[d + 1], u[d + 2]
-            w, x, y, z = turn_quaternion(q[c], q[c + 1], q[c + 2], q[c + 3], t * ux, t * uy, t * uz)
-            b00, b01, b02 = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
-            b10, b11, b12 = 2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)
-            b20, b21, b22 = 2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)
-            a00, a01, a02 = _times(a00, a01, a02, b00, b01, b02, b10, b11, b12, b20, b21, b22)
-            a10, a11, a12 = _times(a10, a11, a12, b00, b01, b02, b10, b11, b12, b20, b21, b22)
-            a20, a21, a22 = _times(a20, a21, a22, b00, b01, b02, b10, b11, b12, b20, b21, b22)
+            w, x, y, z = se3.quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], t * ux, t * uy, t * uz)
+            b00, b01, b02, b10, b11, b12, b20, b21, b22 = se3.quat_entries(w, x, y, z)
+            a00, a01, a02 = rotate(b00, b10, b20, b01, b11, b21, b02, b12, b22, a00, a01, a02)
+            a10, a11, a12 = rotate(b00, b10, b20, b01, b11, b21, b02, b12, b22, a10, a11, a12)
+            a20, a21, a22 = rotate(b00, b10, b20, b01, b11, b21, b02, b12, b22, a20, a21, a22)
             wx += a00 * ux + a01 * uy + a02 * uz
             wy += a10 * ux + a11 * uy + a12 * uz
             wz += a20 * ux + a21 * uy + a22 * uz
@@ -144,34 +142,13 @@ def forward_some(first, last, links, constants, q, u, t, work):
 
 
 @_jit
-def _times(x, y, z, b00, b01, b02, b10, b11, b12, b20, b21, b22):
-    """Row vector times a 3 x 3 matrix."""
-    return x * b00 + y * b10 + z * b20, x * b01 + y * b11 + z * b21, x * b02 + y * b12 + z * b22
-
-
-@_jit
-def turn_quaternion(qw, qx, qy, qz, x, y, z):
-    """Quaternion times that of the rotation vector (x, y, z): a turn in its own axes."""
-    c, s, _ = se3.half_angle(x * x + y * y + z * z)
-    s *= 0.5
-    x, y, z = s * x, s * y, s * z
-    return (
-        qw * c - qx * x - qy * y - qz * z,
-        qw * x + qx * c + qy * z - qz * y,
-        qw * y - qx * z + qy * c + qz * x,
-        qw * z + qx * y - qy * x + qz * c,
-    )
-
-
-@_jit
 def integrate(links, q, u, t):
     """Coordinates after a time t at joint velocities u: `q += t u`, quaternions by the exponential map."""
     for k in range(links.shape[0]):
         kind, d, c = links[k, col.KIND], links[k, col.DOF], links[k, col.COORDINATE]
         if kind == LINK_BALL:
-            w, x, y, z = turn_quaternion(
-                q[c], q[c + 1], q[c + 2], q[c + 3], t * u[d], t * u[d + 1], t * u[d + 2]
-            )
+            x, y, z = t * u[d], t * u[d + 1], t * u[d + 2]
+            w, x, y, z = se3.quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], x, y, z)
             s = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
             q[c], q[c + 1], q[c + 2], q[c + 3] = s * w, s * x, s * y, s * z
         elif kind != LINK_FIXED:

@@ -246,8 +246,7 @@ class Midpoint:
             self._state.multipliers,
             m.radius,
         )
-        last = np.zeros(m.joint_count, dtype=np.int64)
-        last[m.links.joint] = np.arange(len(m.links))
+        last = m.links.joint_link
         frames = self._packed.frames[last]
         turn = np.einsum(
             "nij,nkj->nki",

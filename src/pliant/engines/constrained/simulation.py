@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.checks import choice, number
 from pliant.engines.arguments import EARTH, torques
 from pliant.engines.constrained.actor import ConstrainedActor
-from pliant.engines.constrained.gs17.stepper import METHODS, MaximalStepper
+from pliant.engines.constrained.gs17.stepper import METHODS, SOLVERS, MaximalStepper
 from pliant.engines.constrained.midpoint import Midpoint
 from pliant.engines.settle import come_to_rest
 from pliant.engines.simulation import Effort, Motor, Simulation
@@ -25,7 +26,6 @@ from pliant.statics.loads import Load
 __all__ = ["ConstrainedSimulation"]
 
 Floats = NDArray[np.float64]
-_SOLVERS = ("tree", "dense")
 _OPEN = 1e-6  # of the radius: loops more open than this are refused as a start
 _TARGET, _STIFFNESS, _VELOCITY, _DAMPING = range(4)  # rows of the table of motors
 
@@ -77,14 +77,9 @@ class ConstrainedSimulation(Simulation):
         self._begin(mechanism, timestep, gravity)
         if mechanism.nv == 0:
             raise InputError(f"nothing in '{mechanism.name}' can move: all its joints are fixed")
-        if stabilization not in ("newmark", *METHODS):
-            known = ", ".join(f"'{name}'" for name in ("newmark", *METHODS))
-            raise InputError(f"stabilization is one of {known}, not {stabilization!r}")
-        if solver not in (None, *_SOLVERS):
-            raise InputError(f"solver is 'tree' or 'dense', not {solver!r}")
-        if not isinstance(tolerance, int | float) or not 0 < tolerance <= 0.1:
-            raise InputError(f"tolerance: a number above 0, at most 0.1, expected, not {tolerance!r}")
-        self._stabilization, self._solver, self._tolerance = stabilization, solver, float(tolerance)
+        self._stabilization = choice(stabilization, "stabilization", ("newmark", *METHODS))
+        self._solver = None if solver is None else choice(solver, "solver", SOLVERS)
+        self._tolerance = number(tolerance, "tolerance", above=0.0, most=0.1)
         self._drive: Floats = np.zeros((4, mechanism.nv))
         self._stepper: Midpoint | MaximalStepper
         if stabilization == "newmark":

@@ -460,17 +460,12 @@ def _triangularize(a, n, columns, v):
     All columns of `a` take part every time, padding and finished ones too: they hold zeros where it matters.
     """
     for k in range(columns):
-        size = 0.0
         for i in range(k, n):
-            x = a[i, k]
-            v[i] = x
-            size += x * x
-        if size == 0.0:
+            v[i] = a[i, k]
+        beta, alpha = householder(v, k, n)
+        if alpha == 0.0:
             continue
-        size = math.sqrt(size)
-        alpha = -size if v[k] > 0.0 else size
-        v[k] -= alpha
-        reflect(a, v, k, n, 1.0 / (alpha * v[k]))
+        reflect(a, v, k, n, beta)
         for i in range(k + 1, n):
             a[i, k] = 0.0
         a[k, k] = alpha

@@ -576,12 +576,7 @@ def find_ranks(plan, operators, out):
             for j in range(m):
                 g[i, j] = f[at, rank + j]
         if m > n:
-            for i in range(n):
-                beta, alpha = householder(g[i], i, m)
-                reflect_rows(g[i], beta, i, m, g, i + 1, n)
-                for j in range(i, m):
-                    g[i, j] = 0.0
-                g[i, i] = alpha
+            _triangularize(g, m, n)
             m = n
         for i in range(n):
             for j in range(m):

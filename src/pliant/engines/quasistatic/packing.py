@@ -1,9 +1,8 @@
 """A mechanism as the flat arrays of the quasi-static engine.
 
 Bodies held together by fixed joints are one *group*; bodies fixed to the world are part of the world. A group's frame
-lies
-at its inbound joint, with z along a hinge or slide, or the axes of a ball: there the joint's motion is a choice of
-coordinates. A joint made of several primitives is one joint with up to six freedoms.
+is the joint frame of its inbound joint (`Links.joint_frames`), in which the joint's motion is a choice of coordinates.
+A joint made of several primitives is one joint with up to six freedoms.
 
 A loop is cut at a body, into the body and a copy (see `mechanism.links`); they share its inertia. The copy is a group
 like any other.
@@ -45,7 +44,7 @@ from pliant.engines.quasistatic.assembly_tree import (
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 
 __all__ = ["Model", "pack", "pose_matrices", "spring_arrays"]
 
@@ -93,7 +92,7 @@ def pack(m: Mechanism) -> Model:
         MechanismError: a body that moves has no inertia in some direction.
     """
     _check_supported(m)
-    frames, local = _frames(m)
+    frames, local = m.links.joint_frames()
     group_of, base, firsts, owners = _group_links(m, local)
     moving = np.flatnonzero(m.links.kind != LINK_FIXED)
     primitives = np.stack([m.links.kind, m.links.dof, m.links.coordinate], axis=1)[moving]
@@ -171,26 +170,6 @@ def _check_supported(m: Mechanism) -> None:
                 f"QuasistaticSimulation knows no {what}, '{m.name}' has some (the first is '{names[0]}'): "
                 "use ConstrainedSimulation"
             )
-
-
-def _frames(m: Mechanism) -> tuple[Floats, Floats]:
-    """Joint frame of every link in the link's own, and in its parent's joint frame while coordinates are zero."""
-    links = m.links
-    frames = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
-    frames[:, :3, 3] = links.anchor
-    straight = np.flatnonzero((links.kind == LINK_HINGE) | (links.kind == LINK_SLIDE))
-    screw = links.screw[links.dof[straight]]
-    axis = np.where((links.kind[straight] == LINK_HINGE)[:, None], screw[:, 3:], screw[:, :3])
-    side = np.cross(np.eye(3)[np.argmin(np.abs(axis), axis=1)], axis)
-    side /= np.sqrt((side**2).sum(axis=1))[:, None]
-    frames[straight, :3, :3] = np.stack([side, np.cross(axis, side), axis], axis=2)
-    balls = np.flatnonzero(links.kind == LINK_BALL)
-    for d in range(3):
-        frames[balls, :3, d] = links.screw[links.dof[balls] + d, 3:]
-    local = links.offset @ frames
-    inner = links.parent >= 0
-    local[inner] = spatial.se3_inverse(frames)[links.parent[inner]] @ local[inner]
-    return frames, local
 
 
 def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]:

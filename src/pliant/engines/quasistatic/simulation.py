@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant.checks import choice, number
 from pliant.engines.arguments import EARTH
 from pliant.engines.quasistatic.measures import MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
@@ -80,13 +81,8 @@ class QuasistaticSimulation(Simulation):
             start: where to start; the reference pose by default.
         """
         self._begin(mechanism, timestep, gravity)
-        if not isinstance(measure, str) or measure not in MEASURES:
-            known = ", ".join(f"'{name}'" for name in MEASURES)
-            raise InputError(f"measure is one of {known}, not {measure!r}")
-        if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | np.number):
-            raise InputError(f"tolerance: a number above 0 expected, not {tolerance!r}")
-        if not 0 < tolerance < np.inf:
-            raise InputError(f"tolerance: a number above 0 expected, not {tolerance!r}")
+        choice(measure, "measure", tuple(MEASURES))
+        tolerance = number(tolerance, "tolerance", above=0.0)
         m, h = mechanism, self._timestep
         self._given = {"tolerance": tolerance, "measure": measure, "weights": weights, "implicit": implicit}
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
@@ -98,7 +94,7 @@ class QuasistaticSimulation(Simulation):
             resist,
             dof_weights(m, weights),
             MEASURES[measure],
-            float(tolerance) / self._unit,
+            tolerance / self._unit,
             self._scale,
         )
         self._loaded, self._spent = True, (0, 0)
@@ -197,13 +193,7 @@ class QuasistaticSimulation(Simulation):
             budget: seconds: as far as that leads, beyond the tolerance too. None: as far as the tolerance asks.
         """
         if budget is not None:
-            if (
-                isinstance(budget, bool)
-                or not isinstance(budget, int | float | np.number)
-                or not 0 < budget < np.inf
-            ):
-                raise InputError(f"budget: a number of seconds above 0 expected, not {budget!r}")
-            budget = float(budget)
+            budget = number(budget, "budget", above=0.0, expected="a number of seconds above 0")
         self._load()
         return self._unit * self._solver.refine(budget)
 

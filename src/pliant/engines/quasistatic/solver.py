@@ -53,7 +53,6 @@ from pliant.engines.quasistatic.loop_ranks import LoopRanks
 from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.joints import SLIDE
 from pliant.statics._load_kernels import LINK, LOAD_SIZE
 from pliant.statics.loads import Load, load_rows
 
@@ -265,7 +264,7 @@ class Solver:
         self.m = m
         self._criterion = Criterion(measure, float(tolerance), float(m.radius))
         if measure == WORLD:
-            weights = np.where(m.dof_kind == SLIDE, 1 / m.radius, 1.0)
+            weights = 1 / m.dof_unit
         self.tree = Tree(m, gravity, resist, weights, scale)
         md, tree = self.tree.model, self.tree.model.tree
         n, groups = len(tree), len(md.groups)

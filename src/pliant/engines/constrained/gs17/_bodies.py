@@ -36,7 +36,7 @@ def spin(h, inertia, R, v, out):
     does not converge (many radians per step) the gyroscopic torque is left out.
     """
     start, w, Iw, F, D = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    A = np.empty((3, 3))
+    A, B = np.empty((3, 3)), np.empty((3, 3))
     for k in range(inertia.shape[0]):
         I, Q = inertia[k], R[k]
         for a in range(3):
@@ -67,34 +67,16 @@ def spin(h, inertia, R, v, out):
             A[1, 2] += h * Iw[0]
             A[2, 0] += h * Iw[1]
             A[2, 1] -= h * Iw[0]
-            _solve3(A, F)
+            det = se3.adjugate(A, B)
+            turn(B, F, F)
             for a in range(3):
-                w[a] -= F[a]
+                w[a] -= F[a] / det
         if error <= 1e-9 * scale:
             for a in range(3):
                 w[a] = 2.0 * w[a] - start[a]
         else:
             w[0], w[1], w[2] = start[0], start[1], start[2]
         turn(Q, w, out[k, 3:])
-
-
-@_jit
-def _solve3(A, b):
-    """`b = A⁻¹ b` by cofactors."""
-    c0 = A[1, 1] * A[2, 2] - A[1, 2] * A[2, 1]
-    c1 = A[1, 2] * A[2, 0] - A[1, 0] * A[2, 2]
-    c2 = A[1, 0] * A[2, 1] - A[1, 1] * A[2, 0]
-    scale = 1.0 / (A[0, 0] * c0 + A[0, 1] * c1 + A[0, 2] * c2)
-    x, y, z = b[0], b[1], b[2]
-    b[0] = scale * (
-        c0 * x + (A[0, 2] * A[2, 1] - A[0, 1] * A[2, 2]) * y + (A[0, 1] * A[1, 2] - A[0, 2] * A[1, 1]) * z
-    )
-    b[1] = scale * (
-        c1 * x + (A[0, 0] * A[2, 2] - A[0, 2] * A[2, 0]) * y + (A[0, 2] * A[1, 0] - A[0, 0] * A[1, 2]) * z
-    )
-    b[2] = scale * (
-        c2 * x + (A[0, 1] * A[2, 0] - A[0, 0] * A[2, 1]) * y + (A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]) * z
-    )
 
 
 @_jit

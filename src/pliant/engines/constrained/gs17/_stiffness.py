@@ -17,6 +17,7 @@ from pliant.engines.constrained.gs17._rows import (
 )
 from pliant.engines.constrained.gs17._tree import CHILD, PARENT
 from pliant.spatial import _kernels as se3
+from pliant.spatial._kernels import add_hat, add_hats
 
 _jit = njit(error_model="numpy")
 
@@ -46,8 +47,8 @@ def add_stiffness(k, table, measured, x, R, lam, K):
         add_hats(K, 3, 3, -lam, a, sj)
     elif kind == AXIAL:
         turn(R[i], table.ai[k], a)
-        _add_hat(K, 1, 1, -lam, a)
-        _add_hat(K, 3, 1, lam, a)
+        add_hat(K, 1, 1, -lam, a)
+        add_hat(K, 3, 1, lam, a)
     elif kind == DOT1:
         turn(R[i], table.ai[k], a)
         turn(R[j], table.bj[k], b)
@@ -60,12 +61,12 @@ def add_stiffness(k, table, measured, x, R, lam, K):
         turn(R[j], table.sj[k], sj)
         for c in range(3):
             b[c] = x[j, c] + sj[c] - x[i, c]
-        _add_hat(K, 0, 1, -lam, a)
-        _add_hat(K, 1, 0, lam, a)
+        add_hat(K, 0, 1, -lam, a)
+        add_hat(K, 1, 0, lam, a)
         add_hats(K, 1, 1, -lam, b, a)
-        _add_hat(K, 1, 2, -lam, a)
+        add_hat(K, 1, 2, -lam, a)
         add_hats(K, 1, 3, lam, a, sj)
-        _add_hat(K, 2, 1, lam, a)
+        add_hat(K, 2, 1, lam, a)
         add_hats(K, 3, 1, lam, sj, a)
         add_hats(K, 3, 3, -lam, a, sj)
     else:
@@ -78,39 +79,16 @@ def add_stiffness(k, table, measured, x, R, lam, K):
         for c in range(3):
             a[c] = -a[c]
             b[c] = a[c] + x[j, c] - x[i, c]
-        _add_hat(K, 0, 3, lam, f)
-        _add_hat(K, 1, 0, -lam, f)
-        _add_hat(K, 1, 2, lam, f)
+        add_hat(K, 0, 3, lam, f)
+        add_hat(K, 1, 0, -lam, f)
+        add_hat(K, 1, 2, lam, f)
         add_hats(K, 1, 3, lam, b, f)
         add_hats(K, 1, 3, -lam, f, a)
-        _add_hat(K, 1, 3, lam, t)
-        _add_hat(K, 2, 3, -lam, f)
-        _add_hat(K, 3, 3, -lam, t)
+        add_hat(K, 1, 3, lam, t)
+        add_hat(K, 2, 3, -lam, f)
+        add_hat(K, 3, 3, -lam, t)
         se3.cross(a, f, b)
-        _add_hat(K, 3, 3, -lam, b)
-
-
-@_jit
-def _add_hat(K, r, c, scale, a):
-    """`K[r, c] += scale â`, 3 x 3 blocks."""
-    r, c = 3 * r, 3 * c
-    K[r, c + 1] -= scale * a[2]
-    K[r, c + 2] += scale * a[1]
-    K[r + 1, c] += scale * a[2]
-    K[r + 1, c + 2] -= scale * a[0]
-    K[r + 2, c] -= scale * a[1]
-    K[r + 2, c + 1] += scale * a[0]
-
-
-@_jit
-def add_hats(K, r, c, scale, a, b):
-    """`K[r, c] += scale â b̂`, and `â b̂ = b aᵀ - (a·b) I`."""
-    r, c = 3 * r, 3 * c
-    inner = scale * dot(a, b)
-    for k in range(3):
-        for l in range(3):
-            K[r + k, c + l] += scale * b[k] * a[l]
-        K[r + k, c + k] -= inner
+        add_hat(K, 3, 3, -lam, b)
 
 
 @_jit

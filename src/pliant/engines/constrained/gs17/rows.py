@@ -292,12 +292,9 @@ class Maximal:
             rounds: Gauss-Newton steps.
             measured: other joints than those that rows need.
         """
-        m, links, known = self.mechanism, self.mechanism.links, measured or self.measured
+        m, known = self.mechanism, measured or self.measured
         if len(known.joints):
-            kernels.measure(
-                known, self.joints, links.kind, links.offset, links.screw, links.anchor, links.dof,
-                links.coordinate, m.rest, m.radius, rounds, x, R, self.com, q,
-            )  # fmt: skip
+            kernels.measure(known, self.joints, m.links.arrays, m.rest, m.radius, rounds, x, R, self.com, q)
 
     def all_coordinates(self, q: Floats, x: Floats, R: Floats) -> Floats:
         """Coordinates of all joints, near `q`."""

@@ -26,7 +26,7 @@ __all__ = ["METHODS", "SOLVERS", "MaximalStepper"]
 
 Floats = NDArray[np.float64]
 METHODS = ("none", "full", "low-rank", "inertial", "constraint")
-SOLVERS = ("dense", "tree")
+SOLVERS = ("tree", "dense")
 # Compliance of redundant rows, as a share of their own: keeps forces small where they are a little inconsistent.
 _REDUNDANT = 1e-11
 
