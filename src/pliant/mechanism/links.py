@@ -52,7 +52,7 @@ class Links:
         offset: A_k, (n, 4, 4).
         screw: per dof, its unit twist in the frame of its link, (nv, 6).
         anchor: a point on the axis of a hinge, the centre of a ball, link frame, (n, 3).
-        dof, coordinate: where the link's entries start in tangent vectors and in q.
+        dof, coordinate: index of the link's first entry in tangent vectors and in q.
         joint: the joint a link belongs to.
         body: the body whose frame a link is, -1 for none.
         body_link: per body, its link.
@@ -90,7 +90,7 @@ class Links:
         return out
 
     def joint_frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Joint frame of every link in the link's frame; and in its parent's joint frame at zero coordinates; (n, 4, 4).
+        """Joint frames of links: in the link's frame, and in the parent's joint frame at zero coordinates, (n, 4, 4).
 
         Its origin is the anchor; its z axis that of a hinge or slide, its axes those of a ball's coordinates. The pose
         of a joint frame in that of the parent is then a constant times Rz(q), a shift along z or a quaternion.

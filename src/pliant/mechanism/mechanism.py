@@ -314,7 +314,7 @@ class Mechanism:
         points = self.landmarks(self.reference_poses)
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         radius = float(np.sqrt(((points - centre) ** 2).sum(axis=1).max()))
-        # a spread of rounding errors is none
+        # points that differ by rounding errors alone have no extent
         return radius if radius > 1e-12 * float(np.abs(points).max()) else 1.0
 
     @cached_property

@@ -35,7 +35,7 @@ _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
 _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
 _FARTHEST = 2.0  # largest rotation of a body per Newton step, rad
-_KICK = 0.05  # size of a move off an unstable ridge, likewise
+_KICK = 0.05  # step along the softest motion at a saddle point, radians and fractions of the radius
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
 _ITERATIONS = 60  # per load step
 _LAST_ITERATIONS = 400  # for the last attempt, at full load
@@ -67,10 +67,10 @@ class _Solver:
         return float(np.abs(gaps / self.gap_unit).max(initial=0.0))
 
     def minimise(self, state: _State, fraction: float, limit: int, guarded: bool) -> bool:
-        """Newton to the equilibrium under a fraction of the load; False if it does not get there.
+        """Newton's method to the equilibrium under a fraction of the load; False if it does not converge.
 
-        A guarded run gives up at once when the first step is so long that a smaller load increment is the
-        better way. `state` moves only on success, or when unguarded.
+        A guarded run fails at once if its first step is longer than _LONGEST, since a smaller load increment
+        converges better, and changes `state` on success only.
         """
         m = self.m
         loads = self.loads.at(m, fraction)
@@ -132,7 +132,7 @@ class _Solver:
     def _search(
         self, t: Tangent, step: Floats, change: Floats, length: float, shift: float
     ) -> tuple[Floats, Floats, Tangent] | None:
-        """The longest of a few halved steps that lowers energy, or the residual near the end."""
+        """Line search: the first of 12 halved steps that lowers energy or, near the end, the residual; None if none."""
         m = self.m
         slope = float(t.residual @ step)
         before = self.error(t)

@@ -86,7 +86,7 @@ class Stops:
 
 
 def _law(x: Floats, w: Floats, K: Floats) -> tuple[Floats, Floats, Floats]:
-    """Energy, force and stiffness at x > 0 beyond where a stop begins."""
+    """Energy, force and stiffness of a stop at x > 0 beyond its begin."""
     rising = np.minimum(x, w)
     beyond = x - rising
     energy = K * (rising**3 / (6 * w) + 0.5 * beyond * x)

@@ -30,7 +30,7 @@ class Tangent:
     Attributes:
         q: the configuration; poses: world poses of all links.
         residual: spring forces minus load forces per dof, constraint forces included.
-        gaps: how far loops and couplings are from closed.
+        gaps: of loops (position, rotation vector; world axes) and couplings, (6 loops + couplings,).
         rows: derivative of the gaps, (6 loops + couplings, nv).
         wrench: sum of the wrenches on the subtree of every link, in its frame.
         negative: after `factor`, number of directions of motion (those that rows allow) with negative
@@ -173,7 +173,7 @@ def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
     """
     m = tangent.m
     if (m.stiffness == 0).any():
-        # A direction that no spring holds is as compliant as the regularization is small.
+        # The compliance along a direction that no spring holds is inversely proportional to the regularization.
         motions = []
         for passive in (1e-6, 1e-7):
             tangent.factor(passive=passive)
