@@ -15,13 +15,15 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_SLIDE
 from pliant.spatial import _kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
-_sums = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})  # in vector registers
+_sums = njit(
+    error_model="numpy", nogil=True, fastmath={"contract", "reassoc"}
+)  # reassociated: in vector registers
 # Remainder of a redundant row over the largest row: with closed loops, per gap of open loops, at most.
 _REDUNDANT, _OPEN, _COARSEST = 1e-9, 10.0, 1e-3
 _ORDERED = 0.01  # squared share of the largest remainder from which on a row may be the next pivot
-_DOWNDATED = 1e-4  # share of a squared length below which it is summed up again
-_MENDED = 1e-13  # share of the first residual of rows that counts as none
-_ROUNDING = 1e-15  # of a row's own size: the least pivot
+_DOWNDATED = 1e-4  # fraction of a squared length below which downdating has lost digits: it is summed again
+_MENDED = 1e-13  # residual of rows that counts as zero, as a fraction of the first one
+_ROUNDING = 1e-15  # least pivot, as a fraction of the row's diagonal
 
 
 @_jit

@@ -11,8 +11,8 @@ from pliant.spatial._kernels import inverse_transpose_product, log_vector, quat_
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
-HIT = 1e-4  # rad or radii a step: a joint that is faster runs into its stop, a slower one leans on it
-NEAR = 1e-3  # rad or radii
+HIT = 1e-4  # rad or radii per step: a faster joint hits its stop (an impact), a slower one rests on it
+NEAR = 1e-3  # rad or radii: distance from a stop within which a joint counts as held
 
 
 @_jit
@@ -45,8 +45,8 @@ def coefficients(dofs, h, damped):
     """Coefficients of springs and dampers for steps of length h; `damped`: for backward Euler over half of it.
 
     A spring acts at `q + AHEAD u - BEHIND v` (u the midpoint velocity, v that before the step). With AHEAD = h/2 and
-    BEHIND = 0 it conserves energy, but rings for ever where the step is much too long to follow it; with 2h and h/2
-    such a spring is still after two steps. The switch is gradual, half way where the spring turns the effective
+    BEHIND = 0 it conserves energy, but oscillates undamped where the step is much longer than its period; with 2h
+    and h/2 it comes to rest within two steps. The switch is gradual, half way where the spring turns the effective
     inertia of its own joint by 32 radians a step: softer springs may move heavy bodies slowly, and must not damp them.
     A stop is always as stiff as that: at `q + REACH u - LAG v`. Dampers act at a velocity between u and that at the end
     of the step, such that a lone damped inertia decays by exactly exp(-h d / m).

@@ -1,7 +1,7 @@
 """Kernels of links: fields of work arrays, forward kinematics, momenta, impulses, energies, reactions of joints.
 
-Everything is in world axes about the origin of the link's joint frame, so that going from a link to its parent is a
-mere shift. Arrays and columns: `arrays`.
+Everything is in world axes about the origin of the link's joint frame, so that twists and
+wrenches go from a link to its parent by a shift alone. Arrays and columns: `arrays`.
 """
 
 import math
@@ -15,10 +15,10 @@ from pliant.spatial import _kernels as se3
 from pliant.statics._load_kernels import wrench_in_world
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
-# before LLVM sees them: access by name costs nothing, and results do not depend on its choice of calls to inline
+# inlined by numba: access by name costs nothing, and results do not depend on LLVM's choice of calls to inline
 _inline = njit(inline="always", error_model="numpy", nogil=True, fastmath={"contract"})
 
-CHUNK = 32  # links that go through all stages together, while they are in the processor's nearest memory
+CHUNK = 32  # links per pass through all stages: their rows stay in the first-level cache
 
 # --- fields
 

@@ -79,9 +79,9 @@ class Midpoint:
         return _step.advance(n, self.timestep, self._model.loads, self._arrays)
 
     def _set_stops(self, anew: bool = False) -> None:
-        """Set stops to the limits; those of joints beyond their limits to the joints, to follow them on their way back.
+        """Set stops to the limits, or to the coordinates of joints beyond their limits, which stops follow back.
 
-        Files have such joints at their reference pose. To push them back at once would be an impact.
+        Reference poses of files may be beyond limits: to push joints back at once would be an impact.
         """
         m, table, plain = self.m, self._dofs, self._plain[0]
         q = self._state.q[m.dof_coordinate]
@@ -104,7 +104,7 @@ class Midpoint:
 
     @property
     def state(self) -> Floats:
-        """Everything that moves, in one array."""
+        """State of the motion, all fields of `State` in one array."""
         return self._flat
 
     @state.setter
@@ -148,7 +148,7 @@ class Midpoint:
     # --- velocities
 
     def _kinematics(self, u: Floats) -> Floats:
-        # not in the step's own arrays, which `joint_wrenches` reads
+        # not in the arrays of the step: `joint_wrenches` reads those of the last step
         model, (work, moving) = self._model, self._asked
         _links.forward(model.links, model.constants, self.q, u, 0.0, work)
         _links.momenta(0, len(model.links), model.constants, work, moving)
@@ -222,7 +222,7 @@ class Midpoint:
 
     @property
     def effort(self) -> tuple[int, int, int]:
-        """Linear solves, parts of steps, and parts that did not settle, so far."""
+        """Linear solves, parts of steps, and parts that did not converge, since the start."""
         solves, substeps, unsettled = self._info[col.INFO_SOLVES : col.INFO_UNSETTLED + 1].tolist()
         return int(solves), int(substeps), int(unsettled)
 

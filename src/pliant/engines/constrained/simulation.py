@@ -65,13 +65,13 @@ class ConstrainedSimulation(Simulation):
         """Start at rest.
 
         Args:
-            mechanism: what moves. Springs act about their own rest positions.
+            mechanism: bodies and joints; springs act about their own rest positions.
             timestep: seconds.
             gravity: m/s².
             stabilization: "newmark" (default), or one of GS17's: "none", "full", "low-rank", "inertial", "constraint".
             solver: "tree", linear in the number of joints; or "dense", GS17's Schur complement, for their methods only.
                 By default the one that suits the method.
-            start: where to start; the reference pose by default. Loops must close there.
+            start: joint coordinates at the start; the reference pose by default. Loops must close there.
             tolerance: rad (and fractions of the radius): iterations of a step that change joints by less are enough.
         """
         self._begin(mechanism, timestep, gravity)
@@ -115,10 +115,10 @@ class ConstrainedSimulation(Simulation):
             interrupted = False
         finally:
             done = stepper.taken - start
-            # It may have failed within a part of a step; Ctrl-C may come within a step of GS17's methods alone.
+            # A failed step may be half done. Ctrl-C interrupts between whole steps, except in GS17's methods.
             if done < n and not (interrupted and isinstance(stepper, Midpoint)):
                 self._write(before)
-                self._steps -= stepper.advance(done)  # taken twice
+                self._steps -= stepper.advance(done)  # counted twice
         return done
 
     def _taken(self) -> int:
@@ -192,7 +192,7 @@ class ConstrainedSimulation(Simulation):
         return Effort(solves, self._mechanism.joint_count, self.violation, substeps, unsettled)
 
     def actor(self) -> ConstrainedActor:
-        """This simulation as contact sees it; GS17's methods refuse once they could touch."""
+        """Actor of this simulation for contact; GS17's methods raise once they are in a world with contacts."""
         return ConstrainedActor(self, self._stepper)
 
     # --- motors
@@ -214,8 +214,8 @@ class ConstrainedSimulation(Simulation):
         Args:
             joint: a hinge or slide; or one dof of a joint with several. A ball takes a torque only, in its own axes.
             torque: N m or N besides, one for all dofs or one per dof.
-            target, stiffness: where to, rad or m, and how hard, N m/rad or N/m.
-            velocity, damping: how fast, and how hard.
+            target, stiffness: target coordinate, rad or m, and its gain, N m/rad or N/m.
+            velocity, damping: target rate, rad/s or m/s, and its gain, N m s/rad or N s/m.
         """
         m = self._mechanism
         if not isinstance(self._stepper, Midpoint):
@@ -250,7 +250,7 @@ class ConstrainedSimulation(Simulation):
             for d in driven
         }
 
-    # --- what engineers ask
+    # --- measures
 
     @property
     def violation(self) -> float:
@@ -270,11 +270,11 @@ class ConstrainedSimulation(Simulation):
     def settle(self, time: float = 60.0, tolerance: float = 1e-6) -> Configuration:
         """Let the mechanism come to rest, and return the equilibrium, ready for `reduce` and `blend`.
 
-        What is left when the motion has died away is removed by Newton's method, with joints that stiffen near their
-        limits if some would pass them. The simulation ends there, at rest. Motors do not take part in that.
+        Once the motion has died away, Newton's method finds the equilibrium nearby, with joints that stiffen near their
+        limits if some would pass them. The simulation is placed there, at rest. Newton's method leaves motors out.
 
         Args:
-            time: at most so many seconds of motion.
+            time: longest motion, s.
             tolerance: kinetic energy that counts as rest, as a fraction of the largest seen.
         """
         come_to_rest(self, time, tolerance)

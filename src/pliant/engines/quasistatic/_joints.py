@@ -9,7 +9,7 @@ motions from the parent's frame to the child's; wrenches go the other way by its
 import math
 
 from pliant.compilation import njit
-from pliant.engines.quasistatic.arrays import COORDINATE, COUNT, FIRST, MOTION, MOTION_DOF
+from pliant.engines.quasistatic import arrays as col
 from pliant.mechanism._kernels import rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 from pliant.spatial import _kernels as se3
@@ -22,7 +22,7 @@ _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 @_jit
 def set_identity(pose):
-    """pose = 1."""
+    """Identity pose."""
     for i in range(12):
         pose[i] = 0.0
     pose[0], pose[4], pose[8] = 1.0, 1.0, 1.0
@@ -30,7 +30,7 @@ def set_identity(pose):
 
 @_jit
 def copy_pose(pose, out):
-    """out = pose."""
+    """Copy of a pose."""
     for i in range(12):
         out[i] = pose[i]
 
@@ -130,7 +130,7 @@ def motion_transform(x, sign, out):
 @_jit
 def _primitive_pose(k, primitives, offsets, q, out):
     """Pose of primitive k's frame in the one before it: its offset, then a turn about z, a slide along z, or a ball."""
-    kind, c, offset = primitives[k, MOTION], primitives[k, COORDINATE], offsets[k]
+    kind, c, offset = primitives[k, col.MOTION], primitives[k, col.COORDINATE], offsets[k]
     if kind == LINK_HINGE:
         cosine, sine = math.cos(q[c]), math.sin(q[c])
         for i in range(0, 9, 3):
@@ -160,8 +160,8 @@ def joint_pose(g, groups, primitives, offsets, q, poses, screws, spare):
 
     From the last primitive to the first: `pose` is that of the group in the frame at hand. `spare` is (3, 12).
     """
-    first, pose = groups[g, FIRST], poses[g]
-    last = first + groups[g, COUNT] - 1
+    first, pose = groups[g, col.FIRST], poses[g]
+    last = first + groups[g, col.COUNT] - 1
     _primitive_pose(last, primitives, offsets, q, pose)
     if last == first:
         return
@@ -176,7 +176,7 @@ def joint_pose(g, groups, primitives, offsets, q, poses, screws, spare):
 @_jit
 def _primitive_screws(k, primitives, pose, own, screws, unit):
     """Screws of primitive k, with the group at `pose` in its frame (or, if `own`, in the group's frame)."""
-    kind, d = primitives[k, MOTION], primitives[k, MOTION_DOF]
+    kind, d = primitives[k, col.MOTION], primitives[k, col.MOTION_DOF]
     for j in range(3 if kind == LINK_BALL else 1):
         for i in range(6):
             unit[i] = 0.0
@@ -196,10 +196,10 @@ def _primitive_screws(k, primitives, pose, own, screws, unit):
 @_jit
 def joint_torques(g, groups, primitives, stiffness, pull, rest, motor, q, torque):
     """Torques of springs and motors on the dofs of group g's joint."""
-    first = groups[g, FIRST]
-    for k in range(first, first + groups[g, COUNT]):
-        d, c = primitives[k, MOTION_DOF], primitives[k, COORDINATE]
-        if primitives[k, MOTION] == LINK_BALL:
+    first = groups[g, col.FIRST]
+    for k in range(first, first + groups[g, col.COUNT]):
+        d, c = primitives[k, col.MOTION_DOF], primitives[k, col.COORDINATE]
+        if primitives[k, col.MOTION] == LINK_BALL:
             _ball_torques(stiffness, rest, q, c, d, torque)
             for i in range(3):
                 torque[d + i] += motor[d + i]
@@ -223,10 +223,10 @@ def _ball_torques(stiffness, rest, q, c, d, torque):
 @_jit
 def integrate_joint(g, groups, primitives, q, qdd, scale):
     """q += scale qdd for group g's joint; balls by the exponential map."""
-    first = groups[g, FIRST]
-    for k in range(first, first + groups[g, COUNT]):
-        d, c = primitives[k, MOTION_DOF], primitives[k, COORDINATE]
-        if primitives[k, MOTION] == LINK_BALL:
+    first = groups[g, col.FIRST]
+    for k in range(first, first + groups[g, col.COUNT]):
+        d, c = primitives[k, col.MOTION_DOF], primitives[k, col.COORDINATE]
+        if primitives[k, col.MOTION] == LINK_BALL:
             x, y, z = scale * qdd[d], scale * qdd[d + 1], scale * qdd[d + 2]
             w, x, y, z = se3.quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], x, y, z)
             n = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)

@@ -1,10 +1,11 @@
 """Passes over joints and the assembly tree: poses and torques, all clusters from the leaves up, all accelerations down.
 
-Kernels that take `wide` are compiled apart for None, in mechanisms without loops. Tests of it stand alone in an `if`:
-only then are they decided before compilation.
+Kernels that take `wide` are compiled twice: for None, in mechanisms without loops, and for a `Wide`. `if wide is not
+None` has no other condition beside it: only then does numba leave the branch out of the version for None.
 """
 
 from pliant.compilation import njit
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import compose, copy_pose, joint_pose, joint_torques
 from pliant.engines.quasistatic._merge import (
     back_substitute,
@@ -16,17 +17,10 @@ from pliant.engines.quasistatic._merge import (
     update_span,
 )
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide, merge_wide, total_acceleration_wide
-from pliant.engines.quasistatic.arrays import (
-    HANDLES,
-    IS_WIDE,
-    PARENT,
-    ROWS,
-    WIDE,
-)
 from pliant.statics._load_kernels import LINK, wrench_in_body
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
-# Put into its callers before they are compiled: else LLVM would work on the same code once more for each of them.
+# inlined by numba: else LLVM would compile the same code again for every caller
 inlined = njit(inline="always", error_model="numpy")
 
 
@@ -49,7 +43,7 @@ def world_poses(joints, out):
     """World poses of all groups, (groups, 12)."""
     groups, poses = joints.groups, joints.poses
     for g in range(groups.shape[0]):
-        p = groups[g, PARENT]
+        p = groups[g, col.PARENT]
         if p < 0:
             copy_pose(poses[g], out[g])
         else:
@@ -108,7 +102,7 @@ def assemble(order, size, a, wide):
     for i in range(size - 1, -1, -1):
         k = order[i]
         if wide is not None:  # noqa: SIM102 - see above
-            if nodes[k, WIDE] >= 0:
+            if nodes[k, col.WIDE] >= 0:
                 if not merge_wide(k, joints, clusters, scratch, wide):
                     failed = k
                 continue
@@ -167,7 +161,7 @@ def down(a, wide):
     nodes, data, closures, forces = a.clusters.nodes, a.clusters.data, a.clusters.closures, a.clusters.forces
     for k in range(nodes.shape[0] - 1, nodes.shape[0] - closures.shape[0] - 1, -1):
         if wide is not None:  # noqa: SIM102 - see above
-            if nodes[k, WIDE] >= 0:
+            if nodes[k, col.WIDE] >= 0:
                 back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide)
                 continue
         back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
@@ -177,8 +171,8 @@ def down(a, wide):
 def total_acceleration(k, nodes, data, forces, wide):
     """Total acceleration of a cluster under the forces on its handles, never negative."""
     if wide is not None:
-        w = nodes[k, WIDE]
-        if w >= 0 and wide.table[w, IS_WIDE] == 1:
+        w = nodes[k, col.WIDE]
+        if w >= 0 and wide.table[w, col.IS_WIDE] == 1:
             return total_acceleration_wide(k, nodes, wide)
-    columns = 6 * nodes[k, HANDLES] + 1
-    return squared_rows(nodes[k, ROWS], columns, data, rows_start(k, nodes), forces[k])
+    columns = 6 * nodes[k, col.HANDLES] + 1
+    return squared_rows(nodes[k, col.ROWS], columns, data, rows_start(k, nodes), forces[k])

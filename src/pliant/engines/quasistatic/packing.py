@@ -15,24 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant import spatial
-from pliant.engines.quasistatic.arrays import (
-    COUNT,
-    DOF,
-    DOFS,
-    FIRST,
-    GROUP_COLUMNS,
-    LEAF,
-    LOOP,
-    METRIC,
-    PARENT,
-    ROOT,
-    ROWS,
-    SUM,
-    WELD,
-    WIDE,
-    Floats,
-    Ints,
-)
+from pliant.engines.quasistatic import arrays as col
+from pliant.engines.quasistatic.arrays import Floats, Ints
 from pliant.engines.quasistatic.assembly_tree import (
     Assembly,
     LoopHandles,
@@ -99,16 +83,16 @@ def pack(m: Mechanism) -> Model:
     slot = np.full(len(m.links), -1)
     slot[moving] = np.arange(len(moving))
 
-    groups = np.zeros((len(firsts), GROUP_COLUMNS), dtype=np.int64)
+    groups = np.zeros((len(firsts), col.GROUP_COLUMNS), dtype=np.int64)
     carrier = m.links.parent[firsts]
-    groups[:, PARENT] = np.where(carrier >= 0, group_of[carrier], -1)
-    groups[:, FIRST] = slot[firsts]
-    groups[:, COUNT] = owners - firsts + 1
-    groups[:, DOF] = m.links.dof[firsts]
+    groups[:, col.PARENT] = np.where(carrier >= 0, group_of[carrier], -1)
+    groups[:, col.FIRST] = slot[firsts]
+    groups[:, col.COUNT] = owners - firsts + 1
+    groups[:, col.DOF] = m.links.dof[firsts]
     ball = m.links.kind[owners] == LINK_BALL
-    groups[:, DOFS] = m.links.dof[owners] + np.where(ball, 3, 1) - groups[:, DOF]
-    if (groups[:, DOFS] > 6).any():
-        joint = m.links.joint[owners[np.argmax(groups[:, DOFS])]]
+    groups[:, col.DOFS] = m.links.dof[owners] + np.where(ball, 3, 1) - groups[:, col.DOF]
+    if (groups[:, col.DOFS] > 6).any():
+        joint = m.links.joint[owners[np.argmax(groups[:, col.DOFS])]]
         raise InputError(
             f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
             "QuasistaticSimulation cannot tell them apart"
@@ -129,15 +113,15 @@ def pack(m: Mechanism) -> Model:
     extent = np.zeros(len(groups))
     moves = group_of[link] >= 0
     np.maximum.at(extent, group_of[link][moves], far[moves])
-    tree, wide = assembly(groups[:, PARENT]), None
+    tree, wide = assembly(groups[:, col.PARENT]), None
     if len(loops):
         np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
         pairs = [(int(a), int(b)) for a, b in loops]
         tree, loop = close_loops(tree, pairs)
         handles = cluster_handles(tree, loop, pairs)
         nodes, size = _nodes(tree, groups, [len(own) for own in handles])
-        wide = loop_handles(tree, loop, pairs, groups[:, PARENT], handles, nodes[:, ROWS].tolist())
-        nodes[:, WIDE] = wide.index
+        wide = loop_handles(tree, loop, pairs, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist())
+        nodes[:, col.WIDE] = wide.index
     else:
         nodes, size = _nodes(tree, groups, tree.handles.tolist())
     return Model(
@@ -286,23 +270,23 @@ def _nodes(tree: Assembly, groups: Ints, counts: list[int]) -> tuple[Ints, int]:
         counts: handles of every cluster, ends of loops included.
     """
     n = len(tree)
-    freedoms, stacked = groups[:, DOFS].tolist(), groups[:, COUNT].tolist()
+    freedoms, stacked = groups[:, col.DOFS].tolist(), groups[:, col.COUNT].tolist()
     kind, left, right, body, handles = (
         column.tolist() for column in (tree.kind, tree.left, tree.right, tree.body, tree.handles)
     )
     start, rows, levels, size = [0] * n, [0] * n, [0] * n, 0
     for k in range(n):
         columns = 6 * counts[k] + 1
-        if kind[k] != LEAF:
+        if kind[k] != col.LEAF:
             own = freedoms[body[k]] if body[k] >= 0 else 0
             rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if left[k] >= 0 else 0))
             # primitives in series at most: the length of a chain of error bounds
             upper = levels[left[k]] if left[k] >= 0 else 0
             lower = levels[right[k]] + (stacked[body[k]] if body[k] >= 0 else 0)
-            side_by_side = kind[k] in (WELD, SUM, ROOT, LOOP) or handles[left[k]] == 1
+            side_by_side = kind[k] in (col.WELD, col.SUM, col.ROOT, col.LOOP) or handles[left[k]] == 1
             levels[k] = max(upper, lower) if side_by_side else upper + lower
         start[k] = size
-        size += METRIC[handles[k]] + (rows[k] * columns if counts[k] == handles[k] else 0)
+        size += col.METRIC[handles[k]] + (rows[k] * columns if counts[k] == handles[k] else 0)
     usual = tree.kind, tree.left, tree.right, tree.parent, tree.body, tree.handles
     return np.stack([*usual, start, rows, levels, np.full(n, -1)], axis=1), size
 

@@ -63,22 +63,22 @@ class QuasistaticSimulation(Simulation):
         implicit: bool = True,
         start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
     ):
-        """Start where the mechanism is.
+        """Start at the reference pose, or at `start`.
 
         Args:
             mechanism: every body that moves needs mass and inertia.
             timestep: seconds.
             gravity: m/s².
-            tolerance: how large the error of a step's accelerations may be, by `measure`.
+            tolerance: largest error of a step's accelerations, in the units of `measure`.
             measure: "relative-joint" (default), the largest error of a joint over the largest acceleration of a joint;
                 "relative-linkage", the root of the sum of squares over that of all accelerations; "absolute-joint" and
                 "absolute-linkage", the same without the denominator; "world", m, the largest displacement that a body
                 misses in a step.
-            weights: what joints count: "radians" (shifts over the mechanism's radius), "lever" (turns times the
+            weights: of dofs in the error: "radians" (shifts over the mechanism's radius), "lever" (turns times the
                 distance to the farthest body they move), "plain" (RL05's: radians and metres alike), per dof, or
-                `{joint: weight}`. The measure "world" knows its own.
+                `{joint: weight}`. The measure "world" has its own.
             implicit: springs and dampers act where a step ends; False for RL05's explicit steps.
-            start: where to start; the reference pose by default.
+            start: joint coordinates at the start; the reference pose by default.
         """
         self._begin(mechanism, timestep, gravity)
         choice(measure, "measure", tuple(MEASURES))
@@ -120,7 +120,7 @@ class QuasistaticSimulation(Simulation):
         return self._solver.taken
 
     def _load(self) -> None:
-        """Hand over the wrenches, if they have changed: once per step, however many there are."""
+        """Pass changed wrenches to the solver, once per step."""
         if not self._loaded:
             self._solver.set_wrenches(self._loads)
             self._loaded = True
@@ -187,10 +187,10 @@ class QuasistaticSimulation(Simulation):
     # --- adaptive refinement
 
     def refine(self, budget: float | None = None) -> float:
-        """Compute accelerations here, without moving; the error bound reached. `step` goes on from there.
+        """Compute accelerations at the present coordinates; returns their error bound. `step` goes on from there.
 
         Args:
-            budget: seconds: as far as that leads, beyond the tolerance too. None: as far as the tolerance asks.
+            budget: computing time, s, beyond the tolerance too; None ends at the tolerance.
         """
         if budget is not None:
             budget = number(budget, "budget", above=0.0, expected="a number of seconds above 0")
@@ -210,5 +210,5 @@ class QuasistaticSimulation(Simulation):
 
     @property
     def error_bound(self) -> float:
-        """No larger is the error of the accelerations last computed, in the units of the measure."""
+        """Bound on the error of the accelerations last computed, in the units of the measure."""
         return self._unit * self._solver.error

@@ -1,6 +1,9 @@
 """Free bodies in maximal coordinates: gyroscopic half steps, effective mass, motion, and wrenches of joints."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17._rows import JOINT, turn
@@ -9,6 +12,21 @@ from pliant.spatial import _kernels as se3
 from pliant.statics._load_kernels import LINK, wrench_in_world
 
 _jit = njit(error_model="numpy")
+
+
+class Bodies(NamedTuple):
+    """Masses and inertias of bodies (n bodies).
+
+    Attributes:
+        mass: kg, (n,).
+        inertia: about the centre of mass, body axes, kg m², (n, 3, 3).
+        moments, axes: principal moments, kg m², (n, 3), and axes as columns, body frame, (n, 3, 3).
+    """
+
+    mass: NDArray[np.float64]
+    inertia: NDArray[np.float64]
+    moments: NDArray[np.float64]
+    axes: NDArray[np.float64]
 
 
 @_jit
@@ -80,8 +98,9 @@ def spin(h, inertia, R, v, out):
 
 
 @_jit
-def bodies(h, mass, inertia, R, axes, damping, v, external, gravity, A, b):
+def bodies(h, table, R, damping, v, external, gravity, A, b):
     """M̃ = M + hB (GS17 Eq. 13) and the right-hand side `M v + h f` of every body, world axes."""
+    mass, inertia, axes = table.mass, table.inertia, table.axes
     W = np.empty((3, 3))
     p = np.empty(3)
     for k in range(mass.shape[0]):

@@ -1,6 +1,9 @@
 """Geometric stiffness of constraint rows, as matrices and rank-1 terms, and the damping made of it (GS17 section 4)."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17._rows import (
@@ -21,7 +24,16 @@ from pliant.spatial._kernels import add_hat, add_hats
 
 _jit = njit(error_model="numpy")
 
-_SLACK = 1e30  # compliance of a row without stiffness or damping: it carries no force worth the name
+_SLACK = 1e30  # compliance of a row without stiffness or damping: its force is negligible
+
+
+class Springs(NamedTuple):
+    """Springs of rows: stiffness, damping, armature, (r,); `rigid` rows have none of them, and no compliance."""
+
+    stiffness: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    armature: NDArray[np.float64]
+    rigid: NDArray[np.bool_]
 
 
 @_jit
@@ -236,7 +248,7 @@ def inertial_damping(h, moments, norms, damping):
 
 
 @_jit
-def constraint_damping(h, joints, rows, rigid, J, R, axes, mass, moments, norms, extra, damping):
+def constraint_damping(h, table, rigid, J, R, bodies, norms, extra, damping):
     """Damping b' of every compliant row that only turns bodies, and its share per body (GS17 section 4.3).
 
     m' and k' are effective mass and stiffness of a row with everything else free. Per body k' is the mean of K_d over
@@ -246,7 +258,8 @@ def constraint_damping(h, joints, rows, rigid, J, R, axes, mass, moments, norms,
     Damping of relative turns alone is not always enough: links of mass m and length L that carry a force F stay
     stable while m L / (h² F) > 1/8.
     """
-    n = mass.shape[0]
+    rows, joints, axes, moments = table.rows, table.joints, bodies.axes, bodies.moments
+    n = moments.shape[0]
     p = np.empty(3)
     for k in range(rows.shape[0]):
         extra[k] = 0.0
@@ -292,13 +305,14 @@ def constraint_damping(h, joints, rows, rigid, J, R, axes, mass, moments, norms,
 
 
 @_jit
-def soften(h, rigid, k, d, a, extra, phi, rate, sigma, g):
+def soften(h, springs, extra, phi, rate, sigma, g):
     """Compliance Σ and right-hand side of rows (GS17 Eqs. 15 to 17, corrected): Σ = 1/w, `w = h²k + hd + a`.
 
     A spring k, a damper d and an armature a on one row give the impulse `-h k (φ + h φ̇₊) - h d φ̇₊ - a (φ̇₊ - φ̇)`.
     """
+    k, d, a = springs.stiffness, springs.damping, springs.armature
     for r in range(phi.shape[0]):
-        if rigid[r]:
+        if springs.rigid[r]:
             sigma[r] = 0.0
             g[r] = -phi[r] / h
         else:
