@@ -122,9 +122,10 @@ reflect: Any = _reflect
 # --- Householder reflections and triangular inverses
 
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+_inlined = njit(inline="always", error_model="numpy", nogil=True, fastmath={"contract"})
 
 
-@_fused
+@_inlined
 def householder(v, first, last):
     """Householder vector of v[first:last], in its place; returns -2 over its squared length, and the entry
     that the reflection leaves."""
