@@ -231,7 +231,7 @@ class _Problem:
             raise InputError("wrenches: a mapping {body: wrench} expected")
         self.wrenches = {body: Load.parse(value, body) for body, value in (wrenches or {}).items()}
         self.label = "parameter" if parameter is not None else "load factor"
-        self.unit = np.where(mechanism.dof_kind == SLIDE, mechanism.radius, 1.0)
+        self.unit = mechanism.dof_unit
         self.lever = np.where(mechanism.dof_kind == SLIDE, 1.0, mechanism.radius)
         loops = mechanism.topology.loops
         self.gap_unit = np.ones(6 * loops + len(mechanism.couplings))

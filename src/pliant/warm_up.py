@@ -175,6 +175,7 @@ def _methods() -> None:
         for method in METHODS:
             with suppress(PliantError):  # some are not for every joint
                 simulation = pliant.ConstrainedSimulation(m, _STEP, stabilization=method)
+                simulation.apply_wrench(m.body_names[-1], force=(0, 0, 1.0))
                 simulation.step(2)
                 _read(simulation, "poses energy")
 

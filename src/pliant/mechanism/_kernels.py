@@ -1,4 +1,4 @@
-"""Kinematics over links, compiled: poses, Jacobians, moves along tangent vectors."""
+"""Kernels of kinematics over links: poses, Jacobians, motion along tangent vectors, turns of balls from rest."""
 
 import math
 
@@ -72,7 +72,20 @@ def add_jacobian(links, poses, link, sign, rows):
 
 
 @njit(error_model="numpy")
+def rotation_from_rest(rest, c, w, x, y, z):
+    """Rotation vector from the rest quaternion of a ball, `rest[c : c + 4]`, to another quaternion: three numbers."""
+    a, b, d, e = rest[c], -rest[c + 1], -rest[c + 2], -rest[c + 3]
+    return se3.log_vector(
+        a * w - b * x - d * y - e * z,
+        a * x + b * w + d * z - e * y,
+        a * y - b * z + d * w + e * x,
+        a * z + b * y - d * x + e * w,
+    )
+
+
+@njit(error_model="numpy")
 def copy_pose(a, b):
+    """Copy a 4 x 4 pose to `b`."""
     for i in range(4):
         for j in range(4):
             b[i, j] = a[i, j]

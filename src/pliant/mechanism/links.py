@@ -52,7 +52,7 @@ class Links:
         offset: A_k, (n, 4, 4).
         screw: per dof, its unit twist in the frame of its link, (nv, 6).
         anchor: a point on the axis of a hinge, the centre of a ball, link frame, (n, 3).
-        dof, coordinate: where the link's entries start in tangent vectors and in q.
+        dof, coordinate: index of the link's first entry in tangent vectors and in q.
         joint: the joint a link belongs to.
         body: the body whose frame a link is, -1 for none.
         body_link: per body, its link.
@@ -81,6 +81,35 @@ class Links:
         return LinkArrays(
             self.parent, self.kind, self.offset, self.screw, self.anchor, self.dof, self.coordinate
         )
+
+    @cached_property
+    def joint_link(self) -> NDArray[np.int64]:
+        """Per joint, its last link, which is in the child's frame."""
+        out = np.zeros(int(self.joint.max(initial=-1)) + 1, dtype=np.int64)
+        out[self.joint] = np.arange(len(self))
+        return out
+
+    def joint_frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Joint frames of links: in the link's frame, and in the parent's joint frame at zero coordinates, (n, 4, 4).
+
+        Its origin is the anchor; its z axis that of a hinge or slide, its axes those of a ball's coordinates. The pose
+        of a joint frame in that of the parent is then a constant times Rz(q), a shift along z or a quaternion.
+        """
+        frames = np.broadcast_to(np.eye(4), (len(self), 4, 4)).copy()
+        frames[:, :3, 3] = self.anchor
+        straight = np.flatnonzero((self.kind == LINK_HINGE) | (self.kind == LINK_SLIDE))
+        screw = self.screw[self.dof[straight]]
+        axis = np.where((self.kind[straight] == LINK_HINGE)[:, None], screw[:, 3:], screw[:, :3])
+        side = np.cross(np.eye(3)[np.argmin(np.abs(axis), axis=1)], axis)
+        side /= np.sqrt((side**2).sum(axis=1))[:, None]
+        frames[straight, :3, :3] = np.stack([side, np.cross(axis, side), axis], axis=2)
+        balls = np.flatnonzero(self.kind == LINK_BALL)
+        for d in range(3):
+            frames[balls, :3, d] = self.screw[self.dof[balls] + d, 3:]
+        offsets = self.offset @ frames
+        inner = self.parent >= 0
+        offsets[inner] = spatial.se3_inverse(frames)[self.parent[inner]] @ offsets[inner]
+        return frames, offsets
 
 
 def build_links(

@@ -17,7 +17,6 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.errors import ConvergenceError, InputError, MechanismError
 from pliant.mechanism import edit, kinematics, validate
-from pliant.mechanism.joints import SLIDE
 from pliant.mechanism.mechanism import Mechanism
 
 __all__ = ["assemble", "close_loops", "close_reference"]
@@ -43,7 +42,7 @@ def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) 
     size = m.radius
     row_scale = np.ones(6 * m.topology.loops + len(m.couplings))
     row_scale[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = 1 / size
-    column = np.where(m.dof_kind == SLIDE, size, 1.0)
+    column = m.dof_unit
     if held is not None:
         column = np.where(held, 0.0, column)
     error = np.inf

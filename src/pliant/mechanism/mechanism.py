@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import shapes as shapes_module
 from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import edit, validate
-from pliant.mechanism.joints import BALL, NDOF, NQ
+from pliant.mechanism.joints import BALL, NDOF, NQ, SLIDE
 from pliant.mechanism.links import Links, build_links
 from pliant.mechanism.summary import summarize
 from pliant.mechanism.tree import Topology, spanning_tree
@@ -314,8 +314,13 @@ class Mechanism:
         points = self.landmarks(self.reference_poses)
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         radius = float(np.sqrt(((points - centre) ** 2).sum(axis=1).max()))
-        # a spread of rounding errors is none
+        # points that differ by rounding errors alone have no extent
         return radius if radius > 1e-12 * float(np.abs(points).max()) else 1.0
+
+    @cached_property
+    def dof_unit(self) -> Floats:
+        """Unit of every dof: 1 rad for rotations, the radius in m for slides, (nv,)."""
+        return np.where(self.dof_kind == SLIDE, self.radius, 1.0)
 
     def landmarks(self, poses: Floats) -> Floats:
         """Origins and centres of mass of bodies and anchors of joints, world, for bodies at `poses`, (points, 3)."""

@@ -63,7 +63,7 @@ def _last_row(T):
 
 
 @_jit
-def _log_vector(w, x, y, z):
+def log_vector(w, x, y, z):
     """Rotation vector of a quaternion of any length, the same for both signs."""
     if w < 0.0 or (w == 0.0 and (x < 0.0 or (x == 0.0 and (y < 0.0 or (y == 0.0 and z < 0.0))))):
         w, x, y, z = -w, -x, -y, -z
@@ -100,6 +100,42 @@ def cross(a, b, out):
 
 
 @_jit
+def add_hat(M, row, column, scale, a):
+    """Add ``scale a^`` to the 3x3 block of ``M`` at (row, column), counted in blocks."""
+    r, c = 3 * row, 3 * column
+    M[r, c + 1] -= scale * a[2]
+    M[r, c + 2] += scale * a[1]
+    M[r + 1, c] += scale * a[2]
+    M[r + 1, c + 2] -= scale * a[0]
+    M[r + 2, c] -= scale * a[1]
+    M[r + 2, c + 1] += scale * a[0]
+
+
+@_jit
+def add_hats(M, row, column, scale, a, b):
+    """Add ``scale a^ b^ = scale (b aᵀ - (a·b) I)`` to the 3x3 block of ``M`` at (row, column), counted in blocks."""
+    r, c = 3 * row, 3 * column
+    inner = scale * (a[0] * b[0] + a[1] * b[1] + a[2] * b[2])
+    for k in range(3):
+        for l in range(3):
+            M[r + k, c + l] += scale * b[k] * a[l]
+        M[r + k, c + k] -= inner
+
+
+@_jit
+def adjugate(A, out):
+    """Determinant of a 3x3 matrix; ``out`` is that times its inverse."""
+    a00, a01, a02 = A[0, 0], A[0, 1], A[0, 2]
+    a10, a11, a12 = A[1, 0], A[1, 1], A[1, 2]
+    a20, a21, a22 = A[2, 0], A[2, 1], A[2, 2]
+    x, y, z = a11 * a22 - a12 * a21, a12 * a20 - a10 * a22, a10 * a21 - a11 * a20
+    out[0, 0], out[0, 1], out[0, 2] = x, a02 * a21 - a01 * a22, a01 * a12 - a02 * a11
+    out[1, 0], out[1, 1], out[1, 2] = y, a00 * a22 - a02 * a20, a02 * a10 - a00 * a12
+    out[2, 0], out[2, 1], out[2, 2] = z, a01 * a20 - a00 * a21, a00 * a11 - a01 * a10
+    return a00 * x + a01 * y + a02 * z
+
+
+@_jit
 def so3_exp(r, R):
     """Rotation matrix of a rotation vector; ``R`` may also be 4x4, whose upper left 3x3 is written."""
     x, y, z = r[0], r[1], r[2]
@@ -111,7 +147,7 @@ def so3_exp(r, R):
 def so3_log(R, r):
     """Rotation vector of a rotation matrix, ``|r| <= π``."""
     w, x, y, z = _scaled_quaternion(R)
-    r[0], r[1], r[2] = _log_vector(w, x, y, z)
+    r[0], r[1], r[2] = log_vector(w, x, y, z)
 
 
 @_jit
@@ -128,6 +164,43 @@ def right_jacobian_inverse(r, J):
     x, y, z = r[0], r[1], r[2]
     _, s, g = half_angle(x * x + y * y + z * z)
     _hat_polynomial(x, y, z, 0.5, 0.25 * g / s, J)
+
+
+@_jit
+def inverse_transpose_product(x, y, z, a, b, c):
+    """``J⁻ᵀ (a, b, c)``, J the right Jacobian at the rotation vector (x, y, z): three numbers."""
+    _, s, g = half_angle(x * x + y * y + z * z)
+    quadratic = 0.25 * g / s
+    d, e, f = y * c - z * b, z * a - x * c, x * b - y * a
+    return (
+        a - 0.5 * d + quadratic * (y * f - z * e),
+        b - 0.5 * e + quadratic * (z * d - x * f),
+        c - 0.5 * f + quadratic * (x * e - y * d),
+    )
+
+
+@_jit
+def quat_turn(qw, qx, qy, qz, x, y, z):
+    """Quaternion times that of the rotation vector (x, y, z), a turn in its own axes: four numbers."""
+    c, s, _ = half_angle(x * x + y * y + z * z)
+    s *= 0.5
+    x, y, z = s * x, s * y, s * z
+    return (
+        qw * c - qx * x - qy * y - qz * z,
+        qw * x + qx * c + qy * z - qz * y,
+        qw * y - qx * z + qy * c + qz * x,
+        qw * z + qx * y - qy * x + qz * c,
+    )
+
+
+@_jit
+def quat_entries(w, x, y, z):
+    """Rotation matrix of a unit quaternion, row by row: nine numbers."""
+    return (
+        1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w),
+        2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w),
+        2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y),
+    )  # fmt: skip
 
 
 @_jit
@@ -161,7 +234,7 @@ def quat_exp(r, q):
 @_jit
 def quat_log(q, r):
     """Rotation vector of a quaternion, ``|r| <= π``, the same for ``q`` and ``-q``."""
-    r[0], r[1], r[2] = _log_vector(q[0], q[1], q[2], q[3])
+    r[0], r[1], r[2] = log_vector(q[0], q[1], q[2], q[3])
 
 
 @_jit
@@ -201,7 +274,7 @@ def se3_log(T, xi):
     """Twist of a pose, ``|w| <= π``."""
     a, b, c = T[0, 3], T[1, 3], T[2, 3]
     qw, qx, qy, qz = _scaled_quaternion(T)
-    x, y, z = _log_vector(qw, qx, qy, qz)
+    x, y, z = log_vector(qw, qx, qy, qz)
     _, s, g = half_angle(x * x + y * y + z * z)
     quadratic = 0.25 * g / s
     d, e, f = y * c - z * b, z * a - x * c, x * b - y * a

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.compilation import njit
+from pliant.mechanism._kernels import rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
+from pliant.statics._load_kernels import LINK, POINT, dead_wrench, wrench_in_body
 
 _jit = njit(error_model="numpy")
 
@@ -30,56 +32,30 @@ class Factors(NamedTuple):
 
 
 @_jit
-def _into_link(pose, v, out):
-    """A world vector in the axes of a link."""
-    for i in range(3):
-        out[i] = pose[0, i] * v[0] + pose[1, i] * v[1] + pose[2, i] * v[2]
+def add_loads(poses, rows, turn, wrench, tangent):
+    """Add loads to the wrenches on links, (links, 6), and to the derivatives of these, (links, 6, 6), in link frames.
 
-
-@_jit
-def point_loads(poses, link, point, force, wrench, tangent):
-    """Add forces fixed in the world, acting at points of links, to wrenches and their derivatives."""
-    f = np.empty(3)
-    for e in range(link.shape[0]):
-        k = link[e]
-        _into_link(poses[k], force[e], f)
-        x, y, z = point[e, 0], point[e, 1], point[e, 2]
-        wrench[k, 0] += f[0]
-        wrench[k, 1] += f[1]
-        wrench[k, 2] += f[2]
-        wrench[k, 3] += y * f[2] - z * f[1]
-        wrench[k, 4] += z * f[0] - x * f[2]
-        wrench[k, 5] += x * f[1] - y * f[0]
-        add_hat(f, 1.0, tangent[k], 0, 3)
-        # torque = c x f, so its derivative is c^ f^
-        dot = x * f[0] + y * f[1] + z * f[2]
-        for i in range(3):
-            for j in range(3):
-                tangent[k, 3 + i, 3 + j] += f[i] * point[e, j]
-            tangent[k, 3 + i, 3 + i] -= dot
-
-
-@_jit
-def torques(poses, link, torque, turn, wrench, tangent):
-    """Add torques fixed in the world. `turn` 1 gives their exact derivative, 1/2 its symmetric part."""
-    t = np.empty(3)
-    for e in range(link.shape[0]):
-        k = link[e]
-        _into_link(poses[k], torque[e], t)
-        for i in range(3):
-            wrench[k, 3 + i] += t[i]
-        add_hat(t, turn, tangent[k], 3, 3)
-
-
-@_jit
-def add_hat(v, scale, matrix, row, column):
-    """Add `scale` times the cross-product matrix of v to the 3 x 3 block at (row, column)."""
-    matrix[row, column + 1] -= scale * v[2]
-    matrix[row, column + 2] += scale * v[1]
-    matrix[row + 1, column] += scale * v[2]
-    matrix[row + 1, column + 2] -= scale * v[0]
-    matrix[row + 2, column] -= scale * v[1]
-    matrix[row + 2, column + 1] += scale * v[0]
+    Args:
+        poses: world poses of links.
+        rows: loads in link frames, (loads, LOAD_SIZE).
+        turn: 1 for the exact derivative of torques fixed in the world, 1/2 for its symmetric part.
+    """
+    f, t = np.empty(3), np.empty(3)
+    for e in range(rows.shape[0]):
+        row = rows[e]
+        k = int(row[LINK])
+        fx, fy, fz, tx, ty, tz = wrench_in_body(row, poses[k])
+        w = wrench[k]
+        w[0] += fx
+        w[1] += fy
+        w[2] += fz
+        w[3] += tx
+        w[4] += ty
+        w[5] += tz
+        f[0], f[1], f[2], t[0], t[1], t[2] = dead_wrench(row, poses[k])
+        se3.add_hat(tangent[k], 0, 1, 1.0, f)
+        se3.add_hat(tangent[k], 1, 1, turn, t)
+        se3.add_hats(tangent[k], 1, 1, 1.0, row[POINT : POINT + 3], f)  # of the force's torque, point x f
 
 
 @_jit
@@ -175,21 +151,12 @@ def _invert(D, m, out):
             value = tiny
         out[0, 0] = 1.0 / value
         return 1 if value < 0.0 else 0
-    c00 = D[1, 1] * D[2, 2] - D[1, 2] * D[2, 1]
-    c01 = D[1, 2] * D[2, 0] - D[1, 0] * D[2, 2]
-    c02 = D[1, 0] * D[2, 1] - D[1, 1] * D[2, 0]
-    det = D[0, 0] * c00 + D[0, 1] * c01 + D[0, 2] * c02
+    det = se3.adjugate(D, out)
     if abs(det) < tiny:
         det = tiny
-    out[0, 0] = c00 / det
-    out[1, 0] = c01 / det
-    out[2, 0] = c02 / det
-    out[0, 1] = (D[0, 2] * D[2, 1] - D[0, 1] * D[2, 2]) / det
-    out[1, 1] = (D[0, 0] * D[2, 2] - D[0, 2] * D[2, 0]) / det
-    out[2, 1] = (D[0, 1] * D[2, 0] - D[0, 0] * D[2, 1]) / det
-    out[0, 2] = (D[0, 1] * D[1, 2] - D[0, 2] * D[1, 1]) / det
-    out[1, 2] = (D[0, 2] * D[1, 0] - D[0, 0] * D[1, 2]) / det
-    out[2, 2] = (D[0, 0] * D[1, 1] - D[0, 1] * D[1, 0]) / det
+    for i in range(3):
+        for j in range(3):
+            out[i, j] /= det
     # Signs of the symmetric part's eigenvalues, by Descartes' rule on its characteristic polynomial.
     a, b, c = D[0, 0], D[1, 1], D[2, 2]
     x, y, z = 0.5 * (D[0, 1] + D[1, 0]), 0.5 * (D[0, 2] + D[2, 0]), 0.5 * (D[1, 2] + D[2, 1])
@@ -298,30 +265,35 @@ def solve_many(links, local, factors, rhs, out):
         solve(links, local, factors, rhs[r], out[r], force, twist)
 
 
-@_jit
-def ball_springs(dof, coordinate, stiffness, extra, q, rest, residual, blocks, displacement, jacobian):
-    """Springs of balls on the rotation vector s from rest: energy 1/2 s^T K s + extra . s.
+class BallSprings(NamedTuple):
+    """Springs of balls: first dof and first coordinate of each, (balls,); stiffness and pull per dof; rest, (nq,)."""
 
-    Adds the torque `J^-T (K s + extra)` to the residual and writes its derivative (row by row), s and
+    dof: NDArray[np.int64]
+    coordinate: NDArray[np.int64]
+    stiffness: NDArray[np.float64]
+    pull: NDArray[np.float64]
+    rest: NDArray[np.float64]
+
+
+@_jit
+def ball_springs(springs, q, residual, blocks, displacement, jacobian):
+    """Torques of ball springs at `q`, of the energy 1/2 s^T K s + pull . s of the rotation vector s from rest.
+
+    Adds the torque `J^-T (K s + pull)` to the residual and writes its derivative (row by row), s and
     `J^-1(s)`; J is the right Jacobian of SO(3).
     """
-    inverse_rest = np.empty(4)
-    relative = np.empty(4)
+    stiffness = springs.stiffness
     s = np.empty(3)
     y = np.empty(3)
     J = np.empty((3, 3))
     K = np.empty((3, 3))
-    for ball in range(dof.shape[0]):
-        d, c = dof[ball], coordinate[ball]
-        inverse_rest[0] = rest[c]
-        for i in range(1, 4):
-            inverse_rest[i] = -rest[c + i]
-        se3.quat_multiply(inverse_rest, q[c : c + 4], relative)
-        se3.quat_log(relative, s)
+    for ball in range(springs.dof.shape[0]):
+        d, c = springs.dof[ball], springs.coordinate[ball]
+        s[0], s[1], s[2] = rotation_from_rest(springs.rest, c, q[c], q[c + 1], q[c + 2], q[c + 3])
         se3.right_jacobian_inverse(s, J)
         for i in range(3):
             displacement[d + i] = s[i]
-            y[i] = stiffness[d + i] * s[i] + extra[d + i]
+            y[i] = stiffness[d + i] * s[i] + springs.pull[d + i]
             for j in range(3):
                 jacobian[d + i, j] = J[i, j]
         for i in range(3):
@@ -359,7 +331,7 @@ def _transpose_derivative(s, y, out):
             out[i, j] = c * (s[i] * y[j] - 2 * y[i] * s[j]) + 2 * slope * double * s[j]
         out[i, i] += c * dot
     # -1/2 ds x y = 1/2 y^ ds
-    add_hat(y, 0.5, out, 0, 0)
+    se3.add_hat(out, 0, 0, 0.5, y)
 
 
 # --- twists and inertias
@@ -444,5 +416,5 @@ def _spatial_inertia(m, c, inertia, out):
         for j in range(3):
             out[3 + i, 3 + j] = inertia[i, j] - m * c[i] * c[j]
         out[3 + i, 3 + i] += m * square
-    add_hat(c, -m, out, 0, 3)
-    add_hat(c, m, out, 3, 0)
+    se3.add_hat(out, 0, 1, -m, c)
+    se3.add_hat(out, 1, 0, m, c)

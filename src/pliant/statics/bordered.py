@@ -26,7 +26,7 @@ from pliant.statics import _tree_kernels
 __all__ = ["BorderedTree", "add_diagonal"]
 
 Floats = NDArray[np.float64]
-_REDUNDANT = 1e-9  # of the largest row: what is left of a row that depends on others
+_REDUNDANT = 1e-9  # remainder of a dependent row, as a fraction of the largest row
 _REFINEMENTS = 30
 
 
@@ -41,7 +41,7 @@ def _independent(rows: Floats, scale: Floats) -> NDArray[np.int64]:
 
 
 def add_diagonal(m: Mechanism, diagonal: Floats, blocks: Floats, added: Floats) -> tuple[Floats, Floats]:
-    """The diagonal of hinge and slide dofs and the blocks of ball dofs, with something added to every dof."""
+    """Stiffness plus `added` (nv,): diagonal of hinge and slide dofs, (nv,), and blocks of ball dofs, (nv, 3)."""
     turning = np.flatnonzero(m.dof_kind == BALL)
     if len(turning):
         blocks = blocks.copy()
@@ -72,10 +72,10 @@ class BorderedTree:
         soft_compliance: Floats,
         regularization: Floats | None = None,
     ):
-        """Factor.
+        """Factor H and the Schur complement of the rows.
 
         Args:
-            m: whose links the tree is made of; local: their poses in their parents.
+            m, local: the mechanism, and the poses of its links in their parents, (links, 4, 4).
             wrench: on the subtree of every link, (links, 6).
             tangent: derivative of the load on every link, (links, 6, 6); overwritten.
             diagonal: of hinge and slide dofs, (nv,).
@@ -104,7 +104,7 @@ class BorderedTree:
         """Schur complement of the independent rows; returns the number of its negative eigenvalues."""
         self._response = self.tree_solve(self._border)  # H^-1 A^T, transposed
         complement = self._border @ self._response.T + np.diag(self._compliance)
-        # Every row counts the same, however stiff the mechanism is along it.
+        # Rows are scaled to a unit diagonal: their conditioning does not depend on the stiffness along them.
         size = np.abs(np.diag(complement))
         self._scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
         complement *= self._scale[:, None] * self._scale
@@ -112,7 +112,7 @@ class BorderedTree:
             self._complement = np.linalg.inv(complement)
         except np.linalg.LinAlgError:
             self._complement = np.full_like(complement, np.nan)
-            return -1  # as good as a negative direction: the caller has to stiffen
+            return -1  # counted as a negative direction: the caller stiffens and factors again
         # With a positive definite tree part the complement is positive definite too.
         return int((np.linalg.eigvalsh((complement + complement.T) / 2) < 0).sum()) if indefinite else 0
 
@@ -127,7 +127,7 @@ class BorderedTree:
         if not len(self._border):
             return step, np.zeros((len(force), 0))
         multipliers = np.zeros_like(gap)
-        for _ in range(2):  # the second round mends what rounding left of the gap
+        for _ in range(2):  # the second round removes the rounding error of the first
             miss = (step @ self._border.T - self._compliance * multipliers - gap) * self._scale
             change = (miss @ self._complement.T) * self._scale
             step = step - change @ self._response
@@ -177,7 +177,7 @@ class BorderedTree:
         def reduced(x: Floats) -> Floats:
             return x - self._solve_once((added * x)[None], none)[0][0]
 
-        make: Any = LinearOperator  # its type hints know only the subclass way
+        make: Any = LinearOperator  # scipy's type hints cover subclasses only
         operator = make((nv, nv), matvec=reduced, dtype=np.float64)
         start, _ = self._solve_once(force, gap)
         step = np.array([gmres(operator, row, rtol=1e-14, restart=60, maxiter=5)[0] for row in start])

@@ -34,7 +34,7 @@ class Configuration:
         stability: "stable", "neutral" (some motion meets no stiffness), "unstable", or None.
         iterations: Newton iterations the equilibrium took.
         wrenches, gravity: the loads it is in equilibrium with, as they were given.
-        loads: the same as arrays, or None.
+        loads: these loads as arrays, or None.
         multipliers: constraint forces of loops (6 each, world axes) and couplings.
         joint_forces: (joints, 6), wrench through each joint on its child, child's frame; None if not an
             equilibrium.

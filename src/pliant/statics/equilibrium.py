@@ -9,7 +9,7 @@ as many as it takes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.joints import SLIDE
 from pliant.mechanism.loop_closure import close_loops
+from pliant.statics._load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, POINT, TORQUE
 from pliant.statics.configuration import Configuration
 from pliant.statics.inertia import link_twists
 from pliant.statics.limit_springs import typical_stiffness
@@ -35,7 +35,7 @@ _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
 _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
 _FARTHEST = 2.0  # largest rotation of a body per Newton step, rad
-_KICK = 0.05  # size of a move off an unstable ridge, likewise
+_KICK = 0.05  # step along the softest motion at a saddle point, radians and fractions of the radius
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
 _ITERATIONS = 60  # per load step
 _LAST_ITERATIONS = 400  # for the last attempt, at full load
@@ -53,8 +53,7 @@ class _State:
 class _Solver:
     def __init__(self, m: Mechanism, loads: Loads):
         self.m, self.loads = m, loads
-        self.lever = np.where(m.dof_kind == SLIDE, 1.0, m.radius)  # torques count as forces at this lever
-        self.unit = np.where(m.dof_kind == SLIDE, m.radius, 1.0)  # steps count in radians and radii
+        self.lever = m.radius / m.dof_unit  # torques count as forces at this lever
         self.gap_unit = np.ones(6 * m.topology.loops + len(m.couplings))
         self.gap_unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
         self.fallback = loads.scale * m.radius  # typical stiffness of a mechanism without springs
@@ -68,10 +67,10 @@ class _Solver:
         return float(np.abs(gaps / self.gap_unit).max(initial=0.0))
 
     def minimise(self, state: _State, fraction: float, limit: int, guarded: bool) -> bool:
-        """Newton to the equilibrium under a fraction of the load; False if it does not get there.
+        """Newton's method to the equilibrium under a fraction of the load; False if it does not converge.
 
-        A guarded run gives up at once when the first step is so long that a smaller load increment is the
-        better way. `state` moves only on success, or when unguarded.
+        A guarded run fails at once if its first step is longer than _LONGEST, since a smaller load increment
+        converges better, and changes `state` on success only.
         """
         m = self.m
         loads = self.loads.at(m, fraction)
@@ -119,7 +118,7 @@ class _Solver:
 
     def _length(self, t: Tangent, step: Floats) -> float:
         """Length of a step: the largest joint motion or body rotation in it, as fractions of the allowed ones."""
-        own = float(np.abs(step / self.unit).max(initial=0.0))
+        own = float(np.abs(step / self.m.dof_unit).max(initial=0.0))
         twists = link_twists(self.m, t.local, np.ascontiguousarray(step)[None])[0]
         turn = float(np.sqrt((twists[:, 3:] ** 2).sum(axis=1).max(initial=0.0)))
         return max(own, turn * _LONGEST / _FARTHEST)
@@ -133,7 +132,7 @@ class _Solver:
     def _search(
         self, t: Tangent, step: Floats, change: Floats, length: float, shift: float
     ) -> tuple[Floats, Floats, Tangent] | None:
-        """The longest of a few halved steps that lowers energy, or the residual near the end."""
+        """Line search: the first of 12 halved steps that lowers energy or, near the end, the residual; None if none."""
         m = self.m
         slope = float(t.residual @ step)
         before = self.error(t)
@@ -227,16 +226,20 @@ class _Solver:
 
 def _work(old: Tangent, new: Tangent) -> float:
     """Work of the loads from one configuration to the next (along the straightest path, for torques)."""
-    loads = old.loads
-    change = new.poses[loads.point_link] - old.poses[loads.point_link]
-    moved = np.einsum("nij,nj->ni", change[:, :3, :3], loads.point) + change[:, :3, 3]
-    total = float((loads.force * moved).sum())
-    if len(loads.torque_link):
-        turn = new.poses[loads.torque_link, :3, :3] @ old.poses[loads.torque_link, :3, :3].transpose(0, 2, 1)
-        total += float((loads.torque * spatial.so3_log(turn)).sum())
-    if len(loads.follower_link):
-        relative = spatial.se3_inverse(old.poses[loads.follower_link]) @ new.poses[loads.follower_link]
-        total += float((loads.follower * spatial.se3_log(relative)).sum())
+    rows = old.loads.rows
+    link = rows[:, LINK].astype(np.int64)
+    change = new.poses[link] - old.poses[link]
+    moved = np.einsum("nij,nj->ni", change[:, :3, :3], rows[:, POINT:FOLLOWER_FORCE]) + change[:, :3, 3]
+    total = float((rows[:, FORCE:TORQUE] * moved).sum())
+    torque, follower = rows[:, TORQUE:POINT], rows[:, FOLLOWER_FORCE:ACTS]
+    if torque.any():
+        on = torque.any(axis=1)
+        turn = new.poses[link[on], :3, :3] @ old.poses[link[on], :3, :3].transpose(0, 2, 1)
+        total += float((torque[on] * spatial.so3_log(turn)).sum())
+    if follower.any():
+        on = follower.any(axis=1)
+        relative = spatial.se3_inverse(old.poses[link[on]]) @ new.poses[link[on]]
+        total += float((follower[on] * spatial.se3_log(relative)).sum())
     return total
 
 
@@ -252,9 +255,7 @@ def _configuration(m: Mechanism, loads: Loads, state: _State, residual: float) -
     t = Tangent(m, state.q, loads, state.multipliers)
     found.residual, found.loads, found.iterations = residual, loads, state.iterations
     found.multipliers = state.multipliers
-    last = np.zeros(m.joint_count, dtype=np.int64)
-    last[m.links.joint] = np.arange(len(m.links))  # the last link of a joint is in its child's frame
-    found.joint_forces = -t.wrench[last]
+    found.joint_forces = -t.wrench[m.links.joint_link]
     return found
 
 
@@ -301,7 +302,7 @@ def equilibrium(
         state.multipliers = start.multipliers.copy()
     if loads.scale == 0.0:
         # Without any load the reference pose is in balance, and springs alone set the scale.
-        loads = Loads(**{**loads.__dict__, "scale": typical_stiffness(m) / m.radius})
+        loads = replace(loads, scale=typical_stiffness(m) / m.radius)
     solver = _Solver(m, loads)
     solver.run(state, warm=start is not None)
     error = solver.error(Tangent(m, state.q, loads, state.multipliers))

@@ -47,7 +47,7 @@ class Inertia:
         return out
 
     def dense(self) -> Floats:
-        """The matrix, (nv, nv)."""
+        """Joint-space inertia, (nv, nv)."""
         out = np.zeros((self.m.nv, self.m.nv))
         _tree_kernels.mass_matrix(self.m.links.arrays, self._local, self._composite(self.links), out)
         return out + np.diag(self.m.armature)
@@ -57,7 +57,7 @@ class Inertia:
         return self._moved(self.links)
 
     def carried(self) -> Floats:
-        """The diagonal, with loop-closing joints carrying their child as if it hung on them alone, (nv,)."""
+        """Diagonal of the joint-space inertia, (nv,), with the child's inertia added at loop-closing joints."""
         m = self.m
         copies = self.links.copy()
         copies[m.links.loop_copy] = self.links[m.links.loop_body]

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.mechanism import Mechanism
-from pliant.mechanism.joints import BALL, SLIDE
+from pliant.mechanism.joints import BALL
 
 __all__ = ["Stops", "make_stops", "typical_stiffness"]
 
@@ -37,7 +37,7 @@ def typical_stiffness(m: Mechanism, fallback: float = 1.0) -> float:
 
     A quartile rather than a mean: a cable is a billion times stiffer along than across, and moves across.
     """
-    rotational = np.where(m.dof_kind == SLIDE, m.stiffness * m.radius**2, m.stiffness)
+    rotational = m.stiffness * m.dof_unit**2
     own = rotational[rotational > 0]
     if not len(own) and len(m.tendons):
         own = m.tendon_stiffness[m.tendon_stiffness > 0]
@@ -86,7 +86,7 @@ class Stops:
 
 
 def _law(x: Floats, w: Floats, K: Floats) -> tuple[Floats, Floats, Floats]:
-    """Energy, force and stiffness at x > 0 beyond where a stop begins."""
+    """Energy, force and stiffness of a stop at x > 0 beyond its begin."""
     rising = np.minimum(x, w)
     beyond = x - rising
     energy = K * (rising**3 / (6 * w) + 0.5 * beyond * x)
@@ -101,7 +101,7 @@ def make_stops(m: Mechanism) -> Stops:
     the reference pose is within the margin of a limit, or beyond it, the stop begins at the reference pose, which it
     holds with no force.
     """
-    unit = np.where(m.dof_kind == SLIDE, m.radius, 1.0)
+    unit = m.dof_unit
     low, high = m.lower.copy(), m.upper.copy()
     reference = m.reference[m.dof_coordinate]
     own = m.stiffness.copy()

@@ -1,13 +1,13 @@
 """Loads: wrenches on bodies, gravity, springs and their rest positions.
 
-`Load` is one wrench on one body, parsed once from what the caller gave; its row of numbers is what kernels of all
-engines take. `Loads` holds all loads of a static problem as arrays.
+`Load` is one wrench on one body, parsed once from the caller's argument; kernels of all engines take it as a row of
+numbers (`_load_kernels`). `Loads` holds all loads of a static problem as arrays.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -18,6 +18,16 @@ from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
+from pliant.statics._load_kernels import (
+    ACTS,
+    FOLLOWER_FORCE,
+    FOLLOWER_TORQUE,
+    FORCE,
+    LINK,
+    LOAD_SIZE,
+    POINT,
+    TORQUE,
+)
 from pliant.statics.limit_springs import Stops, make_stops
 
 __all__ = [
@@ -27,14 +37,12 @@ __all__ = [
     "chart",
     "collect_loads",
     "coordinate_difference",
+    "load_rows",
     "spring_coordinates",
     "tendon_lengths",
 ]
 
 Floats = NDArray[np.float64]
-# Columns of a row: force and torque fixed in the world, the point where the force acts (body frame), force and torque
-# at the origin that turn with the body (body axes), and whether any of these is not zero.
-FORCE, TORQUE, POINT, FOLLOWER_FORCE, FOLLOWER_TORQUE, ACTS, LOAD_SIZE = 0, 3, 6, 9, 12, 15, 16
 _WORDS = frozenset(("force", "torque", "point", "frame"))
 _ZERO = np.zeros(3)
 _ZERO.flags.writeable = False
@@ -94,13 +102,13 @@ class Load(NamedTuple):
         return cls.of(body, **value)
 
     def row(self) -> Floats:
-        """Numbers as kernels take them, (LOAD_SIZE,); see the columns above."""
+        """Row of the load in the body's frame, (LOAD_SIZE,); columns: `_load_kernels`."""
         out = np.zeros(LOAD_SIZE)
         self.write(out)
         return out
 
     def write(self, out: Floats) -> None:
-        """Put the row into `out`, (LOAD_SIZE,) or (copies, LOAD_SIZE)."""
+        """Write the row into `out`, (LOAD_SIZE,) or (copies, LOAD_SIZE)."""
         out[...] = 0.0
         f, t, p = self.force, self.torque, self.point
         if self.frame == "world":
@@ -138,28 +146,20 @@ class Loads:
     """Loads and spring rest positions as arrays.
 
     Attributes:
-        point_link, point, force: forces fixed in the world, at points of links (gravity among them).
-        torque_link, torque: torques fixed in the world.
-        follower_link, follower: wrenches that turn with their link, in its frame.
-        rest, tendon_rest: where springs are slack.
-        scale: size of the loads as a force, to judge residuals by.
-        stops: what enforces joint limits; None if nothing does.
+        rows: loads on links and weights of bodies, in link frames, (loads, LOAD_SIZE).
+        rest, tendon_rest: joint coordinates (nq,) and tendon lengths at which springs are slack.
+        scale: size of the loads as a force, N: the unit of residuals.
+        stops: springs that enforce joint limits, or None.
     """
 
-    point_link: NDArray[np.int64]
-    point: Floats
-    force: Floats
-    torque_link: NDArray[np.int64]
-    torque: Floats
-    follower_link: NDArray[np.int64]
-    follower: Floats
+    rows: Floats
     rest: Floats
     tendon_rest: Floats
     scale: float
     stops: Stops | None = None
 
     def at(self, m: Mechanism, fraction: float) -> Loads:
-        """These loads partly applied: 0 is the reference pose in balance, 1 all of them."""
+        """A fraction of these loads: with 0 the reference pose is in balance, 1 gives all of them."""
         if fraction == 1.0:
             return self
         rest = m.reference + fraction * (self.rest - m.reference)
@@ -167,23 +167,36 @@ class Loads:
         turn = fraction * spatial.quat_log(_relative(m.reference[balls], self.rest[balls]))
         rest[balls] = spatial.quat_multiply(m.reference[balls], spatial.quat_exp(turn))
         start = tendon_lengths(m, m.reference, rest)
-        return Loads(
-            self.point_link,
-            self.point,
-            fraction * self.force,
-            self.torque_link,
-            fraction * self.torque,
-            self.follower_link,
-            fraction * self.follower,
-            rest,
-            start + fraction * (self.tendon_rest - start),
-            self.scale,
-            self.stops,
-        )
+        rows = self.rows.copy()
+        rows[:, FORCE:POINT] *= fraction
+        rows[:, FOLLOWER_FORCE:ACTS] *= fraction
+        return replace(self, rows=rows, rest=rest, tendon_rest=start + fraction * (self.tendon_rest - start))
+
+
+def load_rows(loads: Mapping[int, Load], link: NDArray[np.int64], frames: Floats | None = None) -> Floats:
+    """Rows of loads by number of body, (loads, LOAD_SIZE), in frames that an engine keeps for its links.
+
+    Args:
+        loads: by number of body.
+        link: per body, the number for column LINK.
+        frames: per body, the pose of its frame in the frame of its row, (bodies, 4, 4); the same frame if None.
+    """
+    out = np.zeros((len(loads), LOAD_SIZE))
+    for row, load in zip(out, loads.values(), strict=True):
+        load.write(row)
+    body = np.fromiter(loads, dtype=np.int64, count=len(loads))
+    out[:, LINK] = link[body]
+    if frames is not None:
+        turn, shift = frames[body, :3, :3], frames[body, :3, 3]
+        parts = out[:, POINT:ACTS].reshape(-1, 3, 3) @ turn.transpose(0, 2, 1)  # point, force, torque
+        parts[:, 0] += shift
+        parts[:, 2] += np.cross(shift, parts[:, 1])
+        out[:, POINT:ACTS] = parts.reshape(-1, 9)
+    return out
 
 
 def tendon_lengths(m: Mechanism, q: Floats, rest: Floats) -> Floats:
-    """`sum(coefficient * coordinate)` of every tendon; a ball's coordinates are its rotation vector from rest."""
+    """Lengths of tendons, `sum(coefficient * coordinate)`; a ball's coordinates are its rotation vector from rest."""
     return m.tendons.dense(m.nv) @ spring_coordinates(m, q, rest) if len(m.tendons) else np.zeros(0)
 
 
@@ -196,16 +209,16 @@ def spring_coordinates(m: Mechanism, q: Floats, rest: Floats) -> Floats:
 
 
 def coordinate_difference(m: Mechanism, start: Floats, end: Floats) -> Floats:
-    """The tangent vector that moves `start` to `end`, (nv,)."""
+    """Tangent vector from coordinates `start` to `end`, (nv,)."""
     straight = end[m.dof_coordinate] - start[m.dof_coordinate]
     return np.where(m.dof_kind == BALL, spring_coordinates(m, end, start), straight)
 
 
 def chart(m: Mechanism, start: Floats, end: Floats, motions: Floats) -> tuple[Floats, Floats]:
-    """The tangent vector from `start` to `end`, and how it changes with motions at `end`, (nv, columns).
+    """Tangent vector from coordinates `start` to `end`, (nv,), and its change along motions at `end`, (nv, columns).
 
-    For hinges and slides that is the motion itself; the rotation vector of a ball that has turned already changes by
-    the inverse right Jacobian.
+    For hinges and slides the change is the motion itself, for the rotation vector of a ball the motion times the
+    inverse right Jacobian.
     """
     shift, change = coordinate_difference(m, start, end), motions.copy()
     for d in m.primitive_dof[m.ball_primitives].tolist():
@@ -214,7 +227,7 @@ def chart(m: Mechanism, start: Floats, end: Floats, motions: Floats) -> tuple[Fl
 
 
 def _quaternions(m: Mechanism) -> NDArray[np.int64]:
-    """Where the quaternions of all balls are in q, (balls, 4)."""
+    """Indices in q of the quaternions of all balls, (balls, 4)."""
     return m.primitive_coordinate[m.ball_primitives][:, None] + np.arange(4)
 
 
@@ -240,56 +253,34 @@ def collect_loads(
     """Loads from public arguments; see `pliant.equilibrium`."""
     if wrenches is not None and not isinstance(wrenches, Mapping):
         raise InputError("wrenches: a mapping {body: wrench} expected")
-    point_link, point, force, torque_link, torque, follower_link, follower = [], [], [], [], [], [], []
+    given = {}
     for body, value in (wrenches or {}).items():
         index = m.body_index(body)
         if index < 0:
             raise InputError("a wrench on the world moves nothing: name a body")
-        link = int(m.links.body_link[index])
-        f, t, at, frame = Load.parse(value, body)
-        if frame == "body":
-            follower_link.append(link)
-            follower.append(np.concatenate([f, t + np.cross(at, f)]))
-            continue
-        if f.any():
-            point_link.append(link)
-            point.append(at)
-            force.append(f)
-        if t.any():
-            torque_link.append(link)
-            torque.append(t)
-    scale = sum(float(np.linalg.norm(f)) for f in force)
-    scale += sum(float(np.linalg.norm(t)) for t in torque) / m.radius
-    scale += sum(float(np.linalg.norm(w[:3]) + np.linalg.norm(w[3:]) / m.radius) for w in follower)
+        given[index] = Load.parse(value, body)
+    rows = load_rows(given, m.links.body_link)
+    size = np.linalg.norm(rows[:, :ACTS].reshape(-1, 5, 3), axis=2).sum(axis=0)
+    scale = float(size[0] + size[3] + (size[1] + size[4]) / m.radius)  # forces, and torques at the radius
     rest, tendon_rest = m.reference, tendon_lengths(m, m.reference, m.reference)
     if gravity is not None:
         g = _numbers(gravity, (3,), "gravity")
         heavy = np.flatnonzero(m.mass > 0) if g.any() else np.zeros(0, dtype=int)
-        point_link += m.links.body_link[heavy].tolist()
-        point += list(m.com[heavy])
-        force += list(m.mass[heavy, None] * g)
+        weights = np.zeros((len(heavy), LOAD_SIZE))
+        weights[:, FORCE:TORQUE] = m.mass[heavy, None] * g
+        weights[:, POINT:FOLLOWER_FORCE] = m.com[heavy]
+        weights[:, ACTS], weights[:, LINK] = 1.0, m.links.body_link[heavy]
+        rows = np.concatenate([rows, weights])
         rest, tendon_rest = m.rest, m.tendon_rest
         scale += m.total_mass * float(np.linalg.norm(g)) + _preload(m)
-    return Loads(
-        np.array(point_link, dtype=np.int64),
-        np.array(point).reshape(-1, 3),
-        np.array(force).reshape(-1, 3),
-        np.array(torque_link, dtype=np.int64),
-        np.array(torque).reshape(-1, 3),
-        np.array(follower_link, dtype=np.int64),
-        np.array(follower).reshape(-1, 6),
-        rest,
-        tendon_rest,
-        float(scale),
-        make_stops(m) if limits else None,
-    )
+    return Loads(rows, rest, tendon_rest, scale, make_stops(m) if limits else None)
 
 
 def _preload(m: Mechanism) -> float:
     """Size of the spring forces at the reference pose, as a force."""
     x = spring_coordinates(m, m.reference, m.rest)
     stretch = x - np.where(m.dof_kind == BALL, 0.0, m.rest[m.dof_coordinate])
-    lever = np.where(m.dof_kind == 1, 1.0, m.radius)
+    lever = m.radius / m.dof_unit
     own = float(np.abs(m.stiffness * stretch / lever).max(initial=0.0))
     rows = m.tendons.dense(m.nv) if len(m.tendons) else np.zeros((0, m.nv))
     tension = m.tendon_stiffness * (rows @ x - m.tendon_rest)

@@ -52,7 +52,7 @@ def _all(inertia: Inertia, solve: Callable[[Floats], Floats], _: int) -> tuple[F
 def _lowest(inertia: Inertia, solve: Callable[[Floats], Floats], count: int) -> tuple[Floats, Floats]:
     """The lowest modes, by Lanczos iteration on the inverse."""
     nv = inertia.m.nv
-    make: Any = LinearOperator  # its type hints know only the subclass way
+    make: Any = LinearOperator  # scipy's type hints cover subclasses only
     inverse = make((nv, nv), matvec=lambda f: solve(f.reshape(1, -1))[0], dtype=np.float64)
     mass = make((nv, nv), matvec=lambda x: inertia.times(x.reshape(1, -1))[0], dtype=np.float64)
     start = np.cos(np.arange(1, nv + 1) * 1.7)

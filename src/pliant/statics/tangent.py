@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.joints import BALL, SLIDE
+from pliant.mechanism.joints import BALL
 from pliant.statics import _tree_kernels
+from pliant.statics._load_kernels import FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.bordered import BorderedTree, add_diagonal
 from pliant.statics.limit_springs import typical_stiffness
-from pliant.statics.loads import Loads
+from pliant.statics.loads import Loads, spring_coordinates
 
 __all__ = ["PASSIVE", "Tangent", "static_response"]
 
@@ -29,7 +30,7 @@ class Tangent:
     Attributes:
         q: the configuration; poses: world poses of all links.
         residual: spring forces minus load forces per dof, constraint forces included.
-        gaps: how far loops and couplings are from closed.
+        gaps: of loops (position, rotation vector; world axes) and couplings, (6 loops + couplings,).
         rows: derivative of the gaps, (6 loops + couplings, nv).
         wrench: sum of the wrenches on the subtree of every link, in its frame.
         negative: after `factor`, number of directions of motion (those that rows allow) with negative
@@ -64,34 +65,13 @@ class Tangent:
         self._blocks = np.zeros((m.nv, 3))
         balls = m.ball_primitives
         jacobian = np.zeros((m.nv, 3))
-        where = m.primitive_dof[balls], m.primitive_coordinate[balls]
-        if len(balls) and len(m.tendons):  # tendons need the rotation vectors before their tension is known
-            _tree_kernels.ball_springs(
-                *where,
-                m.stiffness,
-                np.zeros(m.nv),
-                q,
-                rest,
-                np.zeros(m.nv),
-                self._blocks,
-                stretch,
-                jacobian,
-            )
-        coordinate = np.where(straight, q[m.dof_coordinate], stretch)
+        coordinate = spring_coordinates(m, q, rest) if len(m.tendons) else np.zeros(m.nv)
         self._stretch = self._rows @ coordinate - loads.tendon_rest
         pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
         if len(balls):
-            _tree_kernels.ball_springs(
-                *where,
-                m.stiffness,
-                pull,
-                q,
-                rest,
-                self.residual,
-                self._blocks,
-                stretch,
-                jacobian,
-            )
+            where = m.primitive_dof[balls], m.primitive_coordinate[balls]
+            springs = _tree_kernels.BallSprings(*where, m.stiffness, pull, rest)
+            _tree_kernels.ball_springs(springs, q, self.residual, self._blocks, stretch, jacobian)
             for d in m.primitive_dof[balls]:
                 self._rows[:, d : d + 3] = self._rows[:, d : d + 3] @ jacobian[d : d + 3]
         self.residual += np.where(straight, pull, 0.0)
@@ -111,20 +91,16 @@ class Tangent:
         self.wrench = np.zeros((len(links), 6))
         self._load_tangent = np.zeros((len(links), 6, 6))
         args = self.wrench, self._load_tangent
-        _tree_kernels.point_loads(self.poses, loads.point_link, loads.point, loads.force, *args)
-        _tree_kernels.torques(self.poses, loads.torque_link, loads.torque, 0.5 if symmetric else 1.0, *args)
-        np.add.at(self.wrench, loads.follower_link, loads.follower)
+        _tree_kernels.add_loads(self.poses, loads.rows, 0.5 if symmetric else 1.0, *args)
         loops = m.topology.loops
         if loops:
             # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their derivative
             # is taken symmetric: the rest of it is a multiple of the rows.
-            pairs = np.concatenate([links.loop_copy, links.loop_body])
             given = self.multipliers[: 6 * loops].reshape(-1, 6)
-            given = np.concatenate([-given, given])
-            _tree_kernels.point_loads(
-                self.poses, pairs, np.zeros((2 * loops, 3)), np.ascontiguousarray(given[:, :3]), *args
-            )
-            _tree_kernels.torques(self.poses, pairs, np.ascontiguousarray(given[:, 3:]), 0.5, *args)
+            rows = np.zeros((2 * loops, LOAD_SIZE))
+            rows[:loops, FORCE:POINT], rows[loops:, FORCE:POINT] = -given, given
+            rows[:loops, LINK], rows[loops:, LINK] = links.loop_copy, links.loop_body
+            _tree_kernels.add_loads(self.poses, rows, 0.5, *args)
         _tree_kernels.accumulate(links.arrays, self.local, self.wrench, self.residual)
         self.residual += self.rows[6 * loops :].T @ self.multipliers[6 * loops :]
 
@@ -137,7 +113,7 @@ class Tangent:
             fallback: the typical stiffness if the mechanism has no springs.
         """
         m = self.m
-        typical = typical_stiffness(m, fallback) / np.where(m.dof_kind == SLIDE, m.radius**2, 1.0)
+        typical = typical_stiffness(m, fallback) / m.dof_unit**2
         soft = m.stiffness == 0
         diagonal, blocks = add_diagonal(m, self._diagonal, self._blocks, shift * typical)
         springs = m.tendon_stiffness > 0
@@ -167,7 +143,7 @@ class Tangent:
 
         By inverse iteration on the factors, so the regularization of spring-less dofs is part of it.
         """
-        unit = np.where(self.m.dof_kind == SLIDE, self.m.radius, 1.0)
+        unit = self.m.dof_unit
         motion = np.cos(np.arange(1, self.m.nv + 1) * 1.7) * unit
         value = np.inf
         for _ in range(50):
@@ -197,7 +173,7 @@ def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
     """
     m = tangent.m
     if (m.stiffness == 0).any():
-        # A direction that no spring holds is as compliant as the regularization is small.
+        # The compliance along a direction that no spring holds is inversely proportional to the regularization.
         motions = []
         for passive in (1e-6, 1e-7):
             tangent.factor(passive=passive)

@@ -203,7 +203,7 @@ def _compute_works(s: MaximalStepper) -> tuple[float, float, float]:
     K = whole[:n, :n].transpose(0, 2, 1, 3).reshape(3 * n, 3 * n)
     turns = s.v[:, 3:]
     flat = turns.ravel()
-    about = np.einsum("nij,njk,ni->nk", s._R[:n], s.maximal.axes, turns)
+    about = np.einsum("nij,njk,ni->nk", s._R[:n], s.maximal.bodies.axes, turns)
     return (
         0.5 * float(flat @ K @ flat),
         0.5 * float(np.sqrt((K**2).sum(axis=0)) @ flat**2),

@@ -15,6 +15,7 @@ from pliant.engines.quasistatic.measures import MEASURES
 from pliant.engines.quasistatic.solver import Solver
 from pliant.errors import InputError
 from pliant.mechanism import kinematics
+from pliant.statics._load_kernels import FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.inertia import Inertia
 
 SINGLE = ("hinge", "slide", "ball", "universal", "cylindrical", "planar")
@@ -136,9 +137,9 @@ def test_the_bound_holds(seed, bodies, power, measure):
 
     def solver(limit):
         s = Solver(m, GRAVITY, m.armature + 0.01, np.ones(m.nv), MEASURES[measure], limit)
-        row = np.zeros((1, 16))
-        row[0, 0] = s.tree.model.tree.first_leaf[-1]
-        row[0, 1:7] = np.random.default_rng(seed).normal(size=6)
+        row = np.zeros((1, LOAD_SIZE))
+        row[0, LINK] = s.tree.model.tree.first_leaf[-1]
+        row[0, FORCE:POINT] = np.random.default_rng(seed).normal(size=6)
         s.set_loads(row)
         s.refine()
         return s

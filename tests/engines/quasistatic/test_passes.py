@@ -11,8 +11,8 @@ import pliant
 from oracles.assembly_tree import GRAVITY, solved, spring_torques, sums, torques, totals
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
 from pliant.engines.quasistatic import _passes as passes
-from pliant.engines.quasistatic.arrays import LOAD_LEAF
 from pliant.mechanism import kinematics
+from pliant.statics._load_kernels import LINK
 from pliant.statics.inertia import Inertia
 
 
@@ -111,11 +111,11 @@ def test_wrenches_keep_their_direction_in_the_world(seed):
         g = tree.model.group[body]
         if g >= 0:
             point = tree.model.local[body][:3, 3]
-            rows.append([tree.model.tree.first_leaf[g], *wrench, *point, *np.zeros(6)])
-    rows = np.array(sorted(rows, key=lambda row: row[0]), dtype=float)
+            rows.append([*wrench, *point, *np.zeros(6), 1.0, tree.model.tree.first_leaf[g]])
+    rows = np.array(sorted(rows, key=lambda row: row[LINK]), dtype=float)
     row = 0
     while row < len(rows):
-        row = passes.leaf_wrench(rows, row, tree.arrays, wrenches[int(rows[row, LOAD_LEAF])])
+        row = passes.leaf_wrench(rows, row, tree.arrays, wrenches[int(rows[row, LINK])])
     np.testing.assert_allclose(wrenches, expected, atol=1e-12)
 
 

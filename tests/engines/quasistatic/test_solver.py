@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 
 import pliant
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
-from pliant.engines.quasistatic.arrays import DOF, DOFS, LOAD_COLUMNS
+from pliant.engines.quasistatic.arrays import DOF, DOFS
 from pliant.engines.quasistatic.measures import MEASURES
 from pliant.engines.quasistatic.solver import Solver
 from pliant.mechanism import kinematics
+from pliant.statics._load_kernels import LOAD_SIZE
 
 GRAVITY = np.array([0.3, -0.4, -9.81])
 
@@ -34,8 +35,8 @@ def rows(s, forces):
     for body, wrench in forces:
         if model.group[body] >= 0:
             leaf = model.tree.first_leaf[model.group[body]]
-            out.append([leaf, *wrench, *model.local[body][:3, 3], *np.zeros(6)])
-    return np.array(out, dtype=float).reshape(-1, LOAD_COLUMNS)
+            out.append([*wrench, *model.local[body][:3, 3], *np.zeros(6), 1.0, leaf])
+    return np.array(out, dtype=float).reshape(-1, LOAD_SIZE)
 
 
 def movable(seed, bodies, kinds=KINDS, **options):

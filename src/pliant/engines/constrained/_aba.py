@@ -24,7 +24,7 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _inline = njit(inline="always", error_model="numpy", fastmath={"contract"})
 
-HALF_TURN = 1.5  # rad²: the gyroscopic torque of a faster turn grows in proportion only
+HALF_TURN = 1.5  # rad²: squared half turn beyond which the factor tan(x) / x is held constant
 
 
 @_inline
@@ -331,7 +331,7 @@ def solve(links, work, out):
 
 @_jit
 def load(links, force, work):
-    """Eliminate another right side, generalised forces (nv,), with the factors at hand; then `solve`."""
+    """Eliminate another right-hand side, generalised forces (nv,), by the factors of `factor`; `solve` follows."""
     for k in range(links.shape[0]):
         put_vector(work, k, col.W_RIGHT_FORCE, 0.0, 0.0, 0.0)
         put_vector(work, k, col.W_RIGHT_TORQUE, 0.0, 0.0, 0.0)

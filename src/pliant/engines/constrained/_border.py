@@ -11,17 +11,19 @@ from pliant.compilation import njit
 from pliant.engines.constrained import _aba
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained._links import add_vector, axis, between, matrix, vector
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_SLIDE
 from pliant.spatial import _kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
-_sums = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc"})  # in vector registers
+_sums = njit(
+    error_model="numpy", nogil=True, fastmath={"contract", "reassoc"}
+)  # reassociated: in vector registers
 # Remainder of a redundant row over the largest row: with closed loops, per gap of open loops, at most.
 _REDUNDANT, _OPEN, _COARSEST = 1e-9, 10.0, 1e-3
 _ORDERED = 0.01  # squared share of the largest remainder from which on a row may be the next pivot
-_DOWNDATED = 1e-4  # share of a squared length below which it is summed up again
-_MENDED = 1e-13  # share of the first residual of rows that counts as none
-_ROUNDING = 1e-15  # of a row's own size: the least pivot
+_DOWNDATED = 1e-4  # fraction of a squared length below which downdating has lost digits: it is summed again
+_MENDED = 1e-13  # residual of rows that counts as zero, as a fraction of the first one
+_ROUNDING = 1e-15  # least pivot, as a fraction of the row's diagonal
 
 
 @_jit
@@ -75,30 +77,17 @@ def _add_jacobian(links, work, k, x, y, z, sign, unit, row, rows):
         kind, d = links[k, col.KIND], links[k, col.DOF]
         px, py, pz = vector(work, k, col.W_POSITION)
         rx, ry, rz = x - px, y - py, z - pz
-        if kind == LINK_BALL:
-            for j in range(3):
-                ax, ay, az = axis(work, k, j)
-                ax, ay, az = sign * ax, sign * ay, sign * az
-                rows[row, d + j] += (ay * rz - az * ry) / unit
-                rows[row + 1, d + j] += (az * rx - ax * rz) / unit
-                rows[row + 2, d + j] += (ax * ry - ay * rx) / unit
+        for j in range(3 if kind == LINK_BALL else 0 if kind == LINK_FIXED else 1):
+            ax, ay, az = axis(work, k, j if kind == LINK_BALL else 2)
+            ax, ay, az = sign * ax, sign * ay, sign * az
+            if kind != LINK_SLIDE:
                 rows[row + 3, d + j] += ax
                 rows[row + 4, d + j] += ay
                 rows[row + 5, d + j] += az
-        elif kind != LINK_FIXED:
-            ax, ay, az = axis(work, k, 2)
-            ax, ay, az = sign * ax, sign * ay, sign * az
-            if kind == LINK_HINGE:
-                rows[row, d] += (ay * rz - az * ry) / unit
-                rows[row + 1, d] += (az * rx - ax * rz) / unit
-                rows[row + 2, d] += (ax * ry - ay * rx) / unit
-                rows[row + 3, d] += ax
-                rows[row + 4, d] += ay
-                rows[row + 5, d] += az
-            else:
-                rows[row, d] += ax / unit
-                rows[row + 1, d] += ay / unit
-                rows[row + 2, d] += az / unit
+                ax, ay, az = ay * rz - az * ry, az * rx - ax * rz, ax * ry - ay * rx
+            rows[row, d + j] += ax / unit
+            rows[row + 1, d + j] += ay / unit
+            rows[row + 2, d + j] += az / unit
         k = links[k, col.PARENT]
 
 

@@ -4,13 +4,15 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.constrained import arrays as col
-from pliant.engines.constrained._links import matrix, put_vector, rotate, turn_quaternion
+from pliant.engines.constrained._links import matrix, put_vector, rotate
+from pliant.mechanism._kernels import rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
+from pliant.spatial._kernels import inverse_transpose_product, log_vector, quat_turn
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
-HIT = 1e-4  # rad or radii a step: a joint that is faster runs into its stop, a slower one leans on it
-NEAR = 1e-3  # rad or radii
+HIT = 1e-4  # rad or radii per step: a faster joint hits its stop (an impact), a slower one rests on it
+NEAR = 1e-3  # rad or radii: distance from a stop within which a joint counts as held
 
 
 @_jit
@@ -21,10 +23,9 @@ def joint_energy(links, dofs, rest, q, u, t):
         kind, d, c = links[k, col.KIND], links[k, col.DOF], links[k, col.COORDINATE]
         if kind == LINK_BALL:
             if links[k, col.SPRUNG]:
-                w, x, y, z = turn_quaternion(
-                    q[c], q[c + 1], q[c + 2], q[c + 3], t * u[d], t * u[d + 1], t * u[d + 2]
-                )
-                x, y, z = _from_rest(rest, c, w, x, y, z)
+                x, y, z = t * u[d], t * u[d + 1], t * u[d + 2]
+                w, x, y, z = quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], x, y, z)
+                x, y, z = rotation_from_rest(rest, c, w, x, y, z)
                 total += 0.5 * (dofs[d, col.STIFFNESS] * x * x + dofs[d + 1, col.STIFFNESS] * y * y)
                 total += 0.5 * dofs[d + 2, col.STIFFNESS] * z * z
                 for i in range(d, d + 3):
@@ -40,24 +41,12 @@ def joint_energy(links, dofs, rest, q, u, t):
 
 
 @_jit
-def _from_rest(rest, c, w, x, y, z):
-    """Rotation vector from a ball's rest to a quaternion."""
-    rw, rx, ry, rz = rest[c], -rest[c + 1], -rest[c + 2], -rest[c + 3]
-    return _log(
-        rw * w - rx * x - ry * y - rz * z,
-        rw * x + rx * w + ry * z - rz * y,
-        rw * y - rx * z + ry * w + rz * x,
-        rw * z + rx * y - ry * x + rz * w,
-    )
-
-
-@_jit
 def coefficients(dofs, h, damped):
     """Coefficients of springs and dampers for steps of length h; `damped`: for backward Euler over half of it.
 
     A spring acts at `q + AHEAD u - BEHIND v` (u the midpoint velocity, v that before the step). With AHEAD = h/2 and
-    BEHIND = 0 it conserves energy, but rings for ever where the step is much too long to follow it; with 2h and h/2
-    such a spring is still after two steps. The switch is gradual, half way where the spring turns the effective
+    BEHIND = 0 it conserves energy, but oscillates undamped where the step is much longer than its period; with 2h
+    and h/2 it comes to rest within two steps. The switch is gradual, half way where the spring turns the effective
     inertia of its own joint by 32 radians a step: softer springs may move heavy bodies slowly, and must not damp them.
     A stop is always as stiff as that: at `q + REACH u - LAG v`. Dampers act at a velocity between u and that at the end
     of the step, such that a lone damped inertia decays by exactly exp(-h d / m).
@@ -140,19 +129,11 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     ax = dofs[d, col.AHEAD] * u[d] - dofs[d, col.BEHIND] * v[d]
     ay = dofs[d + 1, col.AHEAD] * u[d + 1] - dofs[d + 1, col.BEHIND] * v[d + 1]
     az = dofs[d + 2, col.AHEAD] * u[d + 2] - dofs[d + 2, col.BEHIND] * v[d + 2]
-    w, x, y, z = turn_quaternion(q[c], q[c + 1], q[c + 2], q[c + 3], ax, ay, az)
-    sx, sy, sz = _from_rest(rest, c, w, x, y, z)
-    # torque J⁻ᵀ K s = K s + s x K s / 2 + ..., J the right Jacobian of the rotation vector s
+    w, x, y, z = quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], ax, ay, az)
+    sx, sy, sz = rotation_from_rest(rest, c, w, x, y, z)
+    # torque J⁻ᵀ K s, J the right Jacobian of the rotation vector s
     yx, yy, yz = dofs[d, col.HALF] * sx, dofs[d + 1, col.HALF] * sy, dofs[d + 2, col.HALF] * sz
-    square = sx * sx + sy * sy + sz * sz
-    curve = 1.0 / 12.0 + square / 720.0
-    if square > 1e-4:
-        angle = math.sqrt(square)
-        curve = (1.0 - 0.5 * angle * math.sin(angle) / max(1.0 - math.cos(angle), 1e-12)) / square
-    nx, ny, nz = sy * yz - sz * yy, sz * yx - sx * yz, sx * yy - sy * yx
-    tx = yx - 0.5 * nx + curve * (sy * nz - sz * ny)
-    ty = yy - 0.5 * ny + curve * (sz * nx - sx * nz)
-    tz = yz - 0.5 * nz + curve * (sx * ny - sy * nx)
+    tx, ty, tz = inverse_transpose_product(sx, sy, sz, yx, yy, yz)
     tx += dofs[d, col.DRAG] * u[d] + dofs[d, col.DRAGGED] * v[d] + dofs[d, col.ARMATURE] * (u[d] - v[d])
     ty += (
         dofs[d + 1, col.DRAG] * u[d + 1]
@@ -177,8 +158,8 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
             reach * u[d + 1] - lag * v[d + 1],
             reach * u[d + 2] - lag * v[d + 2],
         )
-        w, x, y, z = turn_quaternion(q[c], q[c + 1], q[c + 2], q[c + 3], ax, ay, az)
-        nx, ny, nz = _log(w, x, y, z)
+        w, x, y, z = quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], ax, ay, az)
+        nx, ny, nz = log_vector(w, x, y, z)
         angle = math.sqrt(nx * nx + ny * ny + nz * nz)
         held = int(angle > dofs[d, col.UPPER] - NEAR)
         if angle > dofs[d, col.UPPER]:
@@ -200,13 +181,3 @@ def _ball_springs(dofs, rest, q, u, v, h, d, c, k, work):
     put_vector(work, k, col.W_SPRING, xx, xy, xz)
     put_vector(work, k, col.W_SPRING + 3, yy, yz, zz)
     return hit, held
-
-
-@_jit
-def _log(w, x, y, z):
-    """Rotation vector of a unit quaternion."""
-    if w < 0.0:
-        w, x, y, z = -w, -x, -y, -z
-    n = math.sqrt(x * x + y * y + z * z)
-    s = 2.0 if n < 1e-12 else 2.0 * math.atan2(n, w) / n
-    return s * x, s * y, s * z

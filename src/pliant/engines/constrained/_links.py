@@ -1,7 +1,7 @@
 """Kernels of links: fields of work arrays, forward kinematics, momenta, impulses, energies, reactions of joints.
 
-Everything is in world axes about the origin of the link's joint frame, so that going from a link to its parent is a
-mere shift. Arrays and columns: `arrays`.
+Everything is in world axes about the origin of the link's joint frame, so that twists and
+wrenches go from a link to its parent by a shift alone. Arrays and columns: `arrays`.
 """
 
 import math
@@ -12,12 +12,13 @@ from pliant.compilation import njit
 from pliant.engines.constrained import arrays as col
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
 from pliant.spatial import _kernels as se3
+from pliant.statics._load_kernels import wrench_in_world
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
-# before LLVM sees them: access by name costs nothing, and results do not depend on its choice of calls to inline
+# inlined by numba: access by name costs nothing, and results do not depend on LLVM's choice of calls to inline
 _inline = njit(inline="always", error_model="numpy", nogil=True, fastmath={"contract"})
 
-CHUNK = 32  # links that go through all stages together, while they are in the processor's nearest memory
+CHUNK = 32  # links per pass through all stages: their rows stay in the first-level cache
 
 # --- fields
 
@@ -123,13 +124,11 @@ def forward_some(first, last, links, constants, q, u, t, work):
             wx, wy, wz = wx + a02 * u[d], wy + a12 * u[d], wz + a22 * u[d]
         elif kind == LINK_BALL:
             ux, uy, uz = u[d], u[d + 1], u[d + 2]
-            w, x, y, z = turn_quaternion(q[c], q[c + 1], q[c + 2], q[c + 3], t * ux, t * uy, t * uz)
-            b00, b01, b02 = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
-            b10, b11, b12 = 2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)
-            b20, b21, b22 = 2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)
-            a00, a01, a02 = _times(a00, a01, a02, b00, b01, b02, b10, b11, b12, b20, b21, b22)
-            a10, a11, a12 = _times(a10, a11, a12, b00, b01, b02, b10, b11, b12, b20, b21, b22)
-            a20, a21, a22 = _times(a20, a21, a22, b00, b01, b02, b10, b11, b12, b20, b21, b22)
+            w, x, y, z = se3.quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], t * ux, t * uy, t * uz)
+            b00, b01, b02, b10, b11, b12, b20, b21, b22 = se3.quat_entries(w, x, y, z)
+            a00, a01, a02 = rotate(b00, b10, b20, b01, b11, b21, b02, b12, b22, a00, a01, a02)
+            a10, a11, a12 = rotate(b00, b10, b20, b01, b11, b21, b02, b12, b22, a10, a11, a12)
+            a20, a21, a22 = rotate(b00, b10, b20, b01, b11, b21, b02, b12, b22, a20, a21, a22)
             wx += a00 * ux + a01 * uy + a02 * uz
             wy += a10 * ux + a11 * uy + a12 * uz
             wz += a20 * ux + a21 * uy + a22 * uz
@@ -143,34 +142,13 @@ def forward_some(first, last, links, constants, q, u, t, work):
 
 
 @_jit
-def _times(x, y, z, b00, b01, b02, b10, b11, b12, b20, b21, b22):
-    """Row vector times a 3 x 3 matrix."""
-    return x * b00 + y * b10 + z * b20, x * b01 + y * b11 + z * b21, x * b02 + y * b12 + z * b22
-
-
-@_jit
-def turn_quaternion(qw, qx, qy, qz, x, y, z):
-    """Quaternion times that of the rotation vector (x, y, z): a turn in its own axes."""
-    c, s, _ = se3.half_angle(x * x + y * y + z * z)
-    s *= 0.5
-    x, y, z = s * x, s * y, s * z
-    return (
-        qw * c - qx * x - qy * y - qz * z,
-        qw * x + qx * c + qy * z - qz * y,
-        qw * y - qx * z + qy * c + qz * x,
-        qw * z + qx * y - qy * x + qz * c,
-    )
-
-
-@_jit
 def integrate(links, q, u, t):
     """Coordinates after a time t at joint velocities u: `q += t u`, quaternions by the exponential map."""
     for k in range(links.shape[0]):
         kind, d, c = links[k, col.KIND], links[k, col.DOF], links[k, col.COORDINATE]
         if kind == LINK_BALL:
-            w, x, y, z = turn_quaternion(
-                q[c], q[c + 1], q[c + 2], q[c + 3], t * u[d], t * u[d + 1], t * u[d + 2]
-            )
+            x, y, z = t * u[d], t * u[d + 1], t * u[d + 2]
+            w, x, y, z = se3.quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], x, y, z)
             s = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
             q[c], q[c + 1], q[c + 2], q[c + 3] = s * w, s * x, s * y, s * z
         elif kind != LINK_FIXED:
@@ -247,18 +225,10 @@ def impulses(first, last, constants, gravity, loads, t, work, out):
         k = int(loads[row, col.LOAD_LINK])
         if not first <= k < last:
             continue
-        r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(work, k, col.W_ROTATION)
-        fx, fy, fz = vector(loads, row, col.LOAD_FORCE)
-        x, y, z = vector(loads, row, col.LOAD_POINT)
-        x, y, z = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, x, y, z)
-        gx, gy, gz = vector(loads, row, col.LOAD_BODY_FORCE)
-        gx, gy, gz = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, gx, gy, gz)
-        tx, ty, tz = vector(loads, row, col.LOAD_BODY_TORQUE)
-        tx, ty, tz = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, tx, ty, tz)
-        add_vector(out, k, col.LINEAR, t * (fx + gx), t * (fy + gy), t * (fz + gz))
-        mx, my, mz = vector(loads, row, col.LOAD_TORQUE)
-        mx, my, mz = mx + y * fz - z * fy + tx, my + z * fx - x * fz + ty, mz + x * fy - y * fx + tz
-        add_vector(out, k, col.ANGULAR, t * mx, t * my, t * mz)
+        turn = work[k, col.W_ROTATION : col.W_ROTATION + 9].reshape(3, 3)
+        fx, fy, fz, tx, ty, tz = wrench_in_world(loads[row], turn)
+        add_vector(out, k, col.LINEAR, t * fx, t * fy, t * fz)
+        add_vector(out, k, col.ANGULAR, t * tx, t * ty, t * tz)
 
 
 # --- energies and work

@@ -1,27 +1,28 @@
 """The step: implicit midpoint in joint coordinates, by a few linear-time solves; shorter steps where those fail."""
 
 import math
+from typing import Any
+
+from numba import types
+from numba.experimental import structref
 
 from pliant.compilation import njit
 from pliant.engines.constrained import _aba, _border, _joints, _links
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained._links import vector
+from pliant.engines.constrained.arrays import Model
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 DEEPEST = 4  # a step is halved at most this often
 ITERATIONS = 8
-SLOW, FINEST = (
-    0.001,
-    1 / 64,
-)  # half turn squared from which steps are solved better; least share of the tolerance
+SLOW = 0.001  # squared half turn of a body beyond which the tolerance is tightened
+FINEST = 1 / 64  # tightest tolerance, as a fraction of the given one
 SHORTENED = 6  # largest number of halvings of a damped step
 EXCESS = 4.0  # a damped step is halved while its kinetic energy exceeds this multiple of the available energy
 CLEANED = 8  # steps between checks of momenta
-GHOST, LOOKS = (
-    0.5,
-    6,
-)  # momenta are projected if so often in a row more than this share of kinetic energy is spurious
+GHOST = 0.5  # share of kinetic energy outside the joints' motions from which a check is bad
+LOOKS = 6  # bad checks in a row after which momenta are projected
 
 
 @_jit
@@ -120,7 +121,7 @@ def newton_step(model, state, h, length, scratch, first):
     if bordered:
         _border.loop_tension(loops, multipliers, info[col.INFO_UNIT], 0.5 * h, work)
     if _aba.factor(links, 0.5 * h, work) >= 0:
-        du[0] = math.inf  # no longer finite
+        du[0] = math.inf  # not finite
         return math.inf
     _aba.solve(links, work, du)
     if not bordered:
@@ -152,7 +153,7 @@ def _solve_midpoint(model, state, h, length, scratch):
             change = max(change, step)
         info[col.INFO_SOLVES] += 1
         best = min(best, change)
-        # The rate of convergence is a guess at first. Where stops act there may be none.
+        # Rate of contraction: assumed at the first iteration, measured afterwards; none is assumed where stops act.
         rate = 1.0 if info[col.INFO_HELD] > 0.0 else 0.5 if state.past[col.EXTRAPOLATE] != 0.0 else 0.75
         if iteration > 0:
             rate = min(change / before, 0.95)
@@ -275,7 +276,7 @@ def accept_damped(model, state, h, scratch, own, brought):
     had = had + potential_energy(model, state, 0.0, scratch)
     left = -1.0
     for attempt in range(SHORTENED + 1):
-        # A motion with far too much energy goes half as far, and in the end stays.
+        # A motion with far too much energy is halved; after the last attempt the joints stay.
         if attempt:
             share = 0.5 if attempt < SHORTENED else 0.0
             brought *= share
@@ -325,7 +326,7 @@ def _project_momenta(model, state, scratch):
 
     The midpoint update flips momentum outside that subspace every step without damping it. Springs and dampers too
     stiff for the step count as locks. Momenta are projected only after LOOKS bad checks in a row: where bodies turn far
-    in a step such a part comes and goes by itself, and its energy would be missed.
+    in a step, momentum outside the subspace comes and goes by itself, and projection would take its energy away.
     """
     links, constants = model.links, model.constants
     v, momentum, du, work = state.v, state.momentum, scratch.du, scratch.work
@@ -380,9 +381,39 @@ def update_guess(dofs, u, last, earlier, past, whole):
     past[col.EXTRAPOLATE] = 1.0 if whole and straight < 0.5 * same else 0.0
 
 
+@structref.register
+class _ArraysType(types.StructRef):
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class Arrays(structref.StructRefProxy):
+    """`Model`, `State` and `Scratch` as one argument: a call from Python looks at every array it is given.
+
+    It keeps its arrays alive. Loads change often, so they travel beside it.
+    """
+
+
+structref.define_boxing(_ArraysType, Arrays)
+structref.define_constructor(Arrays, _ArraysType, ("model", "state", "scratch"))
+
+
+@njit
+def join_arrays(model, state, scratch):
+    """`Arrays` of a mechanism, for `advance`."""
+    return Arrays(model, state, scratch)
+
+
 @_jit
-def advance(n, timestep, model, state, scratch):
-    """Take `n` steps. Returns how many were done: fewer if the motion left the finite numbers."""
+def advance(n, timestep, loads, arrays):
+    """Take `n` steps. Returns how many were done: fewer if the motion left the finite numbers.
+
+    `loads` are rows as in `Model`, in place of those of `arrays`.
+    """
+    m, state, scratch = arrays.model, arrays.state, arrays.scratch
+    model = Model(
+        m.links, m.constants, m.dofs, m.rest, m.gravity, loads, m.loops, m.offsets, m.tendons, m.where, m.bare
+    )
     links, dofs, tendons = model.links, model.dofs, model.tendons
     q, u, earlier, past = state.q, state.u, state.earlier, state.past
     backup, info = scratch.backup, scratch.info

@@ -10,7 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Model", "Scratch", "State"]
+# columns of loads: rows in the joint frame's axes about the centre of mass
+from pliant.statics._load_kernels import FORCE as LOAD_FORCE
+from pliant.statics._load_kernels import LINK as LOAD_LINK
+from pliant.statics._load_kernels import LOAD_SIZE as LOAD_COLUMNS
+from pliant.statics._load_kernels import TORQUE as LOAD_TORQUE
+
+__all__ = ["LOAD_COLUMNS", "LOAD_FORCE", "LOAD_LINK", "LOAD_TORQUE", "Model", "Scratch", "State"]
 
 # links: parent, kind (`mechanism.links`), first dof and coordinate; whether a ball has springs; the nearest link that
 # turns on the way to the root, itself included
@@ -36,15 +42,6 @@ UNIT = 7  # 1 for turns, 1/radius for slides: makes changes comparable
 # ... and for the present length of a step, see `_joints.coefficients`
 AHEAD, BEHIND, HALF, DRAG, DRAGGED, GIVEN, STOP, REACH, LAG = range(8, 17)
 DOF_COLUMNS = 17
-
-# loads
-LOAD_LINK = 0
-LOAD_FORCE = 1  # N, world axes, acting at LOAD_POINT
-LOAD_TORQUE = 4  # N m, world axes
-LOAD_POINT = 7  # from the centre of mass, axes of the joint frame, m
-LOAD_BODY_FORCE = 10  # N, at the centre of mass, axes of the joint frame
-LOAD_BODY_TORQUE = 13  # N m, axes of the joint frame
-LOAD_COLUMNS = 16
 
 # loops
 LOOP_COPY, LOOP_BODY = 0, 1  # links of the copy and of the body it must coincide with
@@ -110,7 +107,7 @@ class Model(NamedTuple):
         dofs: STIFFNESS ... LAG, (nv, DOF_COLUMNS).
         rest: coordinates at which springs are slack, (nq,).
         gravity: m/s².
-        loads: wrenches, (loads, LOAD_COLUMNS).
+        loads: rows in the joint frames' axes about centres of mass, (loads, LOAD_COLUMNS).
         loops: (loops, LOOP_COLUMNS).
         offsets: of couplings and tendons.
         tendons: the columns of dofs, (tendons, DOF_COLUMNS).

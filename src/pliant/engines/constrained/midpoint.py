@@ -18,6 +18,8 @@ does not converge either, the step is halved.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -30,6 +32,7 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL
+from pliant.statics.loads import Load, load_rows
 
 __all__ = ["ContactStep", "Midpoint"]
 
@@ -59,22 +62,26 @@ class Midpoint:
         self._info = packed.scratch.info
         self._info[col.INFO_TOLERANCE], self._info[col.INFO_CLOSE] = tolerance, _CLOSE
         self._moved = False
-        self._limited = np.isfinite(self._dofs[:, [col.LOWER, col.UPPER]])
+        self._limited = np.isfinite(self._dofs[:, col.LOWER : col.UPPER + 1])
         self._model = packed.model
+        self._arrays = _step.join_arrays(packed.model, self._state, packed.scratch)
         self._set_stops(anew=True)
         self._asked = np.zeros((len(self._links), col.KINEMATIC_COLUMNS)), np.zeros((len(self._links), 6))
+        # Poses of body frames in the frames of loads: at centres of mass, with the axes of joint frames.
+        turn = packed.frames[m.links.body_link, :3, :3].transpose(0, 2, 1)
+        self._load_frames = spatial.pose(-np.einsum("nij,nj->ni", turn, m.com), turn)
 
     def advance(self, n: int) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         self._moved = True
         if self._beyond:
             self._set_stops()
-        return _step.advance(n, self.timestep, self._model, self._state, self._packed.scratch)
+        return _step.advance(n, self.timestep, self._model.loads, self._arrays)
 
     def _set_stops(self, anew: bool = False) -> None:
-        """Set stops to the limits; those of joints beyond their limits to the joints, to follow them on their way back.
+        """Set stops to the limits, or to the coordinates of joints beyond their limits, which stops follow back.
 
-        Files have such joints at their reference pose. To push them back at once would be an impact.
+        Reference poses of files may be beyond limits: to push joints back at once would be an impact.
         """
         m, table, plain = self.m, self._dofs, self._plain[0]
         q = self._state.q[m.dof_coordinate]
@@ -87,11 +94,17 @@ class Midpoint:
             now = np.inf if anew else sign * table[:, column]
             wide = np.minimum(now, np.maximum(limit, sign * q))
             table[:, column] = sign * np.where(ball & (sign < 0), limit, wide)
-        self._beyond = bool((table[:, [col.LOWER, col.UPPER]] != plain[:, [col.LOWER, col.UPPER]]).any())
+        self._note_stops()
+
+    def _note_stops(self) -> None:
+        """Keep a copy of the stops, for `stops`, and whether any of them is not at its limit."""
+        stops, limits = (table[:, col.LOWER : col.UPPER + 1] for table in (self._dofs, self._plain[0]))
+        self._stops = stops[self._limited]
+        self._beyond = bool((stops != limits).any())
 
     @property
     def state(self) -> Floats:
-        """Everything that moves, in one array."""
+        """State of the motion, all fields of `State` in one array."""
         return self._flat
 
     @state.setter
@@ -107,16 +120,13 @@ class Midpoint:
 
     @property
     def stops(self) -> Floats:
-        """Where the stops of joints are now, lower and upper ones: part of the state, as they follow joints back."""
-        return self._dofs[:, [col.LOWER, col.UPPER]][self._limited]
+        """Stops of joints, lower and upper ones: part of the state, as they follow joints back to their limits."""
+        return self._stops
 
     @stops.setter
     def stops(self, value: Floats) -> None:
-        limits = [col.LOWER, col.UPPER]
-        table = self._dofs[:, limits]
-        table[self._limited] = value
-        self._dofs[:, limits] = table
-        self._beyond = bool((self._dofs[:, limits] != self._plain[0][:, limits]).any())
+        self._dofs[:, col.LOWER : col.UPPER + 1][self._limited] = value
+        self._note_stops()
 
     @property
     def q(self) -> Floats:
@@ -138,7 +148,7 @@ class Midpoint:
     # --- velocities
 
     def _kinematics(self, u: Floats) -> Floats:
-        # not in the step's own arrays, which `joint_wrenches` reads
+        # not in the arrays of the step: `joint_wrenches` reads those of the last step
         model, (work, moving) = self._model, self._asked
         _links.forward(model.links, model.constants, self.q, u, 0.0, work)
         _links.momenta(0, len(model.links), model.constants, work, moving)
@@ -170,19 +180,9 @@ class Midpoint:
 
     # --- loads
 
-    def set_loads(self, entries: dict[int, Floats]) -> None:
-        """Wrenches by body, as rows of `Load.row`."""
-        rows = np.zeros((len(entries), col.LOAD_COLUMNS))
-        for row, (body, given) in zip(rows, entries.items(), strict=True):
-            link = self.m.links.body_link[body]
-            turn = self._packed.frames[link, :3, :3].T  # into the joint frame's axes
-            force, torque = given[9:12], given[12:15]
-            row[col.LOAD_LINK] = link
-            row[col.LOAD_FORCE : col.LOAD_FORCE + 6] = given[:6]
-            row[col.LOAD_POINT : col.LOAD_POINT + 3] = turn @ (given[6:9] - self.m.com[body])
-            row[col.LOAD_BODY_FORCE : col.LOAD_BODY_FORCE + 3] = turn @ force
-            row[col.LOAD_BODY_TORQUE :] = turn @ (torque - np.cross(self.m.com[body], force))
-        self._model = self._model._replace(loads=rows)
+    def set_loads(self, loads: Mapping[int, Load]) -> None:
+        """Set the loads, by number of body, in place of all before."""
+        self._model = self._model._replace(loads=load_rows(loads, self.m.links.body_link, self._load_frames))
 
     def set_motors(self, drive: Floats, torque: Floats) -> None:
         """Motors of all dofs: target, stiffness, velocity and damping, (4, nv), and torque, (nv,)."""
@@ -222,8 +222,8 @@ class Midpoint:
 
     @property
     def effort(self) -> tuple[int, int, int]:
-        """Linear solves, parts of steps, and parts that did not settle, so far."""
-        solves, substeps, unsettled = self._info[[col.INFO_SOLVES, col.INFO_SUBSTEPS, col.INFO_UNSETTLED]]
+        """Linear solves, parts of steps, and parts that did not converge, since the start."""
+        solves, substeps, unsettled = self._info[col.INFO_SOLVES : col.INFO_UNSETTLED + 1].tolist()
         return int(solves), int(substeps), int(unsettled)
 
     @property
@@ -246,8 +246,7 @@ class Midpoint:
             self._state.multipliers,
             m.radius,
         )
-        last = np.zeros(m.joint_count, dtype=np.int64)
-        last[m.links.joint] = np.arange(len(m.links))
+        last = m.links.joint_link
         frames = self._packed.frames[last]
         turn = np.einsum(
             "nij,nkj->nki",

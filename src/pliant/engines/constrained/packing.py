@@ -1,7 +1,6 @@
 """`pack`: a mechanism as the flat arrays of the midpoint step.
 
-Each link gets a *joint frame*: its origin on the joint, its z axis along a hinge or slide, its axes those of a ball's
-coordinates. The pose of a link in that of its parent is then a constant times `Rz(q)`, a shift along z or a quaternion.
+Links are placed by their joint frames (`Links.joint_frames`).
 
 A loop is cut at a body: the loop-closing joint carries a copy of its child, which must coincide with it. The body's
 mass is shared out equally between it and its copies: the motion is the same, and no joint is left without inertia.
@@ -20,7 +19,7 @@ from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained.arrays import Model, Scratch, State
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.joints import BALL, SLIDE
+from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
 __all__ = ["Packed", "pack"]
@@ -46,11 +45,11 @@ class Packed:
 
 def pack(m: Mechanism, gravity: Floats) -> Packed:
     """Arrays of a mechanism; refuses joints without inertia, and couplings or tendons of balls."""
-    frames = _frames(m)
+    frames, local = m.links.joint_frames()
     bodies = m.links.body.copy()
     bodies[m.links.loop_copy] = m.links.body[m.links.loop_body]
     share = np.where(bodies >= 0, 1.0 / np.maximum(np.bincount(bodies + 1)[bodies + 1], 1), 0.0)
-    constants = _constants(m, frames, bodies, share)
+    constants = _constants(m, frames, local, bodies, share)
     dofs = _dofs(m)
     links = np.zeros((len(m.links), col.LINK_COLUMNS), dtype=np.int64)
     links[:, [col.PARENT, col.KIND, col.DOF, col.COORDINATE]] = np.stack(
@@ -117,30 +116,10 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
     return packed
 
 
-def _frames(m: Mechanism) -> Floats:
-    """Joint frames in the frames of their links, (n, 4, 4)."""
-    links = m.links
-    frames = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
-    frames[:, :3, 3] = links.anchor
-    for k in np.flatnonzero(links.kind != LINK_FIXED).tolist():
-        d = links.dof[k]
-        if links.kind[k] == LINK_BALL:
-            frames[k, :3, :3] = links.screw[d : d + 3, 3:].T
-        else:
-            axis = links.screw[d, 3:] if links.kind[k] == LINK_HINGE else links.screw[d, :3]
-            side = np.cross(np.eye(3)[np.argmin(np.abs(axis))], axis)
-            side /= np.linalg.norm(side)
-            frames[k, :3, :3] = np.stack([side, np.cross(axis, side), axis], axis=1)
-    return frames
-
-
-def _constants(m: Mechanism, frames: Floats, bodies: Ints, share: Floats) -> Floats:
+def _constants(m: Mechanism, frames: Floats, local: Floats, bodies: Ints, share: Floats) -> Floats:
     """Table of link constants, C_ROTATION ... C_MOMENTS; a body cut at a loop has its share in every copy."""
     inverse = spatial.se3_inverse(frames)
     out = np.zeros((len(frames), col.CONSTANTS))
-    local = m.links.offset @ frames
-    inner = m.links.parent >= 0
-    local[inner] = inverse[m.links.parent[inner]] @ local[inner]
     out[:, col.C_ROTATION : col.C_ROTATION + 9] = local[:, :3, :3].reshape(-1, 9)
     out[:, col.C_SHIFT : col.C_SHIFT + 3] = local[:, :3, 3]
     out[:, col.C_AXES : col.C_AXES + 9] = np.eye(3).ravel()
@@ -163,7 +142,7 @@ def _dofs(m: Mechanism) -> Floats:
     out[~ball, col.PULL] = (m.stiffness * m.rest[m.dof_coordinate])[~ball]
     out[:, col.ARMATURE] = m.armature
     out[:, col.LOWER], out[:, col.UPPER] = m.lower, m.upper
-    out[:, col.UNIT] = np.where(m.dof_kind == SLIDE, 1 / m.radius, 1.0)
+    out[:, col.UNIT] = 1 / m.dof_unit
     return out
 
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import EARTH
+from pliant.checks import EARTH, choice, number
 from pliant.engines.constrained.actor import ConstrainedActor
-from pliant.engines.constrained.gs17.stepper import METHODS, MaximalStepper
+from pliant.engines.constrained.gs17.stepper import METHODS, SOLVERS, MaximalStepper
 from pliant.engines.constrained.midpoint import Midpoint
 from pliant.engines.settle import come_to_rest
 from pliant.engines.simulation import Effort, Motor, Simulation
@@ -25,7 +25,6 @@ from pliant.statics.loads import Load
 __all__ = ["ConstrainedSimulation"]
 
 Floats = NDArray[np.float64]
-_SOLVERS = ("tree", "dense")
 _OPEN = 1e-6  # of the radius: loops more open than this are refused as a start
 _TARGET, _STIFFNESS, _VELOCITY, _DAMPING = range(4)  # rows of the table of motors
 
@@ -65,26 +64,21 @@ class ConstrainedSimulation(Simulation):
         """Start at rest.
 
         Args:
-            mechanism: what moves. Springs act about their own rest positions.
+            mechanism: bodies and joints; springs act about their own rest positions.
             timestep: seconds.
             gravity: m/s².
             stabilization: "newmark" (default), or one of GS17's: "none", "full", "low-rank", "inertial", "constraint".
             solver: "tree", linear in the number of joints; or "dense", GS17's Schur complement, for their methods only.
                 By default the one that suits the method.
-            start: where to start; the reference pose by default. Loops must close there.
+            start: joint coordinates at the start; the reference pose by default. Loops must close there.
             tolerance: rad (and fractions of the radius): iterations of a step that change joints by less are enough.
         """
         self._begin(mechanism, timestep, gravity)
         if mechanism.nv == 0:
             raise InputError(f"nothing in '{mechanism.name}' can move: all its joints are fixed")
-        if stabilization not in ("newmark", *METHODS):
-            known = ", ".join(f"'{name}'" for name in ("newmark", *METHODS))
-            raise InputError(f"stabilization is one of {known}, not {stabilization!r}")
-        if solver not in (None, *_SOLVERS):
-            raise InputError(f"solver is 'tree' or 'dense', not {solver!r}")
-        if not isinstance(tolerance, int | float) or not 0 < tolerance <= 0.1:
-            raise InputError(f"tolerance: a number above 0, at most 0.1, expected, not {tolerance!r}")
-        self._stabilization, self._solver, self._tolerance = stabilization, solver, float(tolerance)
+        self._stabilization = choice(stabilization, "stabilization", ("newmark", *METHODS))
+        self._solver = None if solver is None else choice(solver, "solver", SOLVERS)
+        self._tolerance = number(tolerance, "tolerance", above=0.0, most=0.1)
         self._drive: Floats = np.zeros((4, mechanism.nv))
         self._stepper: Midpoint | MaximalStepper
         if stabilization == "newmark":
@@ -120,10 +114,10 @@ class ConstrainedSimulation(Simulation):
             interrupted = False
         finally:
             done = stepper.taken - start
-            # It may have failed within a part of a step; Ctrl-C may come within a step of GS17's methods alone.
+            # A failed step may be half done. Ctrl-C interrupts between whole steps, except in GS17's methods.
             if done < n and not (interrupted and isinstance(stepper, Midpoint)):
                 self._write(before)
-                self._steps -= stepper.advance(done)  # taken twice
+                self._steps -= stepper.advance(done)  # counted twice
         return done
 
     def _taken(self) -> int:
@@ -169,7 +163,7 @@ class ConstrainedSimulation(Simulation):
         return self._stepper.twists
 
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
-        self._stepper.set_loads({index: load.row() for index, load in loads.items()})
+        self._stepper.set_loads(loads)
 
     def _set_torque(self, torque: Floats) -> None:
         if not isinstance(self._stepper, Midpoint):
@@ -197,7 +191,7 @@ class ConstrainedSimulation(Simulation):
         return Effort(solves, self._mechanism.joint_count, self.violation, substeps, unsettled)
 
     def actor(self) -> ConstrainedActor:
-        """This simulation as contact sees it; GS17's methods refuse once they could touch."""
+        """Actor of this simulation for contact; GS17's methods raise once they are in a world with contacts."""
         return ConstrainedActor(self, self._stepper)
 
     # --- motors
@@ -219,8 +213,8 @@ class ConstrainedSimulation(Simulation):
         Args:
             joint: a hinge or slide; or one dof of a joint with several. A ball takes a torque only, in its own axes.
             torque: N m or N besides, one for all dofs or one per dof.
-            target, stiffness: where to, rad or m, and how hard, N m/rad or N/m.
-            velocity, damping: how fast, and how hard.
+            target, stiffness: target coordinate, rad or m, and its gain, N m/rad or N/m.
+            velocity, damping: target rate, rad/s or m/s, and its gain, N m s/rad or N s/m.
         """
         m = self._mechanism
         if not isinstance(self._stepper, Midpoint):
@@ -255,7 +249,7 @@ class ConstrainedSimulation(Simulation):
             for d in driven
         }
 
-    # --- what engineers ask
+    # --- measures
 
     @property
     def violation(self) -> float:
@@ -275,11 +269,11 @@ class ConstrainedSimulation(Simulation):
     def settle(self, time: float = 60.0, tolerance: float = 1e-6) -> Configuration:
         """Let the mechanism come to rest, and return the equilibrium, ready for `reduce` and `blend`.
 
-        What is left when the motion has died away is removed by Newton's method, with joints that stiffen near their
-        limits if some would pass them. The simulation ends there, at rest. Motors do not take part in that.
+        Once the motion has died away, Newton's method finds the equilibrium nearby, with joints that stiffen near their
+        limits if some would pass them. The simulation is placed there, at rest. Newton's method leaves motors out.
 
         Args:
-            time: at most so many seconds of motion.
+            time: longest motion, s.
             tolerance: kinetic energy that counts as rest, as a fraction of the largest seen.
         """
         come_to_rest(self, time, tolerance)

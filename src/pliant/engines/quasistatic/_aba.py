@@ -7,30 +7,11 @@ frames of their groups.
 import math
 
 from pliant.compilation import njit
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import integrate_joint, wrench_to_parent
 from pliant.engines.quasistatic._passes import update_joints, world_poses, wrench_on
-from pliant.engines.quasistatic.arrays import (
-    ACCELERATION,
-    AXIS_INVERSE,
-    AXIS_ROW,
-    AXIS_TORQUE,
-    COUNT,
-    DOF,
-    DOFS,
-    FACTOR,
-    FINE,
-    FIRST,
-    FORCE,
-    GROUP,
-    INERTIA,
-    INERTIA_SCREWS,
-    INFINITE,
-    LOAD_LEAF,
-    MOTION,
-    PARENT,
-    TORQUES,
-)
 from pliant.mechanism.links import LINK_HINGE
+from pliant.statics._load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
@@ -52,8 +33,8 @@ def step_aba(n, loads, a, bodies, scale):
             world_poses(joints, bodies.poses)
             row = 0
             while row < loads.shape[0]:
-                k = int(loads[row, LOAD_LEAF])
-                row = wrench_on(loads, row, bodies.poses[a.clusters.nodes[k, GROUP]], given[k])
+                k = int(loads[row, LINK])
+                row = wrench_on(loads, row, bodies.poses[a.clusters.nodes[k, col.GROUP]], given[k])
         for g in range(groups.shape[0]):
             for i in range(6):
                 wrenches[g, i] = given[leaf[g], i]
@@ -64,12 +45,12 @@ def step_aba(n, loads, a, bodies, scale):
         for d in range(qdd.shape[0]):
             total += abs(qdd[d])
         if not math.isfinite(total):
-            return done, INFINITE
+            return done, col.INFINITE
         if scale != 0.0:
             for g in range(groups.shape[0]):
                 integrate_joint(g, groups, primitives, q, qdd, scale)
             joints.taken[0] += 1
-    return n, FINE
+    return n, col.FINE
 
 
 @_fused
@@ -82,26 +63,40 @@ def _accelerations(joints, world, bodies):
     n = groups.shape[0]
     for g in range(n):
         for i in range(36):
-            body[g, INERTIA + i] = inertia[g, i]
+            body[g, col.INERTIA + i] = inertia[g, i]
         for i in range(6):
-            body[g, FORCE + i] = -wrench[g, i]
+            body[g, col.FORCE + i] = -wrench[g, i]
     for g in range(n - 1, -1, -1):
-        p, d = groups[g, PARENT], groups[g, DOF]
+        p, d = groups[g, col.PARENT], groups[g, col.DOF]
         if slot[g] < 0:
-            c = 5 if primitives[groups[g, FIRST], MOTION] == LINK_HINGE else 2
+            c = 5 if primitives[groups[g, col.FIRST], col.MOTION] == LINK_HINGE else 2
             if not _eliminate_dof(c, resist[d], torque[d], body[g]):
                 return g
         elif not _eliminate_dofs(
-            groups[g, DOFS], groups[g, COUNT] == 1, body[g], gain[slot[g]], screws[d:], resist[d:], torque[d:]
+            groups[g, col.DOFS],
+            groups[g, col.COUNT] == 1,
+            body[g],
+            gain[slot[g]],
+            screws[d:],
+            resist[d:],
+            torque[d:],
         ):
             return g
         if p >= 0:
             _add_to_parent(poses[g], body[g], body[p], spare)
     for g in range(n):
-        p, d, m = groups[g, PARENT], groups[g, DOF], groups[g, DOFS]
+        p, d, m = groups[g, col.PARENT], groups[g, col.DOF], groups[g, col.DOFS]
         if p >= 0:
-            v0, v1, v2 = body[p, ACCELERATION], body[p, ACCELERATION + 1], body[p, ACCELERATION + 2]
-            w0, w1, w2 = body[p, ACCELERATION + 3], body[p, ACCELERATION + 4], body[p, ACCELERATION + 5]
+            v0, v1, v2 = (
+                body[p, col.ACCELERATION],
+                body[p, col.ACCELERATION + 1],
+                body[p, col.ACCELERATION + 2],
+            )
+            w0, w1, w2 = (
+                body[p, col.ACCELERATION + 3],
+                body[p, col.ACCELERATION + 4],
+                body[p, col.ACCELERATION + 5],
+            )
         else:
             v0, v1, v2, w0, w1, w2 = world[0], world[1], world[2], world[3], world[4], world[5]
         # `motion_to_child`, written out: behind a call, compilers group fused multiply-adds differently
@@ -114,28 +109,28 @@ def _accelerations(joints, world, bodies):
         a4 = poses[g, 1] * w0 + poses[g, 4] * w1 + poses[g, 7] * w2
         a5 = poses[g, 2] * w0 + poses[g, 5] * w1 + poses[g, 8] * w2
         if slot[g] < 0:
-            o = AXIS_ROW
-            x = body[g, AXIS_TORQUE] - (body[g, o] * a0 + body[g, o + 1] * a1 + body[g, o + 2] * a2)
+            o = col.AXIS_ROW
+            x = body[g, col.AXIS_TORQUE] - (body[g, o] * a0 + body[g, o + 1] * a1 + body[g, o + 2] * a2)
             x -= body[g, o + 3] * a3 + body[g, o + 4] * a4 + body[g, o + 5] * a5
-            x *= body[g, AXIS_INVERSE]
+            x *= body[g, col.AXIS_INVERSE]
             qdd[d] = x
-            if primitives[groups[g, FIRST], MOTION] == LINK_HINGE:
+            if primitives[groups[g, col.FIRST], col.MOTION] == LINK_HINGE:
                 a5 += x
             else:
                 a2 += x
-        a = body[g, ACCELERATION : ACCELERATION + 6]
+        a = body[g, col.ACCELERATION : col.ACCELERATION + 6]
         a[0], a[1], a[2], a[3], a[4], a[5] = a0, a1, a2, a3, a4, a5
         if slot[g] >= 0:
             k = gain[slot[g]]
             for j in range(m - 1, -1, -1):
-                x = k[TORQUES + j]
+                x = k[col.TORQUES + j]
                 for i in range(6):
-                    x -= k[INERTIA_SCREWS + 6 * j + i] * a[i]
+                    x -= k[col.INERTIA_SCREWS + 6 * j + i] * a[i]
                 for i in range(j + 1, m):
-                    x -= k[FACTOR + 6 * i + j] * qdd[d + i]
-                qdd[d + j] = x / k[FACTOR + 7 * j]
+                    x -= k[col.FACTOR + 6 * i + j] * qdd[d + i]
+                qdd[d + j] = x / k[col.FACTOR + 7 * j]
             for j in range(m):
-                if groups[g, COUNT] == 1:
+                if groups[g, col.COUNT] == 1:
                     a[3 + j] += qdd[d + j]
                 else:
                     for i in range(6):
@@ -146,20 +141,20 @@ def _accelerations(joints, world, bodies):
 @_fused
 def _eliminate_dof(c, resist, torque, row):
     """Eliminate a hinge or slide, coordinate c of the group's frame; False if it has no inertia."""
-    own = row[INERTIA + 7 * c] + resist
+    own = row[col.INERTIA + 7 * c] + resist
     if not own > 0.0:
         return False
     inverse = 1.0 / own
-    right = torque - row[FORCE + c]
-    o = INERTIA + 6 * c
+    right = torque - row[col.FORCE + c]
+    o = col.INERTIA + 6 * c
     k0, k1, k2, k3, k4, k5 = row[o], row[o + 1], row[o + 2], row[o + 3], row[o + 4], row[o + 5]
-    row[AXIS_ROW], row[AXIS_ROW + 1], row[AXIS_ROW + 2] = k0, k1, k2
-    row[AXIS_ROW + 3], row[AXIS_ROW + 4], row[AXIS_ROW + 5] = k3, k4, k5
-    row[AXIS_TORQUE], row[AXIS_INVERSE] = right, inverse
+    row[col.AXIS_ROW], row[col.AXIS_ROW + 1], row[col.AXIS_ROW + 2] = k0, k1, k2
+    row[col.AXIS_ROW + 3], row[col.AXIS_ROW + 4], row[col.AXIS_ROW + 5] = k3, k4, k5
+    row[col.AXIS_TORQUE], row[col.AXIS_INVERSE] = right, inverse
     for i in range(6):
-        x = row[AXIS_ROW + i] * inverse
-        row[FORCE + i] += x * right
-        o = INERTIA + 6 * i
+        x = row[col.AXIS_ROW + i] * inverse
+        row[col.FORCE + i] += x * right
+        o = col.INERTIA + 6 * i
         row[o] -= x * k0
         row[o + 1] -= x * k1
         row[o + 2] -= x * k2
@@ -181,51 +176,51 @@ def _eliminate_dofs(m, ball, row, k, screws, resist, torque):
     for j in range(m):
         for i in range(6):
             if ball:
-                k[INERTIA_SCREWS + 6 * j + i] = row[INERTIA + 6 * i + 3 + j]
+                k[col.INERTIA_SCREWS + 6 * j + i] = row[col.INERTIA + 6 * i + 3 + j]
             else:
                 x = 0.0
                 for n in range(6):
-                    x += row[INERTIA + 6 * i + n] * screws[j, n]
-                k[INERTIA_SCREWS + 6 * j + i] = x
+                    x += row[col.INERTIA + 6 * i + n] * screws[j, n]
+                k[col.INERTIA_SCREWS + 6 * j + i] = x
     for i in range(m):
         x = torque[i]
         for n in range(6):
-            x -= (1.0 if ball and n == 3 + i else (0.0 if ball else screws[i, n])) * row[FORCE + n]
-        k[TORQUES + i] = x
+            x -= (1.0 if ball and n == 3 + i else (0.0 if ball else screws[i, n])) * row[col.FORCE + n]
+        k[col.TORQUES + i] = x
         for j in range(i + 1):
             if ball:
-                x = k[INERTIA_SCREWS + 6 * j + 3 + i]
+                x = k[col.INERTIA_SCREWS + 6 * j + 3 + i]
             else:
                 x = 0.0
                 for n in range(6):
-                    x += screws[i, n] * k[INERTIA_SCREWS + 6 * j + n]
+                    x += screws[i, n] * k[col.INERTIA_SCREWS + 6 * j + n]
             if i == j:
                 x += resist[i]
             whole = x
             for n in range(j):
-                x -= k[FACTOR + 6 * i + n] * k[FACTOR + 6 * j + n]
+                x -= k[col.FACTOR + 6 * i + n] * k[col.FACTOR + 6 * j + n]
             if i == j:
                 if not x > 1e-15 * whole:
                     return False
-                k[FACTOR + 7 * i] = math.sqrt(x)
+                k[col.FACTOR + 7 * i] = math.sqrt(x)
             else:
-                k[FACTOR + 6 * i + j] = x / k[FACTOR + 7 * j]
+                k[col.FACTOR + 6 * i + j] = x / k[col.FACTOR + 7 * j]
     # Z = factor^-1 (I S)^T and y = factor^-1 u in their places:  I -= Z^T Z,  p += Z^T y
     for j in range(m):
         for n in range(j):
-            x = k[FACTOR + 6 * j + n]
-            k[TORQUES + j] -= x * k[TORQUES + n]
+            x = k[col.FACTOR + 6 * j + n]
+            k[col.TORQUES + j] -= x * k[col.TORQUES + n]
             for i in range(6):
-                k[INERTIA_SCREWS + 6 * j + i] -= x * k[INERTIA_SCREWS + 6 * n + i]
-        x = 1.0 / k[FACTOR + 7 * j]
-        k[TORQUES + j] *= x
+                k[col.INERTIA_SCREWS + 6 * j + i] -= x * k[col.INERTIA_SCREWS + 6 * n + i]
+        x = 1.0 / k[col.FACTOR + 7 * j]
+        k[col.TORQUES + j] *= x
         for i in range(6):
-            k[INERTIA_SCREWS + 6 * j + i] *= x
+            k[col.INERTIA_SCREWS + 6 * j + i] *= x
         for i in range(6):
-            x = k[INERTIA_SCREWS + 6 * j + i]
-            row[FORCE + i] += x * k[TORQUES + j]
+            x = k[col.INERTIA_SCREWS + 6 * j + i]
+            row[col.FORCE + i] += x * k[col.TORQUES + j]
             for n in range(6):
-                row[INERTIA + 6 * i + n] -= x * k[INERTIA_SCREWS + 6 * j + n]
+                row[col.INERTIA + 6 * i + n] -= x * k[col.INERTIA_SCREWS + 6 * j + n]
     return True
 
 
@@ -233,7 +228,7 @@ def _eliminate_dofs(m, ball, row, k, screws, resist, torque):
 def _add_to_parent(pose, row, above, half):
     """Add a group's remaining inertia and bias force to its parent's: E^T I E and E^T p."""
     for i in range(6):
-        o = INERTIA + 6 * i
+        o = col.INERTIA + 6 * i
         e0, e1, e2, e3, e4, e5 = wrench_to_parent(
             pose, row[o], row[o + 1], row[o + 2], row[o + 3], row[o + 4], row[o + 5]
         )
@@ -241,8 +236,8 @@ def _add_to_parent(pose, row, above, half):
         half[3, i], half[4, i], half[5, i] = e3, e4, e5
     for i in range(6):
         h = half[i]
-        _add_wrench(pose, h[0], h[1], h[2], h[3], h[4], h[5], above, INERTIA + 6 * i)
-    o = FORCE
+        _add_wrench(pose, h[0], h[1], h[2], h[3], h[4], h[5], above, col.INERTIA + 6 * i)
+    o = col.FORCE
     _add_wrench(pose, row[o], row[o + 1], row[o + 2], row[o + 3], row[o + 4], row[o + 5], above, o)
 
 

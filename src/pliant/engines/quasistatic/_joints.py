@@ -9,7 +9,8 @@ motions from the parent's frame to the child's; wrenches go the other way by its
 import math
 
 from pliant.compilation import njit
-from pliant.engines.quasistatic.arrays import COORDINATE, COUNT, FIRST, MOTION, MOTION_DOF
+from pliant.engines.quasistatic import arrays as col
+from pliant.mechanism._kernels import rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 from pliant.spatial import _kernels as se3
 
@@ -21,7 +22,7 @@ _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 @_jit
 def set_identity(pose):
-    """pose = 1."""
+    """Identity pose."""
     for i in range(12):
         pose[i] = 0.0
     pose[0], pose[4], pose[8] = 1.0, 1.0, 1.0
@@ -29,7 +30,7 @@ def set_identity(pose):
 
 @_jit
 def copy_pose(pose, out):
-    """out = pose."""
+    """Copy of a pose."""
     for i in range(12):
         out[i] = pose[i]
 
@@ -129,7 +130,7 @@ def motion_transform(x, sign, out):
 @_jit
 def _primitive_pose(k, primitives, offsets, q, out):
     """Pose of primitive k's frame in the one before it: its offset, then a turn about z, a slide along z, or a ball."""
-    kind, c, offset = primitives[k, MOTION], primitives[k, COORDINATE], offsets[k]
+    kind, c, offset = primitives[k, col.MOTION], primitives[k, col.COORDINATE], offsets[k]
     if kind == LINK_HINGE:
         cosine, sine = math.cos(q[c]), math.sin(q[c])
         for i in range(0, 9, 3):
@@ -139,10 +140,7 @@ def _primitive_pose(k, primitives, offsets, q, out):
         for i in range(9, 12):
             out[i] = offset[i]
     elif kind == LINK_BALL:
-        w, x, y, z = q[c], q[c + 1], q[c + 2], q[c + 3]
-        b00, b01, b02 = 1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - z * w), 2.0 * (x * z + y * w)
-        b10, b11, b12 = 2.0 * (x * y + z * w), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - x * w)
-        b20, b21, b22 = 2.0 * (x * z - y * w), 2.0 * (y * z + x * w), 1.0 - 2.0 * (x * x + y * y)
+        b00, b01, b02, b10, b11, b12, b20, b21, b22 = se3.quat_entries(q[c], q[c + 1], q[c + 2], q[c + 3])
         for i in range(0, 9, 3):
             r0, r1, r2 = offset[i], offset[i + 1], offset[i + 2]
             out[i] = r0 * b00 + r1 * b10 + r2 * b20
@@ -162,8 +160,8 @@ def joint_pose(g, groups, primitives, offsets, q, poses, screws, spare):
 
     From the last primitive to the first: `pose` is that of the group in the frame at hand. `spare` is (3, 12).
     """
-    first, pose = groups[g, FIRST], poses[g]
-    last = first + groups[g, COUNT] - 1
+    first, pose = groups[g, col.FIRST], poses[g]
+    last = first + groups[g, col.COUNT] - 1
     _primitive_pose(last, primitives, offsets, q, pose)
     if last == first:
         return
@@ -178,7 +176,7 @@ def joint_pose(g, groups, primitives, offsets, q, poses, screws, spare):
 @_jit
 def _primitive_screws(k, primitives, pose, own, screws, unit):
     """Screws of primitive k, with the group at `pose` in its frame (or, if `own`, in the group's frame)."""
-    kind, d = primitives[k, MOTION], primitives[k, MOTION_DOF]
+    kind, d = primitives[k, col.MOTION], primitives[k, col.MOTION_DOF]
     for j in range(3 if kind == LINK_BALL else 1):
         for i in range(6):
             unit[i] = 0.0
@@ -198,10 +196,10 @@ def _primitive_screws(k, primitives, pose, own, screws, unit):
 @_jit
 def joint_torques(g, groups, primitives, stiffness, pull, rest, motor, q, torque):
     """Torques of springs and motors on the dofs of group g's joint."""
-    first = groups[g, FIRST]
-    for k in range(first, first + groups[g, COUNT]):
-        d, c = primitives[k, MOTION_DOF], primitives[k, COORDINATE]
-        if primitives[k, MOTION] == LINK_BALL:
+    first = groups[g, col.FIRST]
+    for k in range(first, first + groups[g, col.COUNT]):
+        d, c = primitives[k, col.MOTION_DOF], primitives[k, col.COORDINATE]
+        if primitives[k, col.MOTION] == LINK_BALL:
             _ball_torques(stiffness, rest, q, c, d, torque)
             for i in range(3):
                 torque[d + i] += motor[d + i]
@@ -215,45 +213,23 @@ def _ball_torques(stiffness, rest, q, c, d, torque):
     if stiffness[d] == 0.0 and stiffness[d + 1] == 0.0 and stiffness[d + 2] == 0.0:
         torque[d], torque[d + 1], torque[d + 2] = 0.0, 0.0, 0.0
         return
-    w, x, y, z = q[c], q[c + 1], q[c + 2], q[c + 3]
-    rw, rx, ry, rz = rest[c], -rest[c + 1], -rest[c + 2], -rest[c + 3]
-    sw = rw * w - rx * x - ry * y - rz * z
-    sx = rw * x + rx * w + ry * z - rz * y
-    sy = rw * y - rx * z + ry * w + rz * x
-    sz = rw * z + rx * y - ry * x + rz * w
-    if sw < 0.0:
-        sw, sx, sy, sz = -sw, -sx, -sy, -sz
-    n = math.sqrt(sx * sx + sy * sy + sz * sz)
-    scale = 2.0 if n < 1e-12 else 2.0 * math.atan2(n, sw) / n
-    sx, sy, sz = scale * sx, scale * sy, scale * sz
-    yx, yy, yz = stiffness[d] * sx, stiffness[d + 1] * sy, stiffness[d + 2] * sz
-    square = sx * sx + sy * sy + sz * sz
-    curve = 1.0 / 12.0 + square / 720.0
-    if square > 1e-4:
-        angle = math.sqrt(square)
-        curve = (1.0 - 0.5 * angle * math.sin(angle) / max(1.0 - math.cos(angle), 1e-12)) / square
-    nx, ny, nz = sy * yz - sz * yy, sz * yx - sx * yz, sx * yy - sy * yx
-    torque[d] = -(yx - 0.5 * nx + curve * (sy * nz - sz * ny))
-    torque[d + 1] = -(yy - 0.5 * ny + curve * (sz * nx - sx * nz))
-    torque[d + 2] = -(yz - 0.5 * nz + curve * (sx * ny - sy * nx))
+    x, y, z = rotation_from_rest(rest, c, q[c], q[c + 1], q[c + 2], q[c + 3])
+    x, y, z = se3.inverse_transpose_product(
+        x, y, z, stiffness[d] * x, stiffness[d + 1] * y, stiffness[d + 2] * z
+    )
+    torque[d], torque[d + 1], torque[d + 2] = -x, -y, -z
 
 
 @_jit
 def integrate_joint(g, groups, primitives, q, qdd, scale):
     """q += scale qdd for group g's joint; balls by the exponential map."""
-    first = groups[g, FIRST]
-    for k in range(first, first + groups[g, COUNT]):
-        d, c = primitives[k, MOTION_DOF], primitives[k, COORDINATE]
-        if primitives[k, MOTION] == LINK_BALL:
+    first = groups[g, col.FIRST]
+    for k in range(first, first + groups[g, col.COUNT]):
+        d, c = primitives[k, col.MOTION_DOF], primitives[k, col.COORDINATE]
+        if primitives[k, col.MOTION] == LINK_BALL:
             x, y, z = scale * qdd[d], scale * qdd[d + 1], scale * qdd[d + 2]
-            cosine, sine, _ = se3.half_angle(x * x + y * y + z * z)
-            x, y, z = 0.5 * sine * x, 0.5 * sine * y, 0.5 * sine * z
-            a, b, e, f = q[c], q[c + 1], q[c + 2], q[c + 3]
-            w = a * cosine - b * x - e * y - f * z
-            i = a * x + b * cosine + e * z - f * y
-            j = a * y - b * z + e * cosine + f * x
-            k_ = a * z + b * y - e * x + f * cosine
-            n = 1.0 / math.sqrt(w * w + i * i + j * j + k_ * k_)
-            q[c], q[c + 1], q[c + 2], q[c + 3] = n * w, n * i, n * j, n * k_
+            w, x, y, z = se3.quat_turn(q[c], q[c + 1], q[c + 2], q[c + 3], x, y, z)
+            n = 1.0 / math.sqrt(w * w + x * x + y * y + z * z)
+            q[c], q[c + 1], q[c + 2], q[c + 3] = n * w, n * x, n * y, n * z
         else:
             q[c] += scale * qdd[d]

@@ -33,7 +33,7 @@ class _Code:
         return self.builder.gep(pointer, [total])
 
     def number(self, pointer, *indices):
-        """One number, four times."""
+        """Vector of four copies of a number."""
         value = self.builder.load(self.place(pointer, *indices))
         return self.spread(value)
 
@@ -122,11 +122,13 @@ reflect: Any = _reflect
 # --- Householder reflections and triangular inverses
 
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+_inlined = njit(inline="always", error_model="numpy", nogil=True, fastmath={"contract"})
 
 
-@_fused
+@_inlined
 def householder(v, first, last):
-    """Householder vector of v[first:last], in its place; returns -2 over its squared length, and the entry left."""
+    """Householder vector of v[first:last], in its place; returns -2 over its squared length, and the entry
+    that the reflection leaves."""
     size = 0.0
     for j in range(first, last):
         size += v[j] * v[j]

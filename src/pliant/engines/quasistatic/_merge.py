@@ -27,6 +27,7 @@ orthogonal transformation.
 import math
 
 from pliant.compilation import njit
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import (
     compose,
     copy_pose,
@@ -44,49 +45,6 @@ from pliant.engines.quasistatic._linalg import (
     reflect,
     reflect_rows,
 )
-from pliant.engines.quasistatic.arrays import (
-    ABOVE,
-    BIAS,
-    BIAS2,
-    COUNT,
-    D_MATRIX,
-    DOF,
-    DOFS,
-    F_ROWS,
-    FIRST,
-    GROUP,
-    HANDLE_STRIDE,
-    HANDLES,
-    KIND,
-    LEAF,
-    LEFT,
-    LOOP,
-    MERGE,
-    METRIC,
-    MOTION,
-    PHI,
-    PHI2,
-    PHI12,
-    POSE_ROW,
-    R_AT,
-    R_ROWS,
-    RIGHT,
-    ROOT,
-    ROWS,
-    S_MATRIX,
-    SPAN,
-    SPARE,
-    SQ_AT,
-    START,
-    SUM,
-    U_AT,
-    U_MATRIX,
-    UTQ_AT,
-    VECTOR,
-    W_AT,
-    W_MATRIX,
-    WELD,
-)
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
@@ -98,33 +56,33 @@ _SINGULAR = 1e-9  # sine below which screws of a joint count as dependent
 @_fused
 def update_leaf(k, nodes, leaves, wrenches, data):
     """Record of a rigid body: Phi = M^-1, b = Phi times the wrench on it."""
-    o, inverse, wrench = nodes[k, START], leaves[k], wrenches[k]
+    o, inverse, wrench = nodes[k, col.START], leaves[k], wrenches[k]
     for i in range(36):
-        data[o + PHI + i] = inverse[i]
+        data[o + col.PHI + i] = inverse[i]
     for i in range(6):
         total = 0.0
         for j in range(6):
             total += inverse[6 * i + j] * wrench[j]
-        data[o + BIAS + i] = total
+        data[o + col.BIAS + i] = total
 
 
 @_fused
 def merge(k, joints, clusters, scratch):
     """Record and closure of node k from its children's records; False if the screws of its joint are dependent."""
     nodes, data, m, rows = clusters.nodes, clusters.data, scratch.matrices, scratch.rows
-    kind, left, right, g = nodes[k, KIND], nodes[k, LEFT], nodes[k, RIGHT], nodes[k, GROUP]
-    start = nodes[k, START]
-    if kind == SUM:
-        a, b = nodes[left, START], nodes[right, START]
+    kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
+    start = nodes[k, col.START]
+    if kind == col.SUM:
+        a, b = nodes[left, col.START], nodes[right, col.START]
         data[start] = math.hypot(
-            data[a] if nodes[left, ROWS] > 0 else 0.0, data[b] if nodes[right, ROWS] > 0 else 0.0
+            data[a] if nodes[left, col.ROWS] > 0 else 0.0, data[b] if nodes[right, col.ROWS] > 0 else 0.0
         )
         return True
     closure = clusters.closures[k - clusters.leaves.shape[0]]
-    d, vector, pose = m[D_MATRIX], m[VECTOR, 0], rows[POSE_ROW]
-    handles, hb, ob = nodes[k, HANDLES], nodes[right, HANDLES], nodes[right, START]
+    d, vector, pose = m[col.D_MATRIX], m[col.VECTOR, 0], rows[col.POSE_ROW]
+    handles, hb, ob = nodes[k, col.HANDLES], nodes[right, col.HANDLES], nodes[right, col.START]
     last = 6 * handles
-    if kind == WELD:
+    if kind == col.WELD:
         set_identity(pose)
     else:
         copy_pose(joints.poses[g], pose)
@@ -132,36 +90,36 @@ def merge(k, joints, clusters, scratch):
     # D, in the frame of B; r as a function of [g1, g2, 1]
     for i in range(6):
         for j in range(WIDTH):
-            rows[R_ROWS + i, j] = 0.0
+            rows[col.R_ROWS + i, j] = 0.0
         for j in range(6):
-            d[i, j] = data[ob + PHI + 6 * i + j]
+            d[i, j] = data[ob + col.PHI + 6 * i + j]
     oa = 0
-    if kind == ROOT:
+    if kind == col.ROOT:
         to_child(pose, clusters.world, vector)
     else:
-        ha = nodes[left, HANDLES]
-        oa = nodes[left, START]
-        at = oa if ha == 1 else oa + HANDLE_STRIDE
-        _add_parent_inertia(pose, data, at + PHI, d, rows)
+        ha = nodes[left, col.HANDLES]
+        oa = nodes[left, col.START]
+        at = oa if ha == 1 else oa + col.HANDLE_STRIDE
+        _add_parent_inertia(pose, data, at + col.PHI, d, rows)
         if ha == 2:
-            _add_parent_coupling(pose, data, oa + PHI12, rows)
-        to_child(pose, data[at + BIAS : at + BIAS + 6], vector)
+            _add_parent_coupling(pose, data, oa + col.PHI12, rows)
+        to_child(pose, data[at + col.BIAS : at + col.BIAS + 6], vector)
     second = ob
     if handles == 2:
-        phi = ob + PHI
+        phi = ob + col.PHI
         if hb == 2:
-            second, phi = ob + HANDLE_STRIDE, ob + PHI12
+            second, phi = ob + col.HANDLE_STRIDE, ob + col.PHI12
         for i in range(6):
             for j in range(6):
-                rows[R_ROWS + i, 6 + j] = data[phi + 6 * i + j]
+                rows[col.R_ROWS + i, 6 + j] = data[phi + 6 * i + j]
     elif handles == 0:
         for i in range(6):
             for j in range(6):
-                rows[R_ROWS + i, j] = 0.0
+                rows[col.R_ROWS + i, j] = 0.0
     for i in range(6):
-        x = data[ob + BIAS + i] - vector[i]
-        closure[R_AT + i] = x
-        rows[R_ROWS + i, last] = x
+        x = data[ob + col.BIAS + i] - vector[i]
+        closure[col.R_AT + i] = x
+        rows[col.R_ROWS + i, last] = x
 
     freedoms, dof, single = joint_freedoms(kind, g, joints)
     if not eliminate(freedoms, single, joints.screws[dof:], joints.resist[dof:], m):
@@ -169,8 +127,8 @@ def merge(k, joints, clusters, scratch):
     store_closure(m, freedoms, joints.torque[dof:], closure)
     # f as a function of [g1, g2, 1]
     for i in range(6):
-        combine(rows, F_ROWS + i, m, 36 * W_MATRIX + 6 * i, R_ROWS, -1.0)
-        rows[F_ROWS + i, last] += closure[UTQ_AT + i]
+        combine(rows, col.F_ROWS + i, m, 36 * col.W_MATRIX + 6 * i, col.R_ROWS, -1.0)
+        rows[col.F_ROWS + i, last] += closure[col.UTQ_AT + i]
     if handles > 0:
         _merge_handles(data, start, oa, second, handles, rows, m)
     _merge_rows(k, kind, freedoms, joints.weights[dof:], nodes, data, closure, rows, m, scratch.reflector)
@@ -180,10 +138,14 @@ def merge(k, joints, clusters, scratch):
 @_jit
 def joint_freedoms(kind, g, joints):
     """Number of dofs of the joint that a node closes, its first dof, and the kind of its primitive, or SEVERAL."""
-    if kind == WELD:
+    if kind == col.WELD:
         return 0, 0, 0
-    single = joints.primitives[joints.groups[g, FIRST], MOTION] if joints.groups[g, COUNT] == 1 else SEVERAL
-    return joints.groups[g, DOFS], joints.groups[g, DOF], single
+    single = (
+        joints.primitives[joints.groups[g, col.FIRST], col.MOTION]
+        if joints.groups[g, col.COUNT] == 1
+        else SEVERAL
+    )
+    return joints.groups[g, col.DOFS], joints.groups[g, col.DOF], single
 
 
 @_fused
@@ -191,7 +153,7 @@ def _add_parent_inertia(x, data, o, d, rows):
     """Add E Phi E^T to d, and put -E Phi into the first columns of r; Phi the symmetric matrix at o."""
     _add_parent_coupling(x, data, o, rows)
     for i in range(6):
-        r = rows[R_ROWS + i]
+        r = rows[col.R_ROWS + i]
         e0, e1, e2, e3, e4, e5 = motion_to_child(x, r[0], r[1], r[2], r[3], r[4], r[5])
         d[i, 0] -= 0.5 * e0
         d[i, 1] -= 0.5 * e1
@@ -214,37 +176,37 @@ def _add_parent_coupling(x, data, o, rows):
         e0, e1, e2, e3, e4, e5 = motion_to_child(
             x, data[o], data[o + 1], data[o + 2], data[o + 3], data[o + 4], data[o + 5]
         )
-        rows[R_ROWS, i], rows[R_ROWS + 1, i], rows[R_ROWS + 2, i] = -e0, -e1, -e2
-        rows[R_ROWS + 3, i], rows[R_ROWS + 4, i], rows[R_ROWS + 5, i] = -e3, -e4, -e5
+        rows[col.R_ROWS, i], rows[col.R_ROWS + 1, i], rows[col.R_ROWS + 2, i] = -e0, -e1, -e2
+        rows[col.R_ROWS + 3, i], rows[col.R_ROWS + 4, i], rows[col.R_ROWS + 5, i] = -e3, -e4, -e5
         o += 6
 
 
 @_fused
 def _merge_handles(data, start, first, second, handles, rows, m):
     """Inverse inertia and bias at the handles (RL05 Eqs. 2, 6, 7): those of the children, and r^T f."""
-    vector, last = m[VECTOR, 0], 6 * handles
+    vector, last = m[col.VECTOR, 0], 6 * handles
     for i in range(6):
         for n in range(6):
-            vector[n] = rows[R_ROWS + n, i]
-        combine(rows, 0, m, 36 * VECTOR, F_ROWS, 1.0)
-        data[start + BIAS + i] = data[first + BIAS + i] + rows[0, last]
+            vector[n] = rows[col.R_ROWS + n, i]
+        combine(rows, 0, m, 36 * col.VECTOR, col.F_ROWS, 1.0)
+        data[start + col.BIAS + i] = data[first + col.BIAS + i] + rows[0, last]
         for j in range(i, 6):
-            x = data[first + PHI + 6 * i + j] + rows[0, j]
-            data[start + PHI + 6 * i + j] = x
-            data[start + PHI + 6 * j + i] = x
+            x = data[first + col.PHI + 6 * i + j] + rows[0, j]
+            data[start + col.PHI + 6 * i + j] = x
+            data[start + col.PHI + 6 * j + i] = x
         if handles == 2:
             for j in range(6):
-                data[start + PHI12 + 6 * i + j] = rows[0, 6 + j]
+                data[start + col.PHI12 + 6 * i + j] = rows[0, 6 + j]
     if handles == 2:
         for i in range(6):
             for n in range(6):
-                vector[n] = rows[R_ROWS + n, 6 + i]
-            combine(rows, 0, m, 36 * VECTOR, F_ROWS, 1.0)
-            data[start + BIAS2 + i] = data[second + BIAS + i] + rows[0, 12]
+                vector[n] = rows[col.R_ROWS + n, 6 + i]
+            combine(rows, 0, m, 36 * col.VECTOR, col.F_ROWS, 1.0)
+            data[start + col.BIAS2 + i] = data[second + col.BIAS + i] + rows[0, 12]
             for j in range(i, 6):
-                x = data[second + PHI + 6 * i + j] + rows[0, 6 + j]
-                data[start + PHI2 + 6 * i + j] = x
-                data[start + PHI2 + 6 * j + i] = x
+                x = data[second + col.PHI + 6 * i + j] + rows[0, 6 + j]
+                data[start + col.PHI2 + 6 * i + j] = x
+                data[start + col.PHI2 + 6 * j + i] = x
 
 
 @_fused
@@ -253,40 +215,40 @@ def back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
 
     Returns the size of the terms that an acceleration is the sum of: round-off is relative to it.
     """
-    kind, left, right, g = nodes[k, KIND], nodes[k, LEFT], nodes[k, RIGHT], nodes[k, GROUP]
+    kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     size = 0.0
-    if kind == SUM:
+    if kind == col.SUM:
         return size
-    handles, hb = nodes[k, HANDLES], nodes[right, HANDLES]
+    handles, hb = nodes[k, col.HANDLES], nodes[right, col.HANDLES]
     closure, r, f = closures[k - nodes.shape[0] + closures.shape[0]], spare[0], spare[1]
     for i in range(6):
-        r[i] = closure[R_AT + i]
+        r[i] = closure[col.R_AT + i]
     if handles == 2:
-        phi = nodes[right, START] + (PHI12 if hb == 2 else PHI)
+        phi = nodes[right, col.START] + (col.PHI12 if hb == 2 else col.PHI)
         for i in range(6):
             total = 0.0
             for j in range(6):
                 total += data[phi + 6 * i + j] * forces[k, 6 + j]
             r[i] += total
     if handles > 0:
-        phi = nodes[left, START] + (PHI12 if nodes[left, HANDLES] == 2 else PHI)
+        phi = nodes[left, col.START] + (col.PHI12 if nodes[left, col.HANDLES] == 2 else col.PHI)
         for i in range(6):
             total = 0.0
             for j in range(6):
                 total += data[phi + 6 * j + i] * forces[k, j]
             f[i] = total
-        if kind != WELD:
+        if kind != col.WELD:
             to_child(poses[g], f, f)
         for i in range(6):
             r[i] -= f[i]
-    if kind != WELD:
-        size = joint_accelerations(closure, r, groups[g, DOFS], qdd[groups[g, DOF] :])
+    if kind != col.WELD:
+        size = joint_accelerations(closure, r, groups[g, col.DOFS], qdd[groups[g, col.DOF] :])
     for i in range(6):
-        total = closure[UTQ_AT + i]
+        total = closure[col.UTQ_AT + i]
         for j in range(6):
-            total -= closure[W_AT + 6 * i + j] * r[j]
+            total -= closure[col.W_AT + 6 * i + j] * r[j]
         f[i] = total
-    if nodes[right, KIND] != LEAF:
+    if nodes[right, col.KIND] != col.LEAF:
         out = forces[right]
         for i in range(6):
             out[i] = f[i]
@@ -294,11 +256,11 @@ def back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
             at = 6 if hb == 2 else 0
             for i in range(6):
                 out[at + i] = forces[k, 6 + i] + (f[i] if hb == 1 else 0.0)
-    if kind != ROOT and nodes[left, KIND] != LEAF:
-        if kind != WELD:
+    if kind != col.ROOT and nodes[left, col.KIND] != col.LEAF:
+        if kind != col.WELD:
             to_parent(poses[g], f, f)
         out = forces[left]
-        at = 6 if nodes[left, HANDLES] == 2 else 0
+        at = 6 if nodes[left, col.HANDLES] == 2 else 0
         for i in range(6):
             out[i] = forces[k, i]
         for i in range(6):
@@ -311,10 +273,10 @@ def joint_accelerations(closure, r, freedoms, qdd):
     """qdd = s Q + U r of a joint; returns the largest sum of the absolute terms."""
     size = 0.0
     for i in range(freedoms):
-        total = closure[SQ_AT + i]
+        total = closure[col.SQ_AT + i]
         terms = abs(total)
         for j in range(6):
-            x = closure[U_AT + 6 * i + j] * r[j]
+            x = closure[col.U_AT + 6 * i + j] * r[j]
             total += x
             terms += abs(x)
         qdd[i] = total
@@ -328,35 +290,35 @@ def joint_accelerations(closure, r, freedoms, qdd):
 @_jit
 def _span(k, nodes, data):
     """Pose of the bottom handle of a cluster with two handles in its top one."""
-    o = nodes[k, START] + SPAN
+    o = nodes[k, col.START] + col.SPAN
     return data[o : o + 12]
 
 
 @_jit
 def handle_distance(k, nodes, data):
     """Distance between the handles of a cluster, m."""
-    return distance(_span(k, nodes, data)) if nodes[k, HANDLES] == 2 else 0.0
+    return distance(_span(k, nodes, data)) if nodes[k, col.HANDLES] == 2 else 0.0
 
 
 @_jit
 def update_span(k, nodes, poses, data, extent, spare):
     """Pose of the bottom handle of node k in its top one, and the largest distance of a body from the top handle."""
-    kind, left, right = nodes[k, KIND], nodes[k, LEFT], nodes[k, RIGHT]
-    if kind in (ROOT, LOOP):
+    kind, left, right = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT]
+    if kind in (col.ROOT, col.LOOP):
         extent[k] = extent[right]
-        if kind == LOOP and nodes[k, HANDLES] == 2:
+        if kind == col.LOOP and nodes[k, col.HANDLES] == 2:
             copy_pose(_span(right, nodes, data), _span(k, nodes, data))
         return
-    if kind in (SUM, WELD):
+    if kind in (col.SUM, col.WELD):
         extent[k] = max(extent[left], extent[right])
         return
-    pose = poses[nodes[k, GROUP]]
-    if nodes[left, HANDLES] == 2:
+    pose = poses[nodes[k, col.GROUP]]
+    if nodes[left, col.HANDLES] == 2:
         compose(_span(left, nodes, data), pose, spare)
         pose = spare
     extent[k] = max(extent[left], distance(pose) + extent[right])
-    if nodes[k, HANDLES] == 2:
-        if nodes[right, HANDLES] == 2:
+    if nodes[k, col.HANDLES] == 2:
+        if nodes[right, col.HANDLES] == 2:
             compose(pose, _span(right, nodes, data), _span(k, nodes, data))
         else:
             copy_pose(pose, _span(k, nodes, data))
@@ -364,19 +326,18 @@ def update_span(k, nodes, poses, data, extent, spare):
 
 @_jit
 def pose_in(k, stop, nodes, data, poses, out, spare):
-    """Pose of the top handle of node k in that of the node `stop` above it (for the last node, or above a ROOT: the
-    world).
+    """Pose of the top handle of node k in that of the node `stop` above it; one product per level (RL05 section 5.1).
 
-    One product per level (RL05 section 5.1).
+    It is a world pose if `stop` is the last node or above a ROOT.
     """
     set_identity(out)
     while k != stop:
-        p = nodes[k, ABOVE]
-        kind = nodes[p, KIND]
-        if kind == ROOT or (kind == MERGE and nodes[p, RIGHT] == k):
-            compose(poses[nodes[p, GROUP]], out, spare)
-            left = nodes[p, LEFT]
-            if kind != ROOT and nodes[left, HANDLES] == 2:
+        p = nodes[k, col.ABOVE]
+        kind = nodes[p, col.KIND]
+        if kind == col.ROOT or (kind == col.MERGE and nodes[p, col.RIGHT] == k):
+            compose(poses[nodes[p, col.GROUP]], out, spare)
+            left = nodes[p, col.LEFT]
+            if kind != col.ROOT and nodes[left, col.HANDLES] == 2:
                 compose(_span(left, nodes, data), spare, out)
             else:
                 copy_pose(spare, out)
@@ -389,8 +350,8 @@ def pose_in(k, stop, nodes, data, poses, out, spare):
 @_jit
 def rows_start(k, nodes):
     """Start of the rows of a cluster's total acceleration in `data`."""
-    h = nodes[k, HANDLES]
-    return nodes[k, START] + (METRIC[0] if h == 0 else (METRIC[1] if h == 1 else METRIC[2]))
+    h = nodes[k, col.HANDLES]
+    return nodes[k, col.START] + (col.METRIC[0] if h == 0 else (col.METRIC[1] if h == 1 else col.METRIC[2]))
 
 
 @_fused
@@ -400,32 +361,32 @@ def _merge_rows(k, kind, freedoms, weights, nodes, data, closure, rows, m, refle
     RL05 Eqs. 8-9 as a square root: rows of both children with their forces replaced, rows of the joint; where there
     are more rows than columns, an orthogonal transformation leaves as many as there are columns.
     """
-    handles, pose = nodes[k, HANDLES], rows[POSE_ROW]
+    handles, pose = nodes[k, col.HANDLES], rows[col.POSE_ROW]
     columns = 6 * handles + 1
     n = 0
-    if kind != ROOT:
-        child = nodes[k, LEFT]
-        ha, at = nodes[child, HANDLES], rows_start(child, nodes)
-        for _ in range(nodes[child, ROWS]):
+    if kind != col.ROOT:
+        child = nodes[k, col.LEFT]
+        ha, at = nodes[child, col.HANDLES], rows_start(child, nodes)
+        for _ in range(nodes[child, col.ROWS]):
             # forces on A: g1, and minus f at the joint; l E^T f = (E l) f
             o = at + 6 * ha - 6
             e0, e1, e2, e3, e4, e5 = motion_to_child(
                 pose, data[o], data[o + 1], data[o + 2], data[o + 3], data[o + 4], data[o + 5]
             )
-            m[VECTOR, 0, 0], m[VECTOR, 0, 1], m[VECTOR, 0, 2] = e0, e1, e2
-            m[VECTOR, 0, 3], m[VECTOR, 0, 4], m[VECTOR, 0, 5] = e3, e4, e5
-            combine(rows, n, m, 36 * VECTOR, F_ROWS, -1.0)
+            m[col.VECTOR, 0, 0], m[col.VECTOR, 0, 1], m[col.VECTOR, 0, 2] = e0, e1, e2
+            m[col.VECTOR, 0, 3], m[col.VECTOR, 0, 4], m[col.VECTOR, 0, 5] = e3, e4, e5
+            combine(rows, n, m, 36 * col.VECTOR, col.F_ROWS, -1.0)
             if handles > 0:
                 for i in range(6):
                     rows[n, i] += data[at + i]
             rows[n, columns - 1] += data[at + 6 * ha]
             at += 6 * ha + 1
             n += 1
-    child = nodes[k, RIGHT]
-    hb, at = nodes[child, HANDLES], rows_start(child, nodes)
-    for _ in range(nodes[child, ROWS]):
+    child = nodes[k, col.RIGHT]
+    hb, at = nodes[child, col.HANDLES], rows_start(child, nodes)
+    for _ in range(nodes[child, col.ROWS]):
         # forces on B: f at the joint, and g2
-        combine(rows, n, data, at, F_ROWS, 1.0)
+        combine(rows, n, data, at, col.F_ROWS, 1.0)
         if handles == 2:
             for i in range(6):
                 rows[n, 6 + i] += data[at + 6 * hb - 6 + i]
@@ -434,8 +395,8 @@ def _merge_rows(k, kind, freedoms, weights, nodes, data, closure, rows, m, refle
         n += 1
     for q in range(freedoms):
         # qdd = s Q + U r
-        combine(rows, n, m, 36 * U_MATRIX + 6 * q, R_ROWS, weights[q])
-        rows[n, columns - 1] += weights[q] * closure[SQ_AT + q]
+        combine(rows, n, m, 36 * col.U_MATRIX + 6 * q, col.R_ROWS, weights[q])
+        rows[n, columns - 1] += weights[q] * closure[col.SQ_AT + q]
         n += 1
     if n > columns:
         if handles > 0:
@@ -460,17 +421,12 @@ def _triangularize(a, n, columns, v):
     All columns of `a` take part every time, padding and finished ones too: they hold zeros where it matters.
     """
     for k in range(columns):
-        size = 0.0
         for i in range(k, n):
-            x = a[i, k]
-            v[i] = x
-            size += x * x
-        if size == 0.0:
+            v[i] = a[i, k]
+        beta, alpha = householder(v, k, n)
+        if alpha == 0.0:
             continue
-        size = math.sqrt(size)
-        alpha = -size if v[k] > 0.0 else size
-        v[k] -= alpha
-        reflect(a, v, k, n, 1.0 / (alpha * v[k]))
+        reflect(a, v, k, n, beta)
         for i in range(k + 1, n):
             a[i, k] = 0.0
         a[k, k] = alpha
@@ -503,11 +459,11 @@ def eliminate(freedoms, kind, screws, resist, matrices):
         matrices: see `arrays.Scratch`; D in, W, U and s out.
     """
     d, s, w, u, spare = (
-        matrices[D_MATRIX],
-        matrices[S_MATRIX],
-        matrices[W_MATRIX],
-        matrices[U_MATRIX],
-        matrices[SPARE:],
+        matrices[col.D_MATRIX],
+        matrices[col.S_MATRIX],
+        matrices[col.W_MATRIX],
+        matrices[col.U_MATRIX],
+        matrices[col.SPARE :],
     )
     n = freedoms
     t = spare[0]
@@ -730,17 +686,17 @@ def _resist(n, resist, w, u, s, a, b):
 @_fused
 def store_closure(matrices, freedoms, torque, closure):
     """W, U, U^T Q and s Q into a row of `closures`, Q the torques of the joint."""
-    s, w, u = matrices[S_MATRIX], matrices[W_MATRIX], matrices[U_MATRIX]
+    s, w, u = matrices[col.S_MATRIX], matrices[col.W_MATRIX], matrices[col.U_MATRIX]
     for i in range(6):
         total = 0.0
         for j in range(freedoms):
             total += u[j, i] * torque[j]
-            closure[U_AT + 6 * j + i] = u[j, i]
-        closure[UTQ_AT + i] = total
+            closure[col.U_AT + 6 * j + i] = u[j, i]
+        closure[col.UTQ_AT + i] = total
         for j in range(6):
-            closure[W_AT + 6 * i + j] = w[i, j]
+            closure[col.W_AT + 6 * i + j] = w[i, j]
     for i in range(freedoms):
         total = 0.0
         for j in range(freedoms):
             total += s[i, j] * torque[j]
-        closure[SQ_AT + i] = total
+        closure[col.SQ_AT + i] = total

@@ -16,6 +16,7 @@ both sides.
 import math
 
 from pliant.compilation import njit
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import (
     compose,
     copy_pose,
@@ -34,57 +35,6 @@ from pliant.engines.quasistatic._merge import (
     squared_rows,
     store_closure,
 )
-from pliant.engines.quasistatic.arrays import (
-    ALL_HANDLES,
-    AT_LEFT,
-    AT_RIGHT,
-    BIAS,
-    CHILD_HANDLES,
-    CHILDREN,
-    CLOSURE,
-    COMPARED,
-    D_MATRIX,
-    DOF,
-    DOFS,
-    FACTOR_AT,
-    FORCES,
-    FREE,
-    GROUP,
-    HANDLE_STRIDE,
-    HANDLES,
-    HELD,
-    IS_WIDE,
-    KEPT,
-    KEPT_AT,
-    KIND,
-    LEAF,
-    LEFT,
-    LOOP,
-    LOOP_NUMBER,
-    METRIC_AT,
-    OF_RIGHT,
-    PHI,
-    PHI12,
-    PIVOT,
-    R_AT,
-    RECORD,
-    REMAINDER,
-    RIGHT,
-    ROOT,
-    ROUND_OFF,
-    ROWS,
-    SOURCE,
-    SPARE,
-    SQ_AT,
-    START,
-    SUM,
-    U_AT,
-    UTQ_AT,
-    W_AT,
-    W_MATRIX,
-    WELD,
-    WIDE,
-)
 from pliant.spatial import _kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
@@ -96,10 +46,10 @@ _REDUNDANT = 1e-7  # norm below which a row depends on others, in radians or mea
 @_fused
 def _wide_row(k, nodes, table):
     """Number of handles of a node, and its row in the table if its record is wide, else -1."""
-    w = nodes[k, WIDE]
-    if w >= 0 and table[w, IS_WIDE] == 1:
-        return table[w, ALL_HANDLES], w
-    return nodes[k, HANDLES], -1
+    w = nodes[k, col.WIDE]
+    if w >= 0 and table[w, col.IS_WIDE] == 1:
+        return table[w, col.ALL_HANDLES], w
+    return nodes[k, col.HANDLES], -1
 
 
 @_fused
@@ -109,24 +59,24 @@ def _fetch_record(k, at, nodes, data, wide):
     h, w = _wide_row(k, nodes, wide.table)
     n, first = 6 * h, 6 * at
     if w >= 0:
-        o = wide.table[w, RECORD]
+        o = wide.table[w, col.RECORD]
         for i in range(n):
             for j in range(n):
                 phi[first + i, first + j] = wide.data[o + n * i + j]
             b[first + i] = wide.data[o + n * n + i]
         return h
-    o = nodes[k, START]
+    o = nodes[k, col.START]
     for part in range(h):
         for i in range(6):
             for j in range(6):
                 phi[first + 6 * part + i, first + 6 * part + j] = data[
-                    o + HANDLE_STRIDE * part + PHI + 6 * i + j
+                    o + col.HANDLE_STRIDE * part + col.PHI + 6 * i + j
                 ]
-            b[first + 6 * part + i] = data[o + HANDLE_STRIDE * part + BIAS + i]
+            b[first + 6 * part + i] = data[o + col.HANDLE_STRIDE * part + col.BIAS + i]
     if h == 2:
         for i in range(6):
             for j in range(6):
-                x = data[o + PHI12 + 6 * i + j]
+                x = data[o + col.PHI12 + 6 * i + j]
                 phi[first + i, first + 6 + j] = x
                 phi[first + 6 + j, first + i] = x
     return h
@@ -136,8 +86,8 @@ def _fetch_record(k, at, nodes, data, wide):
 def merge_wide(k, joints, clusters, scratch, wide):
     """Record and closure of node k from its children's records, whatever their handles; see `_merge.merge`."""
     nodes, data, m = clusters.nodes, clusters.data, scratch.matrices
-    kind, left, right, g = nodes[k, KIND], nodes[k, LEFT], nodes[k, RIGHT], nodes[k, GROUP]
-    row = wide.table[nodes[k, WIDE]]
+    kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
+    row = wide.table[nodes[k, col.WIDE]]
     closure = clusters.closures[k - clusters.leaves.shape[0]]
     phi = wide.phi
     n = 0
@@ -149,20 +99,19 @@ def merge_wide(k, joints, clusters, scratch, wide):
     middle = n
     n = 6 * (n + _fetch_record(right, n, nodes, data, wide))
     # the handles at the joint, as numbers among those of both children
-    first, second = row[AT_LEFT], row[AT_RIGHT] if row[AT_RIGHT] < 0 else row[AT_RIGHT] + middle
-    if kind == LOOP:
+    first, second = (
+        row[col.AT_LEFT],
+        row[col.AT_RIGHT] if row[col.AT_RIGHT] < 0 else row[col.AT_RIGHT] + middle,
+    )
+    if kind == col.LOOP:
         _compare_ends(k, joints.poses, clusters, wide)
-    elif kind != SUM:
-        _compare_joint(
-            kind, joints.poses[g], clusters.world, wide.frames[0], wide.transforms, wide.vector, wide.given
-        )
+    elif kind != col.SUM:
+        _compare_joint(kind, joints.poses[g], clusters.world, wide)
     freedoms, dof = 0, 0
-    if kind != SUM:
-        _relative_inertia(
-            n, first, second, phi, wide.bias, wide.transforms, wide.given, wide.relative, m[D_MATRIX], closure
-        )
-        if kind == LOOP:
-            loop = row[LOOP_NUMBER]
+    if kind != col.SUM:
+        _relative_inertia(n, first, second, wide, m[col.D_MATRIX], closure)
+        if kind == col.LOOP:
+            loop = row[col.LOOP_NUMBER]
             if not _invert_loop(wide.unit, wide.rank[loop], m, wide.order, wide.limits[loop]):
                 wide.stale[0] = 1
         else:
@@ -176,9 +125,10 @@ def merge_wide(k, joints, clusters, scratch, wide):
 
 
 @_fused
-def _compare_joint(kind, joint_pose, world, pose, transforms, vector, given):
+def _compare_joint(kind, joint_pose, world, wide):
     """Motion transforms of both sides of a joint or weld: -E and 1; given motion: that of the world, at a ROOT."""
-    if kind == WELD:
+    pose, transforms, vector, given = wide.frames[0], wide.transforms, wide.vector, wide.given
+    if kind == col.WELD:
         set_identity(pose)
     else:
         copy_pose(joint_pose, pose)
@@ -187,7 +137,7 @@ def _compare_joint(kind, joint_pose, world, pose, transforms, vector, given):
         given[i] = 0.0
         for j in range(6):
             transforms[1, i, j] = 1.0 if i == j else 0.0
-    if kind == ROOT:
+    if kind == col.ROOT:
         to_child(pose, world, vector)
         for i in range(6):
             given[i] = -vector[i]
@@ -197,14 +147,14 @@ def _compare_joint(kind, joint_pose, world, pose, transforms, vector, given):
 def _compare_ends(k, poses, clusters, wide):
     """Motion transforms of both ends of a loop to the copy's end frame, and the given motion that closes its gap."""
     nodes, data = clusters.nodes, clusters.data
-    row = wide.table[nodes[k, WIDE]]
-    loop = row[LOOP_NUMBER]
+    row = wide.table[nodes[k, col.WIDE]]
+    loop = row[col.LOOP_NUMBER]
     a, b, end, other, between = wide.frames[0], wide.frames[1], wide.frames[2], wide.frames[3], wide.frames[4]
     copy, body = wide.ends[2 * loop], wide.ends[2 * loop + 1]
     pose_in(wide.leaves[2 * loop], k, nodes, data, poses, a, other)
     compose(a, copy, end)
     # the copy's end in the body's frame
-    if row[AT_RIGHT] >= 0:
+    if row[col.AT_RIGHT] >= 0:
         pose_in(wide.leaves[2 * loop + 1], k, nodes, data, poses, b, other)
         relative_pose(b, end, other)
     else:
@@ -220,15 +170,16 @@ def _compare_ends(k, poses, clusters, wide):
     se3.se3_log(gap, vector)
     for i in range(6):
         given[i] = vector[i] * wide.rate
-    if row[AT_RIGHT] < 0:
+    if row[col.AT_RIGHT] < 0:
         to_child(other, clusters.world, vector)
         for i in range(6):
             given[i] -= vector[i]
 
 
 @_fused
-def _relative_inertia(n, first, second, phi, b, transforms, given, relative, d, closure):
+def _relative_inertia(n, first, second, wide, d, closure):
     """J Phi, D = J Phi J^T, and r without forces, from the motion transforms of the handles `first` and `second`."""
+    phi, b, transforms, given, relative = wide.phi, wide.bias, wide.transforms, wide.given, wide.relative
     for i in range(6):
         r = given[i]
         for j in range(n):
@@ -242,7 +193,7 @@ def _relative_inertia(n, first, second, phi, b, transforms, given, relative, d, 
                         r += t * b[6 * at + e]
                         for j in range(n):
                             relative[i, j] += t * phi[6 * at + e, j]
-        closure[R_AT + i] = r
+        closure[col.R_AT + i] = r
     for i in range(6):
         for j in range(6):
             total = 0.0
@@ -268,7 +219,7 @@ def _invert_loop(unit, rank, m, order, limits):
         order: scratch.
         limits: see the columns in `arrays.py`; noted here after a rank was found.
     """
-    d, w, low = m[D_MATRIX], m[W_MATRIX], m[SPARE]
+    d, w, low = m[col.D_MATRIX], m[col.W_MATRIX], m[col.SPARE]
     for i in range(6):
         order[i] = i
         for j in range(6):
@@ -289,7 +240,7 @@ def _invert_loop(unit, rank, m, order, limits):
             left = d[p, p]
             break
         least = d[p, p]
-        if not least > limits[ROUND_OFF]:  # all its digits are lost
+        if not least > limits[col.ROUND_OFF]:  # all its digits are lost
             rank = k
             break
         low[k, k] = math.sqrt(least)
@@ -306,15 +257,16 @@ def _invert_loop(unit, rank, m, order, limits):
                 total += low[k, i] * low[k, j]
             a, b = order[i], order[j]
             w[a, b] = total * (unit if a < 3 else 1.0) * (unit if b < 3 else 1.0)
-    if limits[PIVOT] < 0.0:
-        limits[PIVOT], limits[REMAINDER] = max(least, limits[ROUND_OFF]), max(left, limits[REMAINDER])
-    return _CHANGED * max(least, limits[ROUND_OFF]) >= limits[PIVOT] and left <= _CHANGED * limits[REMAINDER]
+    least = max(least, limits[col.ROUND_OFF])
+    if limits[col.PIVOT] < 0.0:
+        limits[col.PIVOT], limits[col.REMAINDER] = least, max(left, limits[col.REMAINDER])
+    return _CHANGED * least >= limits[col.PIVOT] and left <= _CHANGED * limits[col.REMAINDER]
 
 
 @_fused
 def _merge_handles(k, kind, middle, nodes, data, closure, wide):
     """Inverse inertia and bias at the handles left, and f and r as functions of the forces on them."""
-    row = wide.table[nodes[k, WIDE]]
+    row = wide.table[nodes[k, col.WIDE]]
     phi, b, relative, force, result, position = (
         wide.phi,
         wide.bias,
@@ -323,15 +275,15 @@ def _merge_handles(k, kind, middle, nodes, data, closure, wide):
         wide.result,
         wide.position,
     )
-    h = row[ALL_HANDLES]
+    h = row[col.ALL_HANDLES]
     columns = 6 * h
     for i in range(h):
-        at = wide.source[row[SOURCE] + i]
-        position[i] = 6 * (at if at < OF_RIGHT else at - OF_RIGHT + middle)
-    o = row[CLOSURE]
+        at = wide.source[row[col.SOURCE] + i]
+        position[i] = 6 * (at if at < col.OF_RIGHT else at - col.OF_RIGHT + middle)
+    o = row[col.CLOSURE]
     for i in range(6):
         for c in range(columns):
-            wide.data[o + columns * i + c] = 0.0 if kind == SUM else relative[i, position[c // 6] + c % 6]
+            wide.data[o + columns * i + c] = 0.0 if kind == col.SUM else relative[i, position[c // 6] + c % 6]
     for i in range(36):
         wide.data[o + 6 * columns + i] = wide.transforms[0, i // 6, i % 6]
         wide.data[o + 6 * columns + 36 + i] = wide.transforms[1, i // 6, i % 6]
@@ -339,63 +291,63 @@ def _merge_handles(k, kind, middle, nodes, data, closure, wide):
     for i in range(6):
         for c in range(columns + 1):
             total = 0.0
-            if kind != SUM:
+            if kind != col.SUM:
                 if c == columns:
-                    total = closure[UTQ_AT + i]
+                    total = closure[col.UTQ_AT + i]
                 for j in range(6):
-                    r = closure[R_AT + j] if c == columns else wide.data[o + columns * j + c]
-                    total -= closure[W_AT + 6 * i + j] * r
+                    r = closure[col.R_AT + j] if c == columns else wide.data[o + columns * j + c]
+                    total -= closure[col.W_AT + 6 * i + j] * r
             force[i, c] = total
     for i in range(columns):
         at = position[i // 6] + i % 6
         for c in range(columns + 1):
             total = b[at] if c == columns else phi[at, position[c // 6] + c % 6]
-            if kind != SUM:
+            if kind != col.SUM:
                 for j in range(6):
                     total += relative[j, at] * force[j, c]
             result[i, c] = total
-    if row[IS_WIDE] == 1:
-        o = row[RECORD]
+    if row[col.IS_WIDE] == 1:
+        o = row[col.RECORD]
         for i in range(columns):
             for c in range(columns):
                 wide.data[o + columns * i + c] = 0.5 * (result[i, c] + result[c, i])
             wide.data[o + columns * columns + i] = result[i, columns]
         return
-    o = nodes[k, START]
+    o = nodes[k, col.START]
     for part in range(h):
         for i in range(6):
             for j in range(6):
                 mean = 0.5 * (result[6 * part + i, 6 * part + j] + result[6 * part + j, 6 * part + i])
-                data[o + HANDLE_STRIDE * part + PHI + 6 * i + j] = mean
-            data[o + HANDLE_STRIDE * part + BIAS + i] = result[6 * part + i, columns]
+                data[o + col.HANDLE_STRIDE * part + col.PHI + 6 * i + j] = mean
+            data[o + col.HANDLE_STRIDE * part + col.BIAS + i] = result[6 * part + i, columns]
     if h == 2:
         for i in range(6):
             for j in range(6):
-                data[o + PHI12 + 6 * i + j] = result[i, 6 + j]
+                data[o + col.PHI12 + 6 * i + j] = result[i, 6 + j]
 
 
 @_fused
 def _merge_rows(k, kind, middle, first, second, freedoms, weights, nodes, data, closure, wide):
     """Rows of the total acceleration in terms of the forces on the handles left (see `_merge.py`)."""
-    row = wide.table[nodes[k, WIDE]]
+    row = wide.table[nodes[k, col.WIDE]]
     rows, force, position = wide.rows, wide.force, wide.position
-    columns = 6 * row[ALL_HANDLES] + 1
+    columns = 6 * row[col.ALL_HANDLES] + 1
     n = 0
     for side in range(2):
-        child = nodes[k, LEFT + side]
-        if child < 0 or nodes[child, KIND] == LEAF:
+        child = nodes[k, col.LEFT + side]
+        if child < 0 or nodes[child, col.KIND] == col.LEAF:
             continue
         hc, w = _wide_row(child, nodes, wide.table)
         source, at = data, rows_start(child, nodes)
         if w >= 0:
-            source, at = wide.data, wide.table[w, METRIC_AT]
+            source, at = wide.data, wide.table[w, col.METRIC_AT]
         begin = 0 if side == 0 else 6 * middle
-        for _ in range(nodes[child, ROWS]):
+        for _ in range(nodes[child, col.ROWS]):
             for c in range(columns - 1):
                 p = position[c // 6] - begin
                 rows[n, c] = source[at + p + c % 6] if 0 <= p < 6 * hc else 0.0
             rows[n, columns - 1] = source[at + 6 * hc]
-            if kind != SUM:
+            if kind != col.SUM:
                 for end in range(2):
                     p = 6 * (first if end == 0 else second) - begin
                     if 0 <= p < 6 * hc and (first if end == 0 else second) >= 0:
@@ -407,21 +359,21 @@ def _merge_rows(k, kind, middle, first, second, freedoms, weights, nodes, data, 
                                 rows[n, c] += total * force[i, c]
             at += 6 * hc + 1
             n += 1
-    o = row[CLOSURE]
+    o = row[col.CLOSURE]
     for q in range(freedoms):
         for c in range(columns):
-            total = closure[SQ_AT + q] if c == columns - 1 else 0.0
+            total = closure[col.SQ_AT + q] if c == columns - 1 else 0.0
             for i in range(6):
-                r = closure[R_AT + i] if c == columns - 1 else wide.data[o + (columns - 1) * i + c]
-                total += closure[U_AT + 6 * q + i] * r
+                r = closure[col.R_AT + i] if c == columns - 1 else wide.data[o + (columns - 1) * i + c]
+                total += closure[col.U_AT + 6 * q + i] * r
             rows[n, c] = weights[q] * total
         n += 1
     if n > columns:
         _triangularize(rows.T, n, columns)
         n = columns
     target, o = data, rows_start(k, nodes)
-    if row[IS_WIDE] == 1:
-        target, o = wide.data, row[METRIC_AT]
+    if row[col.IS_WIDE] == 1:
+        target, o = wide.data, row[col.METRIC_AT]
     for i in range(n):
         for c in range(columns):
             target[o + columns * i + c] = rows[i, c]
@@ -443,47 +395,47 @@ def _triangularize(a, n, columns):
 @_fused
 def back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide):
     """Acceleration of the joint of node k and the forces on its children's handles; see `_merge.back_substitute`."""
-    kind, left, right, g = nodes[k, KIND], nodes[k, LEFT], nodes[k, RIGHT], nodes[k, GROUP]
-    row = wide.table[nodes[k, WIDE]]
+    kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
+    row = wide.table[nodes[k, col.WIDE]]
     closure = closures[k - nodes.shape[0] + closures.shape[0]]
     r, f = wide.given, wide.vector
-    h, o = row[ALL_HANDLES], row[CLOSURE]
+    h, o = row[col.ALL_HANDLES], row[col.CLOSURE]
     size, columns = 0.0, 6 * h
-    own = wide.forces[row[FORCES] : row[FORCES] + columns]
-    if row[IS_WIDE] == 0:
+    own = wide.forces[row[col.FORCES] : row[col.FORCES] + columns]
+    if row[col.IS_WIDE] == 0:
         for i in range(columns):
             own[i] = forces[k, i]
-    if kind != SUM:
+    if kind != col.SUM:
         for i in range(6):
-            total = closure[R_AT + i]
+            total = closure[col.R_AT + i]
             for c in range(columns):
                 total += wide.data[o + columns * i + c] * own[c]
             r[i] = total
         if g >= 0:
-            size = joint_accelerations(closure, r, groups[g, DOFS], qdd[groups[g, DOF] :])
+            size = joint_accelerations(closure, r, groups[g, col.DOFS], qdd[groups[g, col.DOF] :])
         for i in range(6):
-            total = closure[UTQ_AT + i]
+            total = closure[col.UTQ_AT + i]
             for j in range(6):
-                total -= closure[W_AT + 6 * i + j] * r[j]
+                total -= closure[col.W_AT + 6 * i + j] * r[j]
             f[i] = total
     for side in range(2):
         child = left if side == 0 else right
-        if child < 0 or nodes[child, KIND] == LEAF:
+        if child < 0 or nodes[child, col.KIND] == col.LEAF:
             continue
         hc, w = _wide_row(child, nodes, wide.table)
         out = forces[child]
         if w >= 0:
-            out = wide.forces[wide.table[w, FORCES] : wide.table[w, FORCES] + 6 * hc]
+            out = wide.forces[wide.table[w, col.FORCES] : wide.table[w, col.FORCES] + 6 * hc]
         for i in range(6 * hc):
             out[i] = 0.0
         for i in range(h):
-            at = wide.source[row[SOURCE] + i] - OF_RIGHT * side
-            if 0 <= at < OF_RIGHT:
+            at = wide.source[row[col.SOURCE] + i] - col.OF_RIGHT * side
+            if 0 <= at < col.OF_RIGHT:
                 for j in range(6):
                     out[6 * at + j] += own[6 * i + j]
         for end in range(2):
-            at = row[AT_LEFT + end]
-            if at < 0 or kind == SUM or (kind != LOOP and end != side):
+            at = row[col.AT_LEFT + end]
+            if at < 0 or kind == col.SUM or (kind != col.LOOP and end != side):
                 continue
             for j in range(6):
                 total = 0.0
@@ -496,9 +448,13 @@ def back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide):
 @_fused
 def total_acceleration_wide(k, nodes, wide):
     """Total acceleration of a cluster whose record is wide, under the forces on its handles."""
-    row = wide.table[nodes[k, WIDE]]
+    row = wide.table[nodes[k, col.WIDE]]
     return squared_rows(
-        nodes[k, ROWS], 6 * row[ALL_HANDLES] + 1, wide.data, row[METRIC_AT], wide.forces[row[FORCES] :]
+        nodes[k, col.ROWS],
+        6 * row[col.ALL_HANDLES] + 1,
+        wide.data,
+        row[col.METRIC_AT],
+        wide.forces[row[col.FORCES] :],
     )
 
 
@@ -524,29 +480,29 @@ def find_ranks(plan, operators, out):
     )
     for k in range(nodes.shape[0]):
         node = nodes[k]
-        rows, held, r = 6 * (node[CHILD_HANDLES] + node[CHILD_HANDLES + 1]), node[HELD], 0
+        rows, held, r = 6 * (node[col.CHILD_HANDLES] + node[col.CHILD_HANDLES + 1]), node[col.HELD], 0
         for i in range(rows):
             for j in range(rows):
                 f[i, j] = 0.0
         for side in range(2):
-            child, first = node[CHILDREN + side], 6 * node[CHILD_HANDLES] * side
+            child, first = node[col.CHILDREN + side], 6 * node[col.CHILD_HANDLES] * side
             m = 6
-            if child != FREE:
+            if child != col.FREE:
                 m = columns[child]
-            if node[CHILD_HANDLES + side] == 0:
+            if node[col.CHILD_HANDLES + side] == 0:
                 m = 0
-            for i in range(6 * node[CHILD_HANDLES + side]):
+            for i in range(6 * node[col.CHILD_HANDLES + side]):
                 for j in range(m):
                     x = 1.0 if i == j else 0.0
-                    if child != FREE:
-                        x = factors[nodes[child, FACTOR_AT] + m * i + j]
+                    if child != col.FREE:
+                        x = factors[nodes[child, col.FACTOR_AT] + m * i + j]
                     f[first + i, r + j] = x
             r += m
         for i in range(held):
             for j in range(r):
                 c[i, j] = 0.0
             for side in range(2):
-                at = 6 * node[COMPARED + side]
+                at = 6 * node[col.COMPARED + side]
                 if at >= 0:
                     for e in range(6):
                         for j in range(r):
@@ -570,20 +526,15 @@ def find_ranks(plan, operators, out):
             rank += 1
         out[k] = rank
         # F at the handles left, without the columns held, made no wider than high by reflections
-        n, m = 6 * node[KEPT], r - rank
+        n, m = 6 * node[col.KEPT], r - rank
         for i in range(n):
-            at = 6 * plan.kept[node[KEPT_AT] + i // 6] + i % 6
+            at = 6 * plan.kept[node[col.KEPT_AT] + i // 6] + i % 6
             for j in range(m):
                 g[i, j] = f[at, rank + j]
         if m > n:
-            for i in range(n):
-                beta, alpha = householder(g[i], i, m)
-                reflect_rows(g[i], beta, i, m, g, i + 1, n)
-                for j in range(i, m):
-                    g[i, j] = 0.0
-                g[i, i] = alpha
+            _triangularize(g, m, n)
             m = n
         for i in range(n):
             for j in range(m):
-                factors[node[FACTOR_AT] + m * i + j] = g[i, j]
+                factors[node[col.FACTOR_AT] + m * i + j] = g[i, j]
         columns[k] = m

@@ -1,10 +1,11 @@
 """Passes over joints and the assembly tree: poses and torques, all clusters from the leaves up, all accelerations down.
 
-Kernels that take `wide` are compiled apart for None, in mechanisms without loops. Tests of it stand alone in an `if`:
-only then are they decided before compilation.
+Kernels that take `wide` are compiled twice: for None, in mechanisms without loops, and for a `Wide`. `if wide is not
+None` has no other condition beside it: only then does numba leave the branch out of the version for None.
 """
 
 from pliant.compilation import njit
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import compose, copy_pose, joint_pose, joint_torques
 from pliant.engines.quasistatic._merge import (
     back_substitute,
@@ -16,20 +17,10 @@ from pliant.engines.quasistatic._merge import (
     update_span,
 )
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide, merge_wide, total_acceleration_wide
-from pliant.engines.quasistatic.arrays import (
-    HANDLES,
-    IS_WIDE,
-    LOAD_BODY,
-    LOAD_LEAF,
-    LOAD_POINT,
-    LOAD_WORLD,
-    PARENT,
-    ROWS,
-    WIDE,
-)
+from pliant.statics._load_kernels import LINK, wrench_in_body
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
-# Put into its callers before they are compiled: else LLVM would work on the same code once more for each of them.
+# inlined by numba: else LLVM would compile the same code again for every caller
 inlined = njit(inline="always", error_model="numpy")
 
 
@@ -52,7 +43,7 @@ def world_poses(joints, out):
     """World poses of all groups, (groups, 12)."""
     groups, poses = joints.groups, joints.poses
     for g in range(groups.shape[0]):
-        p = groups[g, PARENT]
+        p = groups[g, col.PARENT]
         if p < 0:
             copy_pose(poses[g], out[g])
         else:
@@ -64,28 +55,22 @@ def world_poses(joints, out):
 
 @_jit
 def wrench_on(loads, first, pose, out):
-    """Wrench on a group at a world pose, in its frame: the rows of `loads` from `first` on that name its leaf.
+    """Wrench on a group at a world pose, in its frame: sum of the rows of `loads` from `first` on with the same leaf.
 
     Returns the row after them.
     """
-    k = loads[first, LOAD_LEAF]
+    k = loads[first, LINK]
     for i in range(6):
         out[i] = 0.0
-    row = first
-    while row < loads.shape[0] and loads[row, LOAD_LEAF] == k:
-        world, point, body = loads[row, LOAD_WORLD:], loads[row, LOAD_POINT:], loads[row, LOAD_BODY:]
-        x, y, z = point[0], point[1], point[2]
-        f0, f1, f2 = world[0], world[1], world[2]
-        t0, t1, t2 = world[3], world[4], world[5]
-        fx = pose[0] * f0 + pose[3] * f1 + pose[6] * f2
-        fy = pose[1] * f0 + pose[4] * f1 + pose[7] * f2
-        fz = pose[2] * f0 + pose[5] * f1 + pose[8] * f2
-        out[0] += fx + body[0]
-        out[1] += fy + body[1]
-        out[2] += fz + body[2]
-        out[3] += pose[0] * t0 + pose[3] * t1 + pose[6] * t2 + y * fz - z * fy + body[3]
-        out[4] += pose[1] * t0 + pose[4] * t1 + pose[7] * t2 + z * fx - x * fz + body[4]
-        out[5] += pose[2] * t0 + pose[5] * t1 + pose[8] * t2 + x * fy - y * fx + body[5]
+    row, turn = first, pose[:9].reshape(3, 3)
+    while row < loads.shape[0] and loads[row, LINK] == k:
+        fx, fy, fz, tx, ty, tz = wrench_in_body(loads[row], turn)
+        out[0] += fx
+        out[1] += fy
+        out[2] += fz
+        out[3] += tx
+        out[4] += ty
+        out[5] += tz
         row += 1
     return row
 
@@ -101,7 +86,7 @@ def leaf_pose(k, a, out):
 def leaf_wrench(loads, first, a, out):
     """Wrench on a leaf from its rows of `loads`, from `first` on; returns the row after them."""
     pose = a.scratch.poses[1]
-    leaf_pose(int(loads[first, LOAD_LEAF]), a, pose)
+    leaf_pose(int(loads[first, LINK]), a, pose)
     return wrench_on(loads, first, pose, out)
 
 
@@ -117,7 +102,7 @@ def assemble(order, size, a, wide):
     for i in range(size - 1, -1, -1):
         k = order[i]
         if wide is not None:  # noqa: SIM102 - see above
-            if nodes[k, WIDE] >= 0:
+            if nodes[k, col.WIDE] >= 0:
                 if not merge_wide(k, joints, clusters, scratch, wide):
                     failed = k
                 continue
@@ -151,7 +136,7 @@ def update_all(loads, a, marks):
     update_positions(a)
     row = 0
     while row < loads.shape[0]:
-        row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LOAD_LEAF])])
+        row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LINK])])
     update_leaves(clusters)
     for k in range(clusters.leaves.shape[0], clusters.nodes.shape[0]):
         marks[k] = 1
@@ -176,7 +161,7 @@ def down(a, wide):
     nodes, data, closures, forces = a.clusters.nodes, a.clusters.data, a.clusters.closures, a.clusters.forces
     for k in range(nodes.shape[0] - 1, nodes.shape[0] - closures.shape[0] - 1, -1):
         if wide is not None:  # noqa: SIM102 - see above
-            if nodes[k, WIDE] >= 0:
+            if nodes[k, col.WIDE] >= 0:
                 back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide)
                 continue
         back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
@@ -186,8 +171,8 @@ def down(a, wide):
 def total_acceleration(k, nodes, data, forces, wide):
     """Total acceleration of a cluster under the forces on its handles, never negative."""
     if wide is not None:
-        w = nodes[k, WIDE]
-        if w >= 0 and wide.table[w, IS_WIDE] == 1:
+        w = nodes[k, col.WIDE]
+        if w >= 0 and wide.table[w, col.IS_WIDE] == 1:
             return total_acceleration_wide(k, nodes, wide)
-    columns = 6 * nodes[k, HANDLES] + 1
-    return squared_rows(nodes[k, ROWS], columns, data, rows_start(k, nodes), forces[k])
+    columns = 6 * nodes[k, col.HANDLES] + 1
+    return squared_rows(nodes[k, col.ROWS], columns, data, rows_start(k, nodes), forces[k])

@@ -5,15 +5,15 @@ The front of the refinement is a heap of clusters whose joints are not computed,
 the ones that change when their joints move.
 
 The paper's measures bound accelerations of joints. WORLD bounds displacements of bodies: a joint that is not computed
-turns the bodies it carries by at most its own angle times the distance to the farthest of them. Errors of clusters
-along a
-path add up, errors of side branches do not: `through` is the error from the top handle to the bottom one, `inside` that
-from the top handle to the worst body.
+moves the bodies it carries by at most its own angle times the distance to the farthest of them. Errors of clusters
+along a path add up, errors of side branches do not: `through` is the error from the top handle to the bottom one,
+`inside` the largest error of a body relative to the top handle.
 """
 
 import math
 
 from pliant.compilation import njit
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import distance, integrate_joint
 from pliant.engines.quasistatic._merge import back_substitute, handle_distance, update_leaf, update_span
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide
@@ -24,40 +24,7 @@ from pliant.engines.quasistatic._passes import (
     total_acceleration,
     update_joints,
 )
-from pliant.engines.quasistatic.arrays import (
-    ABOVE,
-    ABSOLUTE_JOINT,
-    ABSOLUTE_LINKAGE,
-    COMPUTED,
-    COMPUTED_SUM,
-    DOF,
-    DOFS,
-    DONE,
-    ERROR,
-    FINE,
-    GROUP,
-    HANDLES,
-    HEAP_SIZE,
-    INFINITE,
-    KIND,
-    LARGEST,
-    LEFT,
-    LEVELS,
-    LOAD_LEAF,
-    LOOP,
-    MERGE,
-    NUMBERS,
-    RELATIVE_JOINT,
-    RELATIVE_LINKAGE,
-    RIGHT,
-    ROOT,
-    ROWS,
-    STALE,
-    TERMS,
-    UNCOMPUTED_SUM,
-    WIDE,
-    WORLD,
-)
+from pliant.statics._load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _ROUND_OFF = 1e-14  # accelerations below this fraction of the terms they are sums of count as zero
@@ -83,20 +50,20 @@ def advance(n, begun, move_on, loads, a, wide, front, criterion, scale, most):
             spent += count
             if wide is not None:  # noqa: SIM102 - see `_passes`
                 if wide.stale[0] != 0:
-                    return i, spent, STALE
+                    return i, spent, col.STALE
             _start(a, wide, front, criterion)
             if most == 0:
-                return i, spent, FINE
+                return i, spent, col.FINE
         _refine(a, wide, front, criterion, most)
-        if not math.isfinite(numbers[UNCOMPUTED_SUM] + numbers[COMPUTED_SUM]):
-            return i, spent, INFINITE
-        numbers[ERROR] = _error(a.clusters.nodes.shape[0] - 1, front, criterion.measure)
-        if numbers[DONE] == 0.0 or not move_on:
-            return i, spent, FINE
-        spent += int(numbers[COMPUTED]) // 4
+        if not math.isfinite(numbers[col.UNCOMPUTED_SUM] + numbers[col.COMPUTED_SUM]):
+            return i, spent, col.INFINITE
+        numbers[col.ERROR] = _error(a.clusters.nodes.shape[0] - 1, front, criterion.measure)
+        if numbers[col.DONE] == 0.0 or not move_on:
+            return i, spent, col.FINE
+        spent += int(numbers[col.COMPUTED]) // 4
         _integrate(a, front, scale)
         a.joints.taken[0] += 1
-    return n, spent, FINE
+    return n, spent, col.FINE
 
 
 @inlined
@@ -110,7 +77,7 @@ def _update(loads, a, wide, front):
     count, root = clusters.leaves.shape[0], nodes.shape[0] - 1
     row = 0
     while row < loads.shape[0]:
-        k = int(loads[row, LOAD_LEAF])
+        k = int(loads[row, LINK])
         row = leaf_wrench(loads, row, a, wrench)
         same = True
         for i in range(6):
@@ -119,10 +86,10 @@ def _update(loads, a, wide, front):
                 clusters.wrenches[k, i] = wrench[i]
         if not same:
             update_leaf(k, nodes, clusters.leaves, clusters.wrenches, clusters.data)
-            k = nodes[k, ABOVE]
+            k = nodes[k, col.ABOVE]
             while k >= 0 and marks[k] == 0:
                 marks[k] = 1
-                k = nodes[k, ABOVE]
+                k = nodes[k, col.ABOVE]
     if marks[root] == 0:
         return -1, 0
     # parents before children: `assemble` goes from the end
@@ -133,7 +100,7 @@ def _update(loads, a, wide, front):
         marks[k] = 0
         done += 1
         for side in range(2):
-            child = nodes[k, LEFT + side]
+            child = nodes[k, col.LEFT + side]
             if child >= count and marks[child] == 1:
                 stack[size] = child
                 size += 1
@@ -144,12 +111,12 @@ def _update(loads, a, wide, front):
 def _start(a, wide, front, criterion):
     """Clear the accelerations computed; the front is the whole mechanism."""
     joints, clusters, numbers = a.joints, a.clusters, front.numbers
-    for i in range(int(numbers[COMPUTED])):
-        g = clusters.nodes[front.computed[i], GROUP]
+    for i in range(int(numbers[col.COMPUTED])):
+        g = clusters.nodes[front.computed[i], col.GROUP]
         if g >= 0:
-            for d in range(joints.groups[g, DOF], joints.groups[g, DOF] + joints.groups[g, DOFS]):
+            for d in range(joints.groups[g, col.DOF], joints.groups[g, col.DOF] + joints.groups[g, col.DOFS]):
                 joints.qdd[d] = 0.0
-    for i in range(NUMBERS):
+    for i in range(col.NUMBERS):
         numbers[i] = 0.0
     root = clusters.nodes.shape[0] - 1
     front.below[root] = 0.0
@@ -184,73 +151,73 @@ def _refine(a, wide, front, criterion, most):
     )
     below, through, inside = front.below, front.through, front.inside
     count, root = a.clusters.leaves.shape[0], nodes.shape[0] - 1
-    numbers[DONE] = 0.0
+    numbers[col.DONE] = 0.0
     while True:
         if _reached(inside[root], keys, numbers, criterion):
-            numbers[DONE] = 1.0
+            numbers[col.DONE] = 1.0
             return
-        if numbers[COMPUTED] >= most:
+        if numbers[col.COMPUTED] >= most:
             return
         k = _pop(keys, items, numbers)
-        numbers[UNCOMPUTED_SUM] -= totals[k]
+        numbers[col.UNCOMPUTED_SUM] -= totals[k]
         terms = 0.0
         general = False
         if wide is not None:  # noqa: SIM102 - see `_passes`
-            if nodes[k, WIDE] >= 0:
+            if nodes[k, col.WIDE] >= 0:
                 general = True
                 terms = back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide)
         if not general:
             terms = back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
-        numbers[TERMS] = max(numbers[TERMS], terms)
-        computed[int(numbers[COMPUTED])] = k
-        numbers[COMPUTED] += 1.0
-        g = nodes[k, GROUP]
+        numbers[col.TERMS] = max(numbers[col.TERMS], terms)
+        computed[int(numbers[col.COMPUTED])] = k
+        numbers[col.COMPUTED] += 1.0
+        g = nodes[k, col.GROUP]
         if g >= 0:
             square = 0.0
-            for d in range(groups[g, DOF], groups[g, DOF] + groups[g, DOFS]):
+            for d in range(groups[g, col.DOF], groups[g, col.DOF] + groups[g, col.DOFS]):
                 square += (weights[d] * qdd[d]) ** 2
-            numbers[COMPUTED_SUM] += square
-            numbers[LARGEST] = max(numbers[LARGEST], square)
-        if criterion.measure == WORLD:
+            numbers[col.COMPUTED_SUM] += square
+            numbers[col.LARGEST] = max(numbers[col.LARGEST], square)
+        if criterion.measure == col.WORLD:
             _reach_below(k, nodes, poses, data, extent, below)
         for side in range(2):
-            child = nodes[k, LEFT + side]
+            child = nodes[k, col.LEFT + side]
             if child >= count:
                 total = total_acceleration(child, nodes, data, forces, wide)
                 _push(child, total, nodes, data, extent, front, criterion)
-        if criterion.measure == WORLD:
+        if criterion.measure == col.WORLD:
             _update_errors(k, nodes, through, inside)
 
 
 @_jit
 def _reached(displacement, keys, numbers, criterion):
     """Whether the error is within the tolerance."""
-    if numbers[HEAP_SIZE] == 0.0:
+    if numbers[col.HEAP_SIZE] == 0.0:
         return True
     measure = criterion.measure
     square = criterion.tolerance * criterion.tolerance
-    noise = (_ROUND_OFF * numbers[TERMS]) ** 2
-    if measure == WORLD:
+    noise = (_ROUND_OFF * numbers[col.TERMS]) ** 2
+    if measure == col.WORLD:
         return displacement <= criterion.tolerance
-    if measure == RELATIVE_JOINT:
-        return keys[0] <= max(square * numbers[LARGEST], noise)
-    if measure == ABSOLUTE_JOINT:
+    if measure == col.RELATIVE_JOINT:
+        return keys[0] <= max(square * numbers[col.LARGEST], noise)
+    if measure == col.ABSOLUTE_JOINT:
         return keys[0] <= max(square, noise)
     # Sums by differences lose digits: add up afresh before they count as small enough.
     for again in range(2):
-        left = numbers[UNCOMPUTED_SUM]
-        limit = square * (left + numbers[COMPUTED_SUM]) if measure == RELATIVE_LINKAGE else square
+        left = numbers[col.UNCOMPUTED_SUM]
+        limit = square * (left + numbers[col.COMPUTED_SUM]) if measure == col.RELATIVE_LINKAGE else square
         if not left <= max(limit, noise):
             return False
         if again == 0:
-            numbers[UNCOMPUTED_SUM] = _heap_sum(keys, numbers)
+            numbers[col.UNCOMPUTED_SUM] = _heap_sum(keys, numbers)
     return True
 
 
 @_jit
 def _heap_sum(keys, numbers):
     total = 0.0
-    for i in range(int(numbers[HEAP_SIZE])):
+    for i in range(int(numbers[col.HEAP_SIZE])):
         total += keys[i]
     return total
 
@@ -259,16 +226,16 @@ def _heap_sum(keys, numbers):
 def _error(root, front, measure):
     """Bound on the error of the accelerations computed so far, in the units of the measure."""
     numbers = front.numbers
-    if numbers[HEAP_SIZE] == 0.0:
+    if numbers[col.HEAP_SIZE] == 0.0:
         return 0.0
-    if measure == WORLD:
+    if measure == col.WORLD:
         return front.inside[root]
-    if measure in (RELATIVE_JOINT, ABSOLUTE_JOINT):
-        value, scale = front.keys[0], numbers[LARGEST]
+    if measure in (col.RELATIVE_JOINT, col.ABSOLUTE_JOINT):
+        value, scale = front.keys[0], numbers[col.LARGEST]
     else:
         value = _heap_sum(front.keys, numbers)
-        scale = value + numbers[COMPUTED_SUM]
-    if measure in (ABSOLUTE_JOINT, ABSOLUTE_LINKAGE):
+        scale = value + numbers[col.COMPUTED_SUM]
+    if measure in (col.ABSOLUTE_JOINT, col.ABSOLUTE_LINKAGE):
         return math.sqrt(value)
     return math.sqrt(value / scale) if scale > 0.0 else (0.0 if value == 0.0 else math.inf)
 
@@ -277,21 +244,21 @@ def _error(root, front, measure):
 def _push(k, value, nodes, data, extent, front, criterion):
     """Add a cluster with this total acceleration to the heap, unless it has no joints."""
     keys, items, numbers = front.keys, front.items, front.numbers
-    if nodes[k, ROWS] == 0:
+    if nodes[k, col.ROWS] == 0:
         front.through[k] = front.inside[k] = 0.0
         return
     front.totals[k] = value
     key = value
-    if criterion.measure == WORLD:
+    if criterion.measure == col.WORLD:
         length = extent[k]
-        if nodes[k, HANDLES] == 2:
+        if nodes[k, col.HANDLES] == 2:
             length = max(length, handle_distance(k, nodes, data) + front.below[k])
-        key = math.sqrt(nodes[k, LEVELS] * value) * max(extent[k] + length, criterion.unit)
+        key = math.sqrt(nodes[k, col.LEVELS] * value) * max(extent[k] + length, criterion.unit)
         front.inside[k] = key
-        front.through[k] = key if nodes[k, HANDLES] == 2 else 0.0
-    numbers[UNCOMPUTED_SUM] += value
-    i = int(numbers[HEAP_SIZE])
-    numbers[HEAP_SIZE] += 1.0
+        front.through[k] = key if nodes[k, col.HANDLES] == 2 else 0.0
+    numbers[col.UNCOMPUTED_SUM] += value
+    i = int(numbers[col.HEAP_SIZE])
+    numbers[col.HEAP_SIZE] += 1.0
     while i > 0:
         up = (i - 1) // 2
         if keys[up] >= key:
@@ -305,8 +272,8 @@ def _push(k, value, nodes, data, extent, front, criterion):
 def _pop(keys, items, numbers):
     """Remove the cluster with the largest key from the heap."""
     out = items[0]
-    numbers[HEAP_SIZE] -= 1.0
-    size = int(numbers[HEAP_SIZE])
+    numbers[col.HEAP_SIZE] -= 1.0
+    size = int(numbers[col.HEAP_SIZE])
     key, item = keys[size], items[size]
     i = 0
     while True:
@@ -326,31 +293,31 @@ def _pop(keys, items, numbers):
 @_jit
 def _reach_below(k, nodes, poses, data, extent, below):
     """Largest distance, from the bottom handles of k's children, of anything that these handles carry."""
-    left, right = nodes[k, LEFT], nodes[k, RIGHT]
+    left, right = nodes[k, col.LEFT], nodes[k, col.RIGHT]
     below[right] = below[k]
     if left >= 0:
         below[left] = below[k]
-    if nodes[k, KIND] == MERGE and nodes[left, HANDLES] == 2:
+    if nodes[k, col.KIND] == col.MERGE and nodes[left, col.HANDLES] == 2:
         farther = extent[right]
-        if nodes[k, HANDLES] == 2:
+        if nodes[k, col.HANDLES] == 2:
             farther = max(farther, handle_distance(right, nodes, data) + below[k])
-        below[left] = distance(poses[nodes[k, GROUP]]) + farther
+        below[left] = distance(poses[nodes[k, col.GROUP]]) + farther
 
 
 @_jit
 def _update_errors(k, nodes, through, inside):
     """Errors of k and of all clusters that contain it, after its children's have changed."""
     while k >= 0:
-        left, right, kind = nodes[k, LEFT], nodes[k, RIGHT], nodes[k, KIND]
-        if kind in (ROOT, LOOP):
+        left, right, kind = nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.KIND]
+        if kind in (col.ROOT, col.LOOP):
             inside[k] = inside[right]
             through[k] = through[right]
-        elif kind == MERGE:
+        elif kind == col.MERGE:
             inside[k] = max(inside[left], through[left] + inside[right])
-            through[k] = through[left] + through[right] if nodes[k, HANDLES] == 2 else 0.0
+            through[k] = through[left] + through[right] if nodes[k, col.HANDLES] == 2 else 0.0
         else:
             inside[k] = max(inside[left], inside[right])
-        k = nodes[k, ABOVE]
+        k = nodes[k, col.ABOVE]
 
 
 @inlined
@@ -358,10 +325,10 @@ def _integrate(a, front, scale):
     """q += scale qdd for the computed joints; their nodes are marked, and the geometry of their clusters updated."""
     joints, springs, clusters, spare = a.joints, a.springs, a.clusters, a.scratch.poses
     nodes, data, extent, poses = clusters.nodes, clusters.data, clusters.extent, joints.poses
-    for i in range(int(front.numbers[COMPUTED]) - 1, -1, -1):
+    for i in range(int(front.numbers[col.COMPUTED]) - 1, -1, -1):
         k = front.computed[i]
         front.marks[k] = 1
-        g = nodes[k, GROUP]
+        g = nodes[k, col.GROUP]
         if g >= 0:
             integrate_joint(g, joints.groups, joints.primitives, joints.q, joints.qdd, scale)
             update_joints(g, g + 1, joints, springs, spare)
@@ -379,15 +346,15 @@ def count_needed(joints, criterion):
         largest = max(largest, x)
         whole += x
     n = qdd.shape[0]
-    if measure == RELATIVE_JOINT:
+    if measure == col.RELATIVE_JOINT:
         limit = tolerance * tolerance * largest
-    elif measure == ABSOLUTE_JOINT:
+    elif measure == col.ABSOLUTE_JOINT:
         limit = tolerance * tolerance
-    elif measure == WORLD:
+    elif measure == col.WORLD:
         limit = (tolerance / unit) ** 2 / n
     else:
         limit = tolerance * tolerance / n
-        if measure == RELATIVE_LINKAGE:
+        if measure == col.RELATIVE_LINKAGE:
             limit *= whole
     out = 0
     for d in range(n):

@@ -1,6 +1,6 @@
 """Arrays of the quasi-static engine: their columns by name, and the named tuples in which kernels take them.
 
-This module imports nothing of pliant, so that machine code of kernels depends on kernels alone.
+This module imports nothing of pliant: a change elsewhere does not make kernels compile again.
 
 A pose is 12 numbers: rotation, row by row, and translation. Motions and wrenches have their linear part first. Bodies
 held together by fixed joints are a *group*; a *cluster* is a node of the assembly tree (`assembly_tree.py`).
@@ -62,10 +62,6 @@ class Springs(NamedTuple):
     rest: Floats
     motor: Floats
 
-
-# `loads`: leaf; force and torque in world axes; point where that force acts, in the group's frame; wrench in its axes
-LOAD_LEAF, LOAD_WORLD, LOAD_POINT, LOAD_BODY = 0, 1, 7, 10
-LOAD_COLUMNS = 16
 
 # --- clusters
 

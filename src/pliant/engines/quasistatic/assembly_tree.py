@@ -23,19 +23,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pliant.engines.quasistatic.arrays import (
-    CLOSURE,
-    LEAF,
-    LOOP,
-    MERGE,
-    METRIC_AT,
-    OF_RIGHT,
-    ROOT,
-    SUM,
-    TABLE_COLUMNS,
-    WELD,
-    Ints,
-)
+from pliant.engines.quasistatic import arrays as col
+from pliant.engines.quasistatic.arrays import Ints
 from pliant.errors import InputError
 
 __all__ = ["Assembly", "LoopHandles", "assembly", "close_loops", "cluster_handles", "loop_handles"]
@@ -127,11 +116,11 @@ def assembly(parent: Ints) -> Assembly:
         while heavy[path[-1]] >= 0:
             path.append(heavy[path[-1]])
         cluster[head] = _path(b, path, light, weight, cluster)
-    closed = [b.node(ROOT, -1, cluster[v], v, -1, -1) for v in roots]
+    closed = [b.node(col.ROOT, -1, cluster[v], v, -1, -1) for v in roots]
     _halves(
         [weight[v] for v in roots],
         lambda i: closed[i],
-        lambda left, right, *_: b.node(SUM, left, right, -1, -1, -1),
+        lambda left, right, *_: b.node(col.SUM, left, right, -1, -1, -1),
     )
     return _finish(b, n)
 
@@ -141,7 +130,7 @@ def _path(b: _Builder, path: list[int], light: list[list[int]], weight: list[int
     last = len(path) - 1
 
     def join(left: int, right: int, lo: int, mid: int, hi: int) -> int:
-        return b.node(MERGE, left, right, path[mid], path[lo], path[hi - 1] if hi <= last else -1)
+        return b.node(col.MERGE, left, right, path[mid], path[lo], path[hi - 1] if hi <= last else -1)
 
     return _halves(
         [weight[v] - (weight[w] if w >= 0 else 0) for v, w in zip(path, [*path[1:], -1], strict=True)],
@@ -158,13 +147,13 @@ def _raked(b: _Builder, v: int, subtrees: list[int], weight: list[int], cluster:
     def share(i: int) -> int:
         node = b.leaf(v)
         for c in groups[i]:
-            node = b.node(MERGE, node, cluster[c], c, v, -1)
+            node = b.node(col.MERGE, node, cluster[c], c, v, -1)
         return node
 
     return _halves(
         [1 + sum(weight[c] for c in group) for group in groups],
         share,
-        lambda left, right, *_: b.node(WELD, left, right, -1, v, -1),
+        lambda left, right, *_: b.node(col.WELD, left, right, -1, v, -1),
     )
 
 
@@ -189,7 +178,7 @@ def _halves(
 def _finish(b: _Builder, bodies: int) -> Assembly:
     leaves, nodes = len(b.leaf_body), len(b.rows)
     kind, left, right, body, top, bottom = np.full((6, leaves + nodes), -1, dtype=np.int64)
-    kind[:leaves] = LEAF
+    kind[:leaves] = col.LEAF
     body[:leaves] = top[:leaves] = bottom[:leaves] = b.leaf_body
     inner = np.array(b.rows, dtype=np.int64).reshape(nodes, 6).T
     for column, values in zip((kind, left, right, body, top, bottom), inner, strict=True):
@@ -197,7 +186,7 @@ def _finish(b: _Builder, bodies: int) -> Assembly:
     bottom[leaves:] = np.where(bottom[leaves:] >= 0, bottom[leaves:], top[leaves:])
     for child in (left[leaves:], right[leaves:]):
         child[:] = np.where(child < 0, -1 - child, child + leaves)
-    left[kind == ROOT] = -1
+    left[kind == col.ROOT] = -1
     parent, depth = _parents(left, right)
     first_leaf = np.full(bodies, -1, dtype=np.int64)
     first_leaf[body[:leaves]] = np.arange(leaves)
@@ -248,7 +237,7 @@ def close_loops(tree: Assembly, loops: Sequence[tuple[int, int]]) -> tuple[Assem
         children = [now[c] if c >= 0 else -1 for c in (int(tree.left[k]), int(tree.right[k]))]
         for number in [-1, *closed.get(k, [])]:
             origin.append(k)
-            kind.append(tree.kind[k] if number < 0 else LOOP)
+            kind.append(tree.kind[k] if number < 0 else col.LOOP)
             left.append(children[0] if number < 0 else -1)
             right.append(children[1] if number < 0 else len(kind) - 2)
             loop.append(number)
@@ -273,7 +262,7 @@ def _first_common(tree: Assembly, ends: tuple[int, int]) -> int:
     """The first node that holds both ends; if one end is the world, the ROOT of the other."""
     k = int(tree.first_leaf[ends[0]])
     if ends[1] == _WORLD:
-        while tree.kind[k] != ROOT:
+        while tree.kind[k] != col.ROOT:
             k = int(tree.parent[k])
         return k
     other = int(tree.first_leaf[ends[1]])
@@ -361,30 +350,32 @@ def loop_handles(
             continue
         left, right = (handles[c] if c >= 0 else [] for c in children)
         kind, h = int(tree.kind[k]), len(handles[k])
-        if kind == LOOP:
+        if kind == col.LOOP:
             first, second = loops[loop[k]]
             at = right.index(first), right.index(second) if second != _WORLD else -1
-        elif kind == SUM:
+        elif kind == col.SUM:
             at = -1, -1
-        elif kind == ROOT:
+        elif kind == col.ROOT:
             at = -1, 0
         else:
-            at = left.index(int(tree.top[k]) if kind == WELD else int(parent[tree.body[k]])), 0
+            at = left.index(int(tree.top[k]) if kind == col.WELD else int(parent[tree.body[k]])), 0
         index[k] = len(table)
         row = [h, int(wide[k]), *at, record, 0, 0, forces, len(source), int(loop[k])]
         if wide[k]:
             record += 36 * h * h + 6 * h
-            row[METRIC_AT] = record
+            row[col.METRIC_AT] = record
             record += rows[k] * (6 * h + 1)
-        row[CLOSURE] = record
+        row[col.CLOSURE] = record
         record += 36 * h + 72
         forces += 6 * h
         table.append(row)
-        source += [left.index(body) if body in left else OF_RIGHT + right.index(body) for body in handles[k]]
+        source += [
+            left.index(body) if body in left else col.OF_RIGHT + right.index(body) for body in handles[k]
+        ]
         largest = max(largest, len(left) + len(right))
     return LoopHandles(
         index=index,
-        table=np.array(table, dtype=np.int64).reshape(-1, TABLE_COLUMNS),
+        table=np.array(table, dtype=np.int64).reshape(-1, col.TABLE_COLUMNS),
         source=np.array(source, dtype=np.int64),
         record=record,
         forces=forces,

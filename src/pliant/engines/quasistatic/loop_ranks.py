@@ -18,35 +18,9 @@ from __future__ import annotations
 import numpy as np
 
 from pliant import spatial
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._merge_wide import find_ranks
-from pliant.engines.quasistatic.arrays import (
-    ALL_HANDLES,
-    AT_LEFT,
-    AT_RIGHT,
-    CHILD_HANDLES,
-    CHILDREN,
-    COMPARED,
-    COUNT,
-    DOF,
-    DOFS,
-    FACTOR_AT,
-    FIRST,
-    FREE,
-    HELD,
-    KEPT,
-    KEPT_AT,
-    LOOP,
-    LOOP_NUMBER,
-    MOTION,
-    OF_RIGHT,
-    PLAN_COLUMNS,
-    ROOT,
-    SOURCE,
-    SUM,
-    Floats,
-    Ints,
-    RankPlan,
-)
+from pliant.engines.quasistatic.arrays import Floats, Ints, RankPlan
 from pliant.engines.quasistatic.packing import Model, pose_matrices
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 
@@ -67,12 +41,12 @@ class LoopRanks:
         self.unit = float(1 / lever[lever > 0].mean()) if (lever > 0).any() else 1.0
         self._order, plan, kept = _plan(md)
         kind = md.tree.kind[self._order]
-        self._closing = np.flatnonzero(kind == LOOP)
-        self._joints = np.flatnonzero((kind != LOOP) & (md.tree.body[self._order] >= 0))
+        self._closing = np.flatnonzero(kind == col.LOOP)
+        self._joints = np.flatnonzero((kind != col.LOOP) & (md.tree.body[self._order] >= 0))
         # rows that joints hold: constant for those with one primitive
         groups = md.groups[md.tree.body[self._order[self._joints]]]
-        count, dof, n = groups[:, COUNT], groups[:, DOF], groups[:, DOFS]
-        kind = md.primitives[groups[:, FIRST], MOTION]
+        count, dof, n = groups[:, col.COUNT], groups[:, col.DOF], groups[:, col.DOFS]
+        kind = md.primitives[groups[:, col.FIRST], col.MOTION]
         axis = np.where(kind == LINK_HINGE, 5, np.where(kind == LINK_BALL, 3, 2))
         self._held = np.zeros((len(groups), 6, 6))
         for at in np.flatnonzero(count == 1).tolist():
@@ -82,14 +56,14 @@ class LoopRanks:
         self._several = [(at, dof[at, None] + np.arange(int(n[at[0]]))) for at in several if len(at)]
         wide = md.loop_handles
         assert wide is not None
-        self._loop = wide.table[wide.index[self._order[self._closing]], LOOP_NUMBER]
+        self._loop = wide.table[wide.index[self._order[self._closing]], col.LOOP_NUMBER]
         self.nodes = np.empty_like(self._loop)
         self.nodes[self._loop] = self._order[self._closing]
-        widest = 6 * int((plan[:, CHILD_HANDLES] + plan[:, CHILD_HANDLES + 1]).max())
+        widest = 6 * int((plan[:, col.CHILD_HANDLES] + plan[:, col.CHILD_HANDLES + 1]).max())
         self._plan = RankPlan(
             nodes=plan,
             kept=kept,
-            factors=np.zeros(int((36 * plan[:, KEPT] ** 2).sum())),
+            factors=np.zeros(int((36 * plan[:, col.KEPT] ** 2).sum())),
             columns=np.zeros(len(plan), dtype=np.int64),
             both=np.zeros((widest, widest)),
             left=np.zeros((widest, widest)),
@@ -144,39 +118,39 @@ def _plan(md: Model) -> tuple[Ints, Ints, Ints]:
     tree, loops = md.tree, md.loop_handles
     assert loops is not None
     wide, kind = loops.index, tree.kind
-    handles = np.where(wide >= 0, loops.table[wide, ALL_HANDLES], tree.handles)
+    handles = np.where(wide >= 0, loops.table[wide, col.ALL_HANDLES], tree.handles)
     count = len(tree)
     grounded, needed = np.zeros(count, dtype=bool), np.zeros(count, dtype=bool)
     for k in range(tree.leaves, count):
         children = [c for c in (tree.left[k], tree.right[k]) if c >= 0]
-        grounded[k] = kind[k] == ROOT or grounded[children].any()
+        grounded[k] = kind[k] == col.ROOT or grounded[children].any()
     shown = handles > np.where(grounded, 0, 1)  # others have no handle, or float on one
     for k in range(count - 1, tree.leaves - 1, -1):
         above = tree.parent[k]
-        needed[k] = kind[k] == LOOP or (above >= 0 and needed[above] and shown[k])
+        needed[k] = kind[k] == col.LOOP or (above >= 0 and needed[above] and shown[k])
     order = np.flatnonzero(needed)
-    place = np.full(count, FREE)
-    place[order] = np.where(shown[order], np.arange(len(order)), FREE)
-    plan = np.zeros((len(order), PLAN_COLUMNS), dtype=np.int64)
+    place = np.full(count, col.FREE)
+    place[order] = np.where(shown[order], np.arange(len(order)), col.FREE)
+    plan = np.zeros((len(order), col.PLAN_COLUMNS), dtype=np.int64)
     kept: list[int] = []
     start = 0
     for row, k in zip(plan, order.tolist(), strict=True):
         left, right, w = int(tree.left[k]), int(tree.right[k]), int(wide[k])
         before = int(handles[left]) if left >= 0 else 0
-        row[CHILDREN : CHILDREN + 2] = place[left] if left >= 0 else FREE, place[right]
-        row[CHILD_HANDLES : CHILD_HANDLES + 2] = before, handles[right]
+        row[col.CHILDREN : col.CHILDREN + 2] = place[left] if left >= 0 else col.FREE, place[right]
+        row[col.CHILD_HANDLES : col.CHILD_HANDLES + 2] = before, handles[right]
         first, second = before - 1, 0
-        source = [0, OF_RIGHT + int(handles[right]) - 1]
+        source = [0, col.OF_RIGHT + int(handles[right]) - 1]
         if w >= 0:
-            first, second = int(loops.table[w, AT_LEFT]), int(loops.table[w, AT_RIGHT])
-            at = int(loops.table[w, SOURCE])
+            first, second = int(loops.table[w, col.AT_LEFT]), int(loops.table[w, col.AT_RIGHT])
+            at = int(loops.table[w, col.SOURCE])
             source = loops.source[at : at + handles[k]].tolist()
-        row[COMPARED : COMPARED + 2] = first, second + before if second >= 0 else -1
+        row[col.COMPARED : col.COMPARED + 2] = first, second + before if second >= 0 else -1
         body = int(tree.body[k])
-        row[HELD] = 0 if kind[k] == SUM else 6 - (int(md.groups[body, DOFS]) if body >= 0 else 0)
-        row[FACTOR_AT], row[KEPT_AT] = start, len(kept)
+        row[col.HELD] = 0 if kind[k] == col.SUM else 6 - (int(md.groups[body, col.DOFS]) if body >= 0 else 0)
+        row[col.FACTOR_AT], row[col.KEPT_AT] = start, len(kept)
         if shown[k]:
-            row[KEPT] = handles[k]
-            kept += [x if x < OF_RIGHT else x - OF_RIGHT + before for x in source[: handles[k]]]
+            row[col.KEPT] = handles[k]
+            kept += [x if x < col.OF_RIGHT else x - col.OF_RIGHT + before for x in source[: handles[k]]]
             start += 36 * int(handles[k]) ** 2
     return order, plan, np.array(kept, dtype=np.int64)

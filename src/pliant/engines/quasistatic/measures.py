@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant.checks import numbers
 from pliant.engines.quasistatic.arrays import (
     ABSOLUTE_JOINT,
     ABSOLUTE_LINKAGE,
@@ -41,13 +41,12 @@ def dof_weights(m: Mechanism, given: str | Mapping[str, ArrayLike] | ArrayLike) 
             the distance to the farthest body moved, at the reference pose, for rotations; "plain", 1 for all as in
             RL05; or weights per dof, or `{joint or dof: weight}` on top of "radians".
     """
-    slide = m.dof_kind == SLIDE
-    out = np.where(slide, 1 / m.radius, 1.0)
+    out = 1 / m.dof_unit
     if isinstance(given, str):
         if given == "radians":
             return out
         if given == "lever":
-            return np.where(slide, 1.0, lever_arms(m)[m.dof_joint])
+            return np.where(m.dof_kind == SLIDE, 1.0, lever_arms(m)[m.dof_joint])
         if given == "plain":
             return np.ones(m.nv)
         known = ", ".join(f"'{name}'" for name in WEIGHTS)
@@ -55,22 +54,14 @@ def dof_weights(m: Mechanism, given: str | Mapping[str, ArrayLike] | ArrayLike) 
     if isinstance(given, Mapping):
         for name, value in given.items():
             dofs = edit.matching_dofs(m, name)
-            out[dofs] = _numbers(value, f"weight of '{name}'")
+            out[dofs] = numbers(value, f"weight of '{name}'")
     else:
-        values: Any = _numbers(given, "weights")
-        if values.shape != (m.nv,):
-            raise InputError(f"weights: {m.nv} numbers expected, one per dof, got shape {values.shape}")
-        out = values
+        out = numbers(given, "weights").copy()
+        if out.shape != (m.nv,):
+            raise InputError(f"weights: {m.nv} numbers expected, one per dof, got shape {out.shape}")
     if not (np.isfinite(out).all() and (out > 0).all()):
         raise InputError("weights: finite numbers above 0 expected")
     return out
-
-
-def _numbers(value: Any, what: str) -> Floats:
-    try:
-        return np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: numbers expected, not {value!r:.80}") from None
 
 
 def lever_arms(m: Mechanism) -> Floats:

@@ -1,9 +1,8 @@
 """A mechanism as the flat arrays of the quasi-static engine.
 
 Bodies held together by fixed joints are one *group*; bodies fixed to the world are part of the world. A group's frame
-lies
-at its inbound joint, with z along a hinge or slide, or the axes of a ball: there the joint's motion is a choice of
-coordinates. A joint made of several primitives is one joint with up to six freedoms.
+is the joint frame of its inbound joint (`Links.joint_frames`), in which the joint's motion is a choice of coordinates.
+A joint made of several primitives is one joint with up to six freedoms.
 
 A loop is cut at a body, into the body and a copy (see `mechanism.links`); they share its inertia. The copy is a group
 like any other.
@@ -16,24 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pliant import spatial
-from pliant.engines.quasistatic.arrays import (
-    COUNT,
-    DOF,
-    DOFS,
-    FIRST,
-    GROUP_COLUMNS,
-    LEAF,
-    LOOP,
-    METRIC,
-    PARENT,
-    ROOT,
-    ROWS,
-    SUM,
-    WELD,
-    WIDE,
-    Floats,
-    Ints,
-)
+from pliant.engines.quasistatic import arrays as col
+from pliant.engines.quasistatic.arrays import Floats, Ints
 from pliant.engines.quasistatic.assembly_tree import (
     Assembly,
     LoopHandles,
@@ -45,7 +28,7 @@ from pliant.engines.quasistatic.assembly_tree import (
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 
 __all__ = ["Model", "pack", "pose_matrices", "spring_arrays"]
 
@@ -93,23 +76,23 @@ def pack(m: Mechanism) -> Model:
         MechanismError: a body that moves has no inertia in some direction.
     """
     _check_supported(m)
-    frames, local = _frames(m)
+    frames, local = m.links.joint_frames()
     group_of, base, firsts, owners = _group_links(m, local)
     moving = np.flatnonzero(m.links.kind != LINK_FIXED)
     primitives = np.stack([m.links.kind, m.links.dof, m.links.coordinate], axis=1)[moving]
     slot = np.full(len(m.links), -1)
     slot[moving] = np.arange(len(moving))
 
-    groups = np.zeros((len(firsts), GROUP_COLUMNS), dtype=np.int64)
+    groups = np.zeros((len(firsts), col.GROUP_COLUMNS), dtype=np.int64)
     carrier = m.links.parent[firsts]
-    groups[:, PARENT] = np.where(carrier >= 0, group_of[carrier], -1)
-    groups[:, FIRST] = slot[firsts]
-    groups[:, COUNT] = owners - firsts + 1
-    groups[:, DOF] = m.links.dof[firsts]
+    groups[:, col.PARENT] = np.where(carrier >= 0, group_of[carrier], -1)
+    groups[:, col.FIRST] = slot[firsts]
+    groups[:, col.COUNT] = owners - firsts + 1
+    groups[:, col.DOF] = m.links.dof[firsts]
     ball = m.links.kind[owners] == LINK_BALL
-    groups[:, DOFS] = m.links.dof[owners] + np.where(ball, 3, 1) - groups[:, DOF]
-    if (groups[:, DOFS] > 6).any():
-        joint = m.links.joint[owners[np.argmax(groups[:, DOFS])]]
+    groups[:, col.DOFS] = m.links.dof[owners] + np.where(ball, 3, 1) - groups[:, col.DOF]
+    if (groups[:, col.DOFS] > 6).any():
+        joint = m.links.joint[owners[np.argmax(groups[:, col.DOFS])]]
         raise InputError(
             f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
             "QuasistaticSimulation cannot tell them apart"
@@ -130,15 +113,15 @@ def pack(m: Mechanism) -> Model:
     extent = np.zeros(len(groups))
     moves = group_of[link] >= 0
     np.maximum.at(extent, group_of[link][moves], far[moves])
-    tree, wide = assembly(groups[:, PARENT]), None
+    tree, wide = assembly(groups[:, col.PARENT]), None
     if len(loops):
         np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
         pairs = [(int(a), int(b)) for a, b in loops]
         tree, loop = close_loops(tree, pairs)
         handles = cluster_handles(tree, loop, pairs)
         nodes, size = _nodes(tree, groups, [len(own) for own in handles])
-        wide = loop_handles(tree, loop, pairs, groups[:, PARENT], handles, nodes[:, ROWS].tolist())
-        nodes[:, WIDE] = wide.index
+        wide = loop_handles(tree, loop, pairs, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist())
+        nodes[:, col.WIDE] = wide.index
     else:
         nodes, size = _nodes(tree, groups, tree.handles.tolist())
     return Model(
@@ -171,26 +154,6 @@ def _check_supported(m: Mechanism) -> None:
                 f"QuasistaticSimulation knows no {what}, '{m.name}' has some (the first is '{names[0]}'): "
                 "use ConstrainedSimulation"
             )
-
-
-def _frames(m: Mechanism) -> tuple[Floats, Floats]:
-    """Joint frame of every link in the link's own, and in its parent's joint frame while coordinates are zero."""
-    links = m.links
-    frames = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
-    frames[:, :3, 3] = links.anchor
-    straight = np.flatnonzero((links.kind == LINK_HINGE) | (links.kind == LINK_SLIDE))
-    screw = links.screw[links.dof[straight]]
-    axis = np.where((links.kind[straight] == LINK_HINGE)[:, None], screw[:, 3:], screw[:, :3])
-    side = np.cross(np.eye(3)[np.argmin(np.abs(axis), axis=1)], axis)
-    side /= np.sqrt((side**2).sum(axis=1))[:, None]
-    frames[straight, :3, :3] = np.stack([side, np.cross(axis, side), axis], axis=2)
-    balls = np.flatnonzero(links.kind == LINK_BALL)
-    for d in range(3):
-        frames[balls, :3, d] = links.screw[links.dof[balls] + d, 3:]
-    local = links.offset @ frames
-    inner = links.parent >= 0
-    local[inner] = spatial.se3_inverse(frames)[links.parent[inner]] @ local[inner]
-    return frames, local
 
 
 def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]:
@@ -307,23 +270,23 @@ def _nodes(tree: Assembly, groups: Ints, counts: list[int]) -> tuple[Ints, int]:
         counts: handles of every cluster, ends of loops included.
     """
     n = len(tree)
-    freedoms, stacked = groups[:, DOFS].tolist(), groups[:, COUNT].tolist()
+    freedoms, stacked = groups[:, col.DOFS].tolist(), groups[:, col.COUNT].tolist()
     kind, left, right, body, handles = (
         column.tolist() for column in (tree.kind, tree.left, tree.right, tree.body, tree.handles)
     )
     start, rows, levels, size = [0] * n, [0] * n, [0] * n, 0
     for k in range(n):
         columns = 6 * counts[k] + 1
-        if kind[k] != LEAF:
+        if kind[k] != col.LEAF:
             own = freedoms[body[k]] if body[k] >= 0 else 0
             rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if left[k] >= 0 else 0))
             # primitives in series at most: the length of a chain of error bounds
             upper = levels[left[k]] if left[k] >= 0 else 0
             lower = levels[right[k]] + (stacked[body[k]] if body[k] >= 0 else 0)
-            side_by_side = kind[k] in (WELD, SUM, ROOT, LOOP) or handles[left[k]] == 1
+            side_by_side = kind[k] in (col.WELD, col.SUM, col.ROOT, col.LOOP) or handles[left[k]] == 1
             levels[k] = max(upper, lower) if side_by_side else upper + lower
         start[k] = size
-        size += METRIC[handles[k]] + (rows[k] * columns if counts[k] == handles[k] else 0)
+        size += col.METRIC[handles[k]] + (rows[k] * columns if counts[k] == handles[k] else 0)
     usual = tree.kind, tree.left, tree.right, tree.parent, tree.body, tree.handles
     return np.stack([*usual, start, rows, levels, np.full(n, -1)], axis=1), size
 

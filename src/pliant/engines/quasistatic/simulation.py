@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import EARTH
+from pliant.checks import EARTH, choice, number
 from pliant.engines.quasistatic.measures import MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
 from pliant.engines.simulation import Effort, Simulation
@@ -62,31 +62,26 @@ class QuasistaticSimulation(Simulation):
         implicit: bool = True,
         start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
     ):
-        """Start where the mechanism is.
+        """Start at the reference pose, or at `start`.
 
         Args:
             mechanism: every body that moves needs mass and inertia.
             timestep: seconds.
             gravity: m/s².
-            tolerance: how large the error of a step's accelerations may be, by `measure`.
+            tolerance: largest error of a step's accelerations, in the units of `measure`.
             measure: "relative-joint" (default), the largest error of a joint over the largest acceleration of a joint;
                 "relative-linkage", the root of the sum of squares over that of all accelerations; "absolute-joint" and
                 "absolute-linkage", the same without the denominator; "world", m, the largest displacement that a body
                 misses in a step.
-            weights: what joints count: "radians" (shifts over the mechanism's radius), "lever" (turns times the
+            weights: of dofs in the error: "radians" (shifts over the mechanism's radius), "lever" (turns times the
                 distance to the farthest body they move), "plain" (RL05's: radians and metres alike), per dof, or
-                `{joint: weight}`. The measure "world" knows its own.
+                `{joint: weight}`. The measure "world" has its own.
             implicit: springs and dampers act where a step ends; False for RL05's explicit steps.
-            start: where to start; the reference pose by default.
+            start: joint coordinates at the start; the reference pose by default.
         """
         self._begin(mechanism, timestep, gravity)
-        if not isinstance(measure, str) or measure not in MEASURES:
-            known = ", ".join(f"'{name}'" for name in MEASURES)
-            raise InputError(f"measure is one of {known}, not {measure!r}")
-        if isinstance(tolerance, bool) or not isinstance(tolerance, int | float | np.number):
-            raise InputError(f"tolerance: a number above 0 expected, not {tolerance!r}")
-        if not 0 < tolerance < np.inf:
-            raise InputError(f"tolerance: a number above 0 expected, not {tolerance!r}")
+        choice(measure, "measure", tuple(MEASURES))
+        tolerance = number(tolerance, "tolerance", above=0.0)
         m, h = mechanism, self._timestep
         self._given = {"tolerance": tolerance, "measure": measure, "weights": weights, "implicit": implicit}
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
@@ -98,7 +93,7 @@ class QuasistaticSimulation(Simulation):
             resist,
             dof_weights(m, weights),
             MEASURES[measure],
-            float(tolerance) / self._unit,
+            tolerance / self._unit,
             self._scale,
         )
         self._loaded, self._spent = True, (0, 0)
@@ -124,15 +119,15 @@ class QuasistaticSimulation(Simulation):
         return self._solver.taken
 
     def _load(self) -> None:
-        """Hand over the wrenches, if they have changed: once per step, however many there are."""
+        """Pass changed wrenches to the solver, once per step."""
         if not self._loaded:
-            self._solver.set_wrenches({index: load.row() for index, load in self._loads.items()})
+            self._solver.set_wrenches(self._loads)
             self._loaded = True
 
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
         self._loaded = loads is not self._loads
         if self._loaded:
-            self._solver.set_wrenches({index: load.row() for index, load in loads.items()})
+            self._solver.set_wrenches(loads)
 
     def _set_torque(self, torque: Floats) -> None:
         changed = np.flatnonzero(torque != self._solver.motors)
@@ -191,19 +186,13 @@ class QuasistaticSimulation(Simulation):
     # --- adaptive refinement
 
     def refine(self, budget: float | None = None) -> float:
-        """Compute accelerations here, without moving; the error bound reached. `step` goes on from there.
+        """Compute accelerations at the present coordinates; returns their error bound. `step` goes on from there.
 
         Args:
-            budget: seconds: as far as that leads, beyond the tolerance too. None: as far as the tolerance asks.
+            budget: computing time, s, beyond the tolerance too; None ends at the tolerance.
         """
         if budget is not None:
-            if (
-                isinstance(budget, bool)
-                or not isinstance(budget, int | float | np.number)
-                or not 0 < budget < np.inf
-            ):
-                raise InputError(f"budget: a number of seconds above 0 expected, not {budget!r}")
-            budget = float(budget)
+            budget = number(budget, "budget", above=0.0, expected="a number of seconds above 0")
         self._load()
         return self._unit * self._solver.refine(budget)
 
@@ -220,5 +209,5 @@ class QuasistaticSimulation(Simulation):
 
     @property
     def error_bound(self) -> float:
-        """No larger is the error of the accelerations last computed, in the units of the measure."""
+        """Bound on the error of the accelerations last computed, in the units of the measure."""
         return self._unit * self._solver.error

@@ -1,46 +1,25 @@
-"""`Solver`: accelerations of a mechanism at rest, as exactly as asked, and steps along them.
+"""`Solver`: accelerations of a mechanism at rest, within an error bound, and steps along them.
 
-Two ways to the same accelerations. The assembly tree computes a few joints at a cost proportional to their number; for
-many joints it is an order of magnitude dearer than the articulated-body algorithm (ABA), which computes all. So steps
-change to ABA when a refinement has gone too far. The way back takes assembling the whole tree: that is done once the
-last accelerations say that few joints would do, and paid from the time saved so far, so that all steps together never
-cost much more than ABA alone.
+Two algorithms give the same accelerations. The assembly tree computes a few joints at a cost proportional to their
+number; for many joints it costs an order of magnitude more than the articulated-body algorithm (ABA), which computes
+all. So steps change to ABA when a refinement computes too many joints. To change back, the whole tree is assembled:
+only if the last accelerations show that few joints matter, and if earlier steps have saved the time it takes, so that
+all steps together never cost much more than ABA alone.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 import numpy as np
 
 from pliant.engines.quasistatic import _passes as passes
+from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._aba import step_aba
 from pliant.engines.quasistatic._linalg import WIDTH
 from pliant.engines.quasistatic._refinement import advance, count_needed
 from pliant.engines.quasistatic.arrays import (
-    BODY_COLUMNS,
-    CLOSURE_COLUMNS,
-    COMPUTED,
-    DOF,
-    DOFS,
-    DONE,
-    ERROR,
-    GAIN_COLUMNS,
-    GROUP,
-    INFINITE,
-    LOAD_BODY,
-    LOAD_COLUMNS,
-    LOAD_LEAF,
-    LOAD_POINT,
-    LOAD_WORLD,
-    MATRICES,
-    NUMBERS,
-    PIVOT,
-    REMAINDER,
-    ROUND_OFF,
-    ROW_SPACE,
-    STALE,
-    WORLD,
     Arrays,
     ArticulatedBodies,
     Clusters,
@@ -57,14 +36,15 @@ from pliant.engines.quasistatic.loop_ranks import LoopRanks
 from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
-from pliant.mechanism.joints import SLIDE
+from pliant.statics._load_kernels import LINK, LOAD_SIZE
+from pliant.statics.loads import Load, load_rows
 
 __all__ = ["Solver", "Tree"]
 
 _MOST = 0.08  # fraction of all nodes beyond which a refinement is given up for ABA
 _NODE = 8.0  # cost of a node of the tree, in joints of ABA
 _SAVED = 0.1  # fraction of the cost of steps with ABA that may go into assembling the tree
-_CHUNK = 16  # nodes computed between two looks at the clock
+_CHUNK = 16  # nodes computed between two readings of the clock
 _LOST = 1e-14  # round-off of a vanishing inverse inertia, relative to those of free bodies
 
 
@@ -74,7 +54,7 @@ class Tree:
     Attributes:
         m, model: the mechanism, and its constant arrays.
         arrays, wide: arrays of kernels; `wide` is None without loops.
-        order: room for a list of nodes.
+        order: scratch, a list of nodes.
         marks: per node, 1 if its cluster is out of date.
     """
 
@@ -110,15 +90,15 @@ class Tree:
                 leaves=md.leaves,
                 world=np.concatenate([-gravity, np.zeros(3)]),
                 data=np.zeros(md.size),
-                closures=np.zeros((inner, CLOSURE_COLUMNS)),
+                closures=np.zeros((inner, col.CLOSURE_COLUMNS)),
                 extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(inner)]),
                 wrenches=np.zeros((self.leaves, 6)),
                 forces=np.zeros((n, 12)),
             ),
             scratch=Scratch(
-                matrices=np.zeros((MATRICES, 6, 6)),
-                rows=np.zeros((ROW_SPACE, WIDTH)),
-                reflector=np.zeros(ROW_SPACE),
+                matrices=np.zeros((col.MATRICES, 6, 6)),
+                rows=np.zeros((col.ROW_SPACE, WIDTH)),
+                reflector=np.zeros(col.ROW_SPACE),
                 poses=np.zeros((3, 12)),
             ),
         )
@@ -157,7 +137,7 @@ class Tree:
         for k in ranks.nodes[found != wide.rank].tolist():
             self.mark(k)
         wide.rank[:] = found
-        wide.limits[:, PIVOT] = -1.0
+        wide.limits[:, col.PIVOT] = -1.0
         wide.stale[0] = 0
 
     def mark(self, k: int) -> None:
@@ -167,13 +147,13 @@ class Tree:
             k = int(self.model.tree.parent[k])
 
     def check(self, k: int) -> None:
-        """Raise the error that the failure of node k stands for; none if k is negative."""
+        """Raise the error of a failed node k; none if k is negative."""
         if k >= 0:
-            self.refuse_joint(self.model.nodes[k, GROUP], "move it, or use a ball joint")
+            self.refuse_joint(self.model.nodes[k, col.GROUP], "move it, or use a ball joint")
 
     def refuse_joint(self, group: int, remedy: str) -> None:
-        """Raise the error that dependent axes of a group's joint stand for."""
-        joint = self.m.dof_joint[self.model.groups[group, DOF]]
+        """Raise the error for a group's joint whose axes are dependent."""
+        joint = self.m.dof_joint[self.model.groups[group, col.DOF]]
         raise MechanismError(
             f"joint '{self.m.joint_names[joint]}' stands where two of its axes coincide: "
             f"its accelerations are not defined there; {remedy}"
@@ -211,7 +191,7 @@ def _wide(md: Model, unit: float, scale: float) -> Wide:
     free = md.leaves.reshape(-1, 6, 6).diagonal(axis1=1, axis2=2) * ([unit**2] * 3 + [1.0] * 3)
     limits = np.full((loops, 3), -1.0)
     floor = _LOST * np.where(md.loops >= 0, free.sum(axis=1)[md.loops], 0.0).sum(axis=1)
-    limits[:, ROUND_OFF] = limits[:, REMAINDER] = floor
+    limits[:, col.ROUND_OFF] = limits[:, col.REMAINDER] = floor
     return Wide(
         table=p.table,
         source=p.source,
@@ -266,8 +246,8 @@ class Solver:
         """Args as of `Tree`; `measure` is one of `measures.MEASURES`, `tolerance` in its units."""
         self.m = m
         self._criterion = Criterion(measure, float(tolerance), float(m.radius))
-        if measure == WORLD:
-            weights = np.where(m.dof_kind == SLIDE, 1 / m.radius, 1.0)
+        if measure == col.WORLD:
+            weights = 1 / m.dof_unit
         self.tree = Tree(m, gravity, resist, weights, scale)
         md, tree = self.tree.model, self.tree.model.tree
         n, groups = len(tree), len(md.groups)
@@ -281,23 +261,23 @@ class Solver:
             below=np.zeros(n),
             through=np.zeros(n),
             inside=np.zeros(n),
-            numbers=np.zeros(NUMBERS),
+            numbers=np.zeros(col.NUMBERS),
         )
-        several = md.groups[:, DOFS] > 1
+        several = md.groups[:, col.DOFS] > 1
         self._bodies = ArticulatedBodies(
             inertia=np.ascontiguousarray(md.inertia.reshape(-1, 36)),
             leaf=np.ascontiguousarray(tree.first_leaf),
             poses=np.zeros((groups, 12)),
             wrenches=np.zeros((groups, 6)),
-            body=np.zeros((groups, BODY_COLUMNS)),
+            body=np.zeros((groups, col.BODY_COLUMNS)),
             slot=np.where(several, np.cumsum(several) - 1, -1),
-            gain=np.zeros((int(several.sum()), GAIN_COLUMNS)),
+            gain=np.zeros((int(several.sum()), col.GAIN_COLUMNS)),
             spare=np.zeros((6, 6)),
         )
         self._closing = np.zeros(groups, dtype=np.int64)  # per group, the node that closes its joint
         closes = tree.leaves + np.flatnonzero(tree.body[tree.leaves :] >= 0)
         self._closing[tree.body[closes]] = closes
-        self._loads = np.zeros((0, LOAD_COLUMNS))
+        self._loads = np.zeros((0, LOAD_SIZE))
         self._loaded = np.zeros(0, dtype=np.int64)
         self.most = int(_MOST * (n - tree.leaves)) if self.tree.wide is None else n  # ABA is for trees
         self.small = self.most <= tree.depth.max()  # ABA beats one path of the tree
@@ -318,8 +298,11 @@ class Solver:
 
     @property
     def state(self) -> Floats:
-        """What the next step starts from, a copy: coordinates; and, where joints are computed adaptively, the last
-        accelerations, the choice of algorithm and the ranks of loops."""
+        """State at the start of the next step, a copy.
+
+        Coordinates; and, where joints are computed adaptively, the last accelerations, the choice of algorithm and the
+        ranks of loops.
+        """
         if self.small:
             return self.q.copy()
         known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
@@ -346,34 +329,21 @@ class Solver:
         self.current = self._refined = self._ranked = False
 
     def set_loads(self, rows: Floats) -> None:
-        """Set wrenches, as rows of `loads` (see `arrays.py`); leaves with a wrench before and none now are cleared."""
+        """Set loads on leaves, as rows in their groups' frames; leaves that were loaded and no longer are get zero."""
         before = self._loaded
-        self._loaded = np.unique(rows[:, LOAD_LEAF]).astype(np.int64)
+        self._loaded = np.unique(rows[:, LINK]).astype(np.int64)
         gone = np.setdiff1d(before, self._loaded)
-        idle = np.zeros((len(gone), LOAD_COLUMNS))
-        idle[:, LOAD_LEAF] = gone
+        idle = np.zeros((len(gone), LOAD_SIZE))
+        idle[:, LINK] = gone
         both = np.concatenate([rows, idle])
-        self._loads = np.ascontiguousarray(both[np.argsort(both[:, LOAD_LEAF], kind="stable")])
+        self._loads = np.ascontiguousarray(both[np.argsort(both[:, LINK], kind="stable")])
         self._refined = False
 
-    def set_wrenches(self, entries: dict[int, Floats]) -> None:
-        """Set wrenches by body, as rows of `Load.row`."""
-        model, out = self.tree.model, []
-        for body, given in entries.items():
-            group = int(model.group[body])
-            if group < 0:
-                continue  # fixed to the world
-            local = model.local[body]
-            turn, at = local[:3, :3], local[:3, 3]
-            point, force, torque = given[6:15].reshape(3, 3)
-            force = turn @ force
-            row = np.zeros(LOAD_COLUMNS)
-            row[LOAD_LEAF] = model.tree.first_leaf[group]
-            row[LOAD_WORLD:LOAD_POINT] = given[:6]
-            row[LOAD_POINT:LOAD_BODY] = turn @ point + at
-            row[LOAD_BODY:] = *force, *(turn @ torque + np.cross(at, force))
-            out.append(row)
-        self.set_loads(np.array(out).reshape(-1, LOAD_COLUMNS))
+    def set_wrenches(self, loads: Mapping[int, Load]) -> None:
+        """Set loads by number of body, in place of all before; bodies fixed to the world take none."""
+        md = self.tree.model
+        leaf = np.append(md.tree.first_leaf, -1)[md.group]
+        self.set_loads(load_rows({b: load for b, load in loads.items() if leaf[b] >= 0}, leaf, md.local))
 
     @property
     def motors(self) -> Floats:
@@ -383,7 +353,7 @@ class Solver:
     def set_motor(self, dofs: Ints, torque: Floats) -> None:
         """Set motor torques of dofs."""
         self.motors[dofs] = torque
-        first = self.tree.model.groups[:, DOF]
+        first = self.tree.model.groups[:, col.DOF]
         order = np.argsort(first, kind="stable")
         for g in np.unique(order[np.searchsorted(first[order], dofs, side="right") - 1]).tolist():
             self.tree.update_joints(g, g + 1)
@@ -421,14 +391,14 @@ class Solver:
         """Groups whose joints were computed last, in the order they were."""
         if self.whole:
             return np.arange(len(self.tree.model.groups))
-        nodes = self._front.computed[: int(self._front.numbers[COMPUTED])]
-        groups = self.tree.model.nodes[nodes, GROUP]
+        nodes = self._front.computed[: int(self._front.numbers[col.COMPUTED])]
+        groups = self.tree.model.nodes[nodes, col.GROUP]
         return groups[groups >= 0]
 
     @property
     def active_joints(self) -> Ints:
         """Joints of the mechanism that were computed last, in the order they were."""
-        return self.m.dof_joint[self.tree.model.groups[self.active_groups, DOF]]
+        return self.m.dof_joint[self.tree.model.groups[self.active_groups, col.DOF]]
 
     def begin(self) -> None:
         """Update the clusters, and start a refinement with no joint computed."""
@@ -455,11 +425,11 @@ class Solver:
             self._advance(1, begun=True, most=len(self.tree.model.tree))
         else:
             while True:
-                more = int(numbers[COMPUTED]) + _CHUNK
+                more = int(numbers[col.COMPUTED]) + _CHUNK
                 self._advance(1, begun=True, most=more, tolerance=0.0)
-                if numbers[DONE] or time.perf_counter() >= until:
+                if numbers[col.DONE] or time.perf_counter() >= until:
                     break
-        self.error = float(numbers[ERROR])
+        self.error = float(numbers[col.ERROR])
         return self.error
 
     def _advance(
@@ -482,7 +452,7 @@ class Solver:
                 most,
             )
             done, spent = done + steps, spent + count
-            if failed != STALE:
+            if failed != col.STALE:
                 return done, spent, failed
             t.rank_loops()
             begun = False
@@ -490,20 +460,20 @@ class Solver:
     # --- steps
 
     def step_aba(self, n: int = 1, scale: float = 0.0) -> int:
-        """All accelerations by ABA, and steps `q += scale qdd`, n times; returns the steps that went well."""
+        """All accelerations by ABA, and steps `q += scale qdd`, n times; returns the number of steps done."""
         done, failed = step_aba(n, self._loads, self.tree.arrays, self._bodies, scale)
         if failed >= 0:
             self.tree.refuse_joint(failed, "move it, give it armature, or use a ball joint")
         self.whole, self.error, self._refined = True, 0.0, False
-        self._front.numbers[COMPUTED] = 0.0
+        self._front.numbers[col.COMPUTED] = 0.0
         if scale:
             self.current = False
-        if failed == INFINITE:
+        if failed == col.INFINITE:
             self._forget()
         return done
 
     def step(self, n: int, scale: float) -> int:
-        """`q += scale qdd`, n times; returns the steps that went well: fewer where accelerations are not finite."""
+        """`q += scale qdd`, n times; returns the number of steps done: fewer where accelerations are not finite."""
         t, done = self.tree, 0
         everything = float(len(t.model.groups))
         while done < n:
@@ -520,8 +490,8 @@ class Solver:
                 self._refined = False
                 if t.wide is None:  # loops have no other algorithm to change over to
                     self._saved = min(self._saved + count - _NODE * spent / everything, 10 * _NODE)
-                self.error = float(self._front.numbers[ERROR])
-                if failed == INFINITE:
+                self.error = float(self._front.numbers[col.ERROR])
+                if failed == col.INFINITE:
                     self._forget()
                     return done
                 t.check(failed)

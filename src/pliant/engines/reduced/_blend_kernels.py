@@ -26,12 +26,11 @@ from pliant.engines.reduced._kernels import (
     add_columns,
     add_to_base,
     base_displacement,
-    body_wrench,
     by_joints,
     move_base,
 )
 from pliant.spatial import _kernels as se3
-from pliant.statics.loads import ACTS, LOAD_SIZE
+from pliant.statics._load_kernels import ACTS, LOAD_SIZE, body_wrench
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})

@@ -26,7 +26,7 @@ from pliant.engines.reduced._intrinsics import (
     swing,
 )
 from pliant.spatial import _kernels as se3
-from pliant.statics.loads import ACTS, FOLLOWER_FORCE, FORCE, LOAD_SIZE, POINT, TORQUE
+from pliant.statics._load_kernels import ACTS, LOAD_SIZE, body_wrench
 
 # Functions that a step calls once are inlined: passing arrays takes longer than a short loop.
 _inline = njit(error_model="numpy", nogil=True, inline="always")
@@ -107,22 +107,6 @@ def reconstruct_batch(sizes, links, constants, states, poses):
     for copy in range(states.shape[0]):
         work = states[copy, sizes[WORK] + sizes[WRENCH] :]
         reconstruct(sizes, links, constants, states[copy], poses[copy], work)
-
-
-@_inline
-def body_wrench(given, pose, out):
-    """Wrench on an end effector at its origin, body axes, from its row of loads and its pose."""
-    fx, fy, fz = given[FORCE], given[FORCE + 1], given[FORCE + 2]
-    tx, ty, tz = given[TORQUE], given[TORQUE + 1], given[TORQUE + 2]
-    for i in range(3):
-        out[i] = pose[0, i] * fx + pose[1, i] * fy + pose[2, i] * fz
-        out[3 + i] = pose[0, i] * tx + pose[1, i] * ty + pose[2, i] * tz
-    x, y, z = given[POINT], given[POINT + 1], given[POINT + 2]
-    out[3] += y * out[2] - z * out[1]
-    out[4] += z * out[0] - x * out[2]
-    out[5] += x * out[1] - y * out[0]
-    for i in range(6):
-        out[i] += given[FOLLOWER_FORCE + i]
 
 
 @_inline

@@ -86,7 +86,7 @@ def test_jacobians_are_derivatives_of_residuals_and_coordinates_are_found(seed):
     stepper = stepper_at(m, q)
     mx = stepper.maximal
     stepper._geometry()
-    assert np.abs(stepper._phi[mx.rigid]).max(initial=0) < 1e-12
+    assert np.abs(stepper._phi[mx.springs.rigid]).max(initial=0) < 1e-12
     for joint in mx.measured.joints[:, 0]:
         part = m.joint_coordinates(joint)
         found, known = stepper._q[part], q[part]

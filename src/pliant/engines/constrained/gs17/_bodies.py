@@ -1,13 +1,32 @@
 """Free bodies in maximal coordinates: gyroscopic half steps, effective mass, motion, and wrenches of joints."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17._rows import JOINT, turn
 from pliant.engines.constrained.gs17._tree import CHILD
 from pliant.spatial import _kernels as se3
+from pliant.statics._load_kernels import LINK, wrench_in_world
 
 _jit = njit(error_model="numpy")
+
+
+class Bodies(NamedTuple):
+    """Masses and inertias of bodies (n bodies).
+
+    Attributes:
+        mass: kg, (n,).
+        inertia: about the centre of mass, body axes, kg m², (n, 3, 3).
+        moments, axes: principal moments, kg m², (n, 3), and axes as columns, body frame, (n, 3, 3).
+    """
+
+    mass: NDArray[np.float64]
+    inertia: NDArray[np.float64]
+    moments: NDArray[np.float64]
+    axes: NDArray[np.float64]
 
 
 @_jit
@@ -18,6 +37,16 @@ def rotations(quaternion, R):
 
 
 @_jit
+def load_wrenches(rows, R, out):
+    """Force and torque of loads about centres of mass, world axes, (n, 6); rows in body axes about these."""
+    for e in range(rows.shape[0]):
+        k = int(rows[e, LINK])
+        fx, fy, fz, tx, ty, tz = wrench_in_world(rows[e], R[k])
+        w = out[k]
+        w[0], w[1], w[2], w[3], w[4], w[5] = fx, fy, fz, tx, ty, tz
+
+
+@_jit
 def spin(h, inertia, R, v, out):
     """Velocities after `h` of torque-free rotation: Euler's equations by the implicit midpoint rule, body frame.
 
@@ -25,7 +54,7 @@ def spin(h, inertia, R, v, out):
     does not converge (many radians per step) the gyroscopic torque is left out.
     """
     start, w, Iw, F, D = np.empty(3), np.empty(3), np.empty(3), np.empty(3), np.empty(3)
-    A = np.empty((3, 3))
+    A, B = np.empty((3, 3)), np.empty((3, 3))
     for k in range(inertia.shape[0]):
         I, Q = inertia[k], R[k]
         for a in range(3):
@@ -56,9 +85,10 @@ def spin(h, inertia, R, v, out):
             A[1, 2] += h * Iw[0]
             A[2, 0] += h * Iw[1]
             A[2, 1] -= h * Iw[0]
-            _solve3(A, F)
+            det = se3.adjugate(A, B)
+            turn(B, F, F)
             for a in range(3):
-                w[a] -= F[a]
+                w[a] -= F[a] / det
         if error <= 1e-9 * scale:
             for a in range(3):
                 w[a] = 2.0 * w[a] - start[a]
@@ -68,27 +98,9 @@ def spin(h, inertia, R, v, out):
 
 
 @_jit
-def _solve3(A, b):
-    """`b = A⁻¹ b` by cofactors."""
-    c0 = A[1, 1] * A[2, 2] - A[1, 2] * A[2, 1]
-    c1 = A[1, 2] * A[2, 0] - A[1, 0] * A[2, 2]
-    c2 = A[1, 0] * A[2, 1] - A[1, 1] * A[2, 0]
-    scale = 1.0 / (A[0, 0] * c0 + A[0, 1] * c1 + A[0, 2] * c2)
-    x, y, z = b[0], b[1], b[2]
-    b[0] = scale * (
-        c0 * x + (A[0, 2] * A[2, 1] - A[0, 1] * A[2, 2]) * y + (A[0, 1] * A[1, 2] - A[0, 2] * A[1, 1]) * z
-    )
-    b[1] = scale * (
-        c1 * x + (A[0, 0] * A[2, 2] - A[0, 2] * A[2, 0]) * y + (A[0, 2] * A[1, 0] - A[0, 0] * A[1, 2]) * z
-    )
-    b[2] = scale * (
-        c2 * x + (A[0, 1] * A[2, 0] - A[0, 0] * A[2, 1]) * y + (A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]) * z
-    )
-
-
-@_jit
-def bodies(h, mass, inertia, R, axes, damping, v, external, gravity, A, b):
+def bodies(h, table, R, damping, v, external, gravity, A, b):
     """M̃ = M + hB (GS17 Eq. 13) and the right-hand side `M v + h f` of every body, world axes."""
+    mass, inertia, axes = table.mass, table.inertia, table.axes
     W = np.empty((3, 3))
     p = np.empty(3)
     for k in range(mass.shape[0]):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17._tree import CHILD, PARENT, backward, cholesky, forward
-from pliant.mechanism._kernels import copy_pose, primitive_pose
+from pliant.mechanism._kernels import copy_pose, primitive_pose, rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
 
@@ -109,7 +109,7 @@ def relative_pose(i, j, x, R, com, out):
 
 
 @_jit
-def measure(measured, joints, kind, offset, screw, anchor, dof, coordinate, rest, unit, rounds, x, R, com, q):
+def measure(measured, joints, links, rest, unit, rounds, x, R, com, q):
     """Joint coordinates from poses, by Gauss-Newton from the last ones; `unit` is the length that counts like a radian.
 
     Displacements are compared at `centre` (child's frame). Turns of most joints leave that point in place: slides and
@@ -118,7 +118,7 @@ def measure(measured, joints, kind, offset, screw, anchor, dof, coordinate, rest
     Args:
         measured: the joints; `value`, `form`, `gap` and `complement` are written.
         joints: PARENT and CHILD of every joint.
-        kind, offset, screw, anchor, dof, coordinate: of the mechanism's links.
+        links: `LinkArrays` of the mechanism.
         rest: coordinates at which springs are slack.
         unit: m.
         rounds: Gauss-Newton steps.
@@ -128,6 +128,8 @@ def measure(measured, joints, kind, offset, screw, anchor, dof, coordinate, rest
     centre, value, form, gap = measured.centre, measured.value, measured.form, measured.gap
     frames, S, normal, rhs = measured.frames, measured.S, measured.normal, measured.rhs
     table = measured.joints
+    kind, offset, screw, anchor = links.kind, links.offset, links.screw, links.anchor
+    dof, coordinate = links.dof, links.coordinate
     target = np.eye(4)
     motion = np.eye(4)
     local = np.eye(4)
@@ -204,10 +206,7 @@ def measure(measured, joints, kind, offset, screw, anchor, dof, coordinate, rest
         for k in range(first, last):
             c, d = coordinate[k], dof[k] - d0
             if kind[k] == LINK_BALL:
-                quaternion[0] = rest[c]
-                quaternion[1], quaternion[2], quaternion[3] = -rest[c + 1], -rest[c + 2], -rest[c + 3]
-                se3.quat_multiply(quaternion, q[c : c + 4], quaternion)
-                se3.quat_log(quaternion, s)
+                s[0], s[1], s[2] = rotation_from_rest(rest, c, q[c], q[c + 1], q[c + 2], q[c + 3])
                 se3.right_jacobian_inverse(s, Jr)
                 for a in range(6):
                     u, v, w = form[m, d, a], form[m, d + 1, a], form[m, d + 2, a]

@@ -1,6 +1,9 @@
 """Geometric stiffness of constraint rows, as matrices and rank-1 terms, and the damping made of it (GS17 section 4)."""
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17._rows import (
@@ -17,10 +20,20 @@ from pliant.engines.constrained.gs17._rows import (
 )
 from pliant.engines.constrained.gs17._tree import CHILD, PARENT
 from pliant.spatial import _kernels as se3
+from pliant.spatial._kernels import add_hat, add_hats
 
 _jit = njit(error_model="numpy")
 
-_SLACK = 1e30  # compliance of a row without stiffness or damping: it carries no force worth the name
+_SLACK = 1e30  # compliance of a row without stiffness or damping: its force is negligible
+
+
+class Springs(NamedTuple):
+    """Springs of rows: stiffness, damping, armature, (r,); `rigid` rows have none of them, and no compliance."""
+
+    stiffness: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    armature: NDArray[np.float64]
+    rigid: NDArray[np.bool_]
 
 
 @_jit
@@ -46,8 +59,8 @@ def add_stiffness(k, table, measured, x, R, lam, K):
         add_hats(K, 3, 3, -lam, a, sj)
     elif kind == AXIAL:
         turn(R[i], table.ai[k], a)
-        _add_hat(K, 1, 1, -lam, a)
-        _add_hat(K, 3, 1, lam, a)
+        add_hat(K, 1, 1, -lam, a)
+        add_hat(K, 3, 1, lam, a)
     elif kind == DOT1:
         turn(R[i], table.ai[k], a)
         turn(R[j], table.bj[k], b)
@@ -60,12 +73,12 @@ def add_stiffness(k, table, measured, x, R, lam, K):
         turn(R[j], table.sj[k], sj)
         for c in range(3):
             b[c] = x[j, c] + sj[c] - x[i, c]
-        _add_hat(K, 0, 1, -lam, a)
-        _add_hat(K, 1, 0, lam, a)
+        add_hat(K, 0, 1, -lam, a)
+        add_hat(K, 1, 0, lam, a)
         add_hats(K, 1, 1, -lam, b, a)
-        _add_hat(K, 1, 2, -lam, a)
+        add_hat(K, 1, 2, -lam, a)
         add_hats(K, 1, 3, lam, a, sj)
-        _add_hat(K, 2, 1, lam, a)
+        add_hat(K, 2, 1, lam, a)
         add_hats(K, 3, 1, lam, sj, a)
         add_hats(K, 3, 3, -lam, a, sj)
     else:
@@ -78,39 +91,16 @@ def add_stiffness(k, table, measured, x, R, lam, K):
         for c in range(3):
             a[c] = -a[c]
             b[c] = a[c] + x[j, c] - x[i, c]
-        _add_hat(K, 0, 3, lam, f)
-        _add_hat(K, 1, 0, -lam, f)
-        _add_hat(K, 1, 2, lam, f)
+        add_hat(K, 0, 3, lam, f)
+        add_hat(K, 1, 0, -lam, f)
+        add_hat(K, 1, 2, lam, f)
         add_hats(K, 1, 3, lam, b, f)
         add_hats(K, 1, 3, -lam, f, a)
-        _add_hat(K, 1, 3, lam, t)
-        _add_hat(K, 2, 3, -lam, f)
-        _add_hat(K, 3, 3, -lam, t)
+        add_hat(K, 1, 3, lam, t)
+        add_hat(K, 2, 3, -lam, f)
+        add_hat(K, 3, 3, -lam, t)
         se3.cross(a, f, b)
-        _add_hat(K, 3, 3, -lam, b)
-
-
-@_jit
-def _add_hat(K, r, c, scale, a):
-    """`K[r, c] += scale â`, 3 x 3 blocks."""
-    r, c = 3 * r, 3 * c
-    K[r, c + 1] -= scale * a[2]
-    K[r, c + 2] += scale * a[1]
-    K[r + 1, c] += scale * a[2]
-    K[r + 1, c + 2] -= scale * a[0]
-    K[r + 2, c] -= scale * a[1]
-    K[r + 2, c + 1] += scale * a[0]
-
-
-@_jit
-def add_hats(K, r, c, scale, a, b):
-    """`K[r, c] += scale â b̂`, and `â b̂ = b aᵀ - (a·b) I`."""
-    r, c = 3 * r, 3 * c
-    inner = scale * dot(a, b)
-    for k in range(3):
-        for l in range(3):
-            K[r + k, c + l] += scale * b[k] * a[l]
-        K[r + k, c + k] -= inner
+        add_hat(K, 3, 3, -lam, b)
 
 
 @_jit
@@ -258,7 +248,7 @@ def inertial_damping(h, moments, norms, damping):
 
 
 @_jit
-def constraint_damping(h, joints, rows, rigid, J, R, axes, mass, moments, norms, extra, damping):
+def constraint_damping(h, table, rigid, J, R, bodies, norms, extra, damping):
     """Damping b' of every compliant row that only turns bodies, and its share per body (GS17 section 4.3).
 
     m' and k' are effective mass and stiffness of a row with everything else free. Per body k' is the mean of K_d over
@@ -268,7 +258,8 @@ def constraint_damping(h, joints, rows, rigid, J, R, axes, mass, moments, norms,
     Damping of relative turns alone is not always enough: links of mass m and length L that carry a force F stay
     stable while m L / (h² F) > 1/8.
     """
-    n = mass.shape[0]
+    rows, joints, axes, moments = table.rows, table.joints, bodies.axes, bodies.moments
+    n = moments.shape[0]
     p = np.empty(3)
     for k in range(rows.shape[0]):
         extra[k] = 0.0
@@ -314,13 +305,14 @@ def constraint_damping(h, joints, rows, rigid, J, R, axes, mass, moments, norms,
 
 
 @_jit
-def soften(h, rigid, k, d, a, extra, phi, rate, sigma, g):
+def soften(h, springs, extra, phi, rate, sigma, g):
     """Compliance Σ and right-hand side of rows (GS17 Eqs. 15 to 17, corrected): Σ = 1/w, `w = h²k + hd + a`.
 
     A spring k, a damper d and an armature a on one row give the impulse `-h k (φ + h φ̇₊) - h d φ̇₊ - a (φ̇₊ - φ̇)`.
     """
+    k, d, a = springs.stiffness, springs.damping, springs.armature
     for r in range(phi.shape[0]):
-        if rigid[r]:
+        if springs.rigid[r]:
             sigma[r] = 0.0
             g[r] = -phi[r] / h
         else:

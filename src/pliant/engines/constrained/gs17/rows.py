@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.constrained.gs17 import _rows as kernels
+from pliant.engines.constrained.gs17._bodies import Bodies
 from pliant.engines.constrained.gs17._rows import (
     AXIAL,
     COMPLEMENT,
@@ -29,6 +30,7 @@ from pliant.engines.constrained.gs17._rows import (
     Measured,
     Rows,
 )
+from pliant.engines.constrained.gs17._stiffness import Springs
 from pliant.errors import InputError
 from pliant.mechanism.joints import BALL, HINGE, NDOF, SLIDE
 from pliant.mechanism.kinematics import link_jacobian, link_poses
@@ -45,14 +47,13 @@ class Maximal:
 
     Attributes:
         mechanism: bodies and joints.
-        mass, inertia: of bodies, kg, and about their centres of mass, body axes, kg m².
-        moments, axes: principal moments (n, 3) and axes (n, 3, 3; columns, body frame).
+        bodies: masses and inertias.
         table: rows, anchors and axes, as kernels take them; `joints`, `rows` and `com` are its.
-        stiffness, damping, armature: per row; `rigid` rows have none of them, and no compliance.
+        springs: of rows.
         order: joints of the spanning tree, parents first; `chords`: the others.
         measured: joints whose coordinates rows need.
         terms, term_weight: pieces of coupling and tendon rows: row, joint, slot; coefficient.
-        tie_offset, tie_stiffness, tie_damping, tie_rigid: per coupling, then per tendon.
+        tie_offset, ties: offsets and springs of couplings, then of tendons.
     """
 
     def __init__(self, mechanism: Mechanism, *, augment: bool = False):
@@ -64,11 +65,9 @@ class Maximal:
         """
         m = self.mechanism = mechanism
         n = m.body_count
-        self.mass = m.mass
-        self.inertia = np.ascontiguousarray(m.inertia)
         self.com = np.vstack([m.com, np.zeros(3)])
-        self.moments, self.axes = np.linalg.eigh(m.inertia)
-        self.axes = np.ascontiguousarray(self.axes)
+        moments, axes = np.linalg.eigh(m.inertia)
+        self.bodies = Bodies(m.mass, np.ascontiguousarray(m.inertia), moments, np.ascontiguousarray(axes))
         self._augment = augment
         self._rows: list[tuple[int, int, int]] = []
         self._place: list[Floats] = []
@@ -91,9 +90,9 @@ class Maximal:
         places = np.array(self._place, dtype=float).reshape(-1, 4, 3).transpose(1, 0, 2)
         si, sj, ai, bj = np.ascontiguousarray(places)
         numbers = np.array(self._numbers, dtype=float).reshape(-1, 5)
-        offset, self.stiffness, self.damping, self.armature = np.ascontiguousarray(numbers[:, :4].T)
+        offset, stiffness, damping, armature = np.ascontiguousarray(numbers[:, :4].T)
+        self.springs = Springs(stiffness, damping, armature, numbers[:, 4] > 0)
         self.table = Rows(self.joints, self.rows, si, sj, ai, bj, offset, self.com)
-        self.rigid = numbers[:, 4] > 0
         self.order = m.topology.tree
         self.chords = m.topology.chords
         self.measured = _measured(m, sorted(needed), self._centre, self._complement)
@@ -275,9 +274,12 @@ class Maximal:
         self.term_weight = np.array(weights, dtype=float)
         none = np.zeros(count)
         self.tie_offset = np.concatenate([m.coupling_offset, m.tendon_rest[pulling]])
-        self.tie_stiffness = np.concatenate([none, m.tendon_stiffness[pulling]])
-        self.tie_damping = np.concatenate([none, m.tendon_damping[pulling]])
-        self.tie_rigid = np.arange(count + len(pulling)) < count
+        self.ties = Springs(
+            np.concatenate([none, m.tendon_stiffness[pulling]]),
+            np.concatenate([none, m.tendon_damping[pulling]]),
+            np.zeros(count + len(pulling)),
+            np.arange(count + len(pulling)) < count,
+        )
 
     # --- at a pose
 
@@ -292,12 +294,9 @@ class Maximal:
             rounds: Gauss-Newton steps.
             measured: other joints than those that rows need.
         """
-        m, links, known = self.mechanism, self.mechanism.links, measured or self.measured
+        m, known = self.mechanism, measured or self.measured
         if len(known.joints):
-            kernels.measure(
-                known, self.joints, links.kind, links.offset, links.screw, links.anchor, links.dof,
-                links.coordinate, m.rest, m.radius, rounds, x, R, self.com, q,
-            )  # fmt: skip
+            kernels.measure(known, self.joints, m.links.arrays, m.rest, m.radius, rounds, x, R, self.com, q)
 
     def all_coordinates(self, q: Floats, x: Floats, R: Floats) -> Floats:
         """Coordinates of all joints, near `q`."""

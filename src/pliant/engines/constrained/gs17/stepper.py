@@ -5,6 +5,8 @@ They are here to compare with; `pliant.ConstrainedSimulation` steps by `engines.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
@@ -18,12 +20,13 @@ from pliant.engines.constrained.gs17.inverse import FullInverse, LowRankInverse
 from pliant.engines.constrained.gs17.rows import Maximal
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
+from pliant.statics.loads import LOAD_SIZE, Load, load_rows
 
 __all__ = ["METHODS", "SOLVERS", "MaximalStepper"]
 
 Floats = NDArray[np.float64]
 METHODS = ("none", "full", "low-rank", "inertial", "constraint")
-SOLVERS = ("dense", "tree")
+SOLVERS = ("tree", "dense")
 # Compliance of redundant rows, as a share of their own: keeps forces small where they are a little inconsistent.
 _REDUNDANT = 1e-11
 
@@ -38,13 +41,13 @@ class MaximalStepper:
     - "full": M̃ = M - h²K̃, K̃ from the last step's forces, by LU (Tournier et al. 2015).
     - "low-rank": the same matrix, its inverse by Sherman-Morrison updates (section 3).
     - "inertial": M̃ = M + hB, B just enough damping of each body's turns about its principal axes (section 4.2).
-    - "constraint": such damping on compliant rows (sections 4.3 and 4.4).
+    - "constraint": the same damping on compliant rows (sections 4.3 and 4.4).
 
     Attributes:
         quaternion: orientations of the bodies, (n, 4), w x y z.
         external: force and torque at the centre of mass, world axes, (n, 6); held until changed.
-        multipliers: what each joint exerted on its child in the last step: force and torque at the joint, world
-            axes, (joints, 6); springs included, couplings and tendons not.
+        multipliers: force and torque of each joint on its child in the last step, at the joint, world axes,
+            (joints, 6); springs included, couplings and tendons not.
     """
 
     def __init__(
@@ -95,7 +98,7 @@ class MaximalStepper:
         self._inverse = {"full": FullInverse, "low-rank": LowRankInverse}.get(stabilization, lambda _: None)(
             mx
         )
-        self._entries: dict[int, Floats] = {}
+        self._loads = np.zeros((0, LOAD_SIZE))
         self._steps = 0
         self.q = mechanism.reference
 
@@ -144,7 +147,7 @@ class MaximalStepper:
 
     @property
     def stops(self) -> Floats:
-        """These methods know no joint limits: none."""
+        """Stops of joints: none, since these methods do not enforce limits."""
         return np.zeros(0)
 
     @stops.setter
@@ -219,7 +222,7 @@ class MaximalStepper:
         mx = self.maximal
         self._geometry()
         joint, kind = mx.rows[:, kinds.JOINT], mx.rows[:, kinds.KIND]
-        which = mx.rigid & ((kind == kinds.POINT) | (kind == kinds.DOT2))
+        which = mx.springs.rigid & ((kind == kinds.POINT) | (kind == kinds.DOT2))
         square = np.bincount(joint[which], self._phi[which] ** 2, minlength=len(mx.joints))
         generic = joint[kind == kinds.COMPLEMENT]
         square[generic] = (mx.measured.gap[mx.measured.index[generic], :3] ** 2).sum(axis=1)
@@ -230,16 +233,16 @@ class MaximalStepper:
         """Kinetic energy ½ vᵀMv, J."""
         v, R = self.v, spatial.quat_to_matrix(self.quaternion)
         spin = np.einsum("nij,ni->nj", R, v[:, 3:])
-        turning = np.einsum("ni,nij,nj->", spin, self.maximal.inertia, spin)
-        return float(0.5 * (self.maximal.mass @ (v[:, :3] ** 2).sum(axis=1) + turning))
+        turning = np.einsum("ni,nij,nj->", spin, self.maximal.bodies.inertia, spin)
+        return float(0.5 * (self.maximal.bodies.mass @ (v[:, :3] ** 2).sum(axis=1) + turning))
 
     @property
     def angular_momentum(self) -> Floats:
         """About the world's origin, world axes, (3,); with the gyroscopic half step that the last step still owes."""
         v, R = np.empty_like(self.v), spatial.quat_to_matrix(self.quaternion)
-        kernels.spin(0.0 if self._fresh else 0.5 * self.timestep, self.maximal.inertia, R, self._v, v)
-        spin = np.einsum("nij,njk,nlk,nl->ni", R, self.maximal.inertia, R, v[:, 3:])
-        return (spin + np.cross(self.x, self.maximal.mass[:, None] * v[:, :3])).sum(axis=0)
+        kernels.spin(0.0 if self._fresh else 0.5 * self.timestep, self.maximal.bodies.inertia, R, self._v, v)
+        spin = np.einsum("nij,njk,nlk,nl->ni", R, self.maximal.bodies.inertia, R, v[:, 3:])
+        return (spin + np.cross(self.x, self.maximal.bodies.mass[:, None] * v[:, :3])).sum(axis=0)
 
     @property
     def joint_wrenches(self) -> Floats:
@@ -262,27 +265,18 @@ class MaximalStepper:
 
     # --- a step
 
-    def set_loads(self, entries: dict[int, Floats]) -> None:
-        """Wrenches by body, as `pliant.engines.wrenches.entry` makes them."""
-        self._entries = entries
+    def set_loads(self, loads: Mapping[int, Load]) -> None:
+        """Set the loads, by number of body, in place of all before."""
+        centres = spatial.pose(-self.mechanism.com, np.eye(3))
+        self._loads = load_rows(loads, np.arange(len(self.maximal)), centres)
         self.external[:] = 0.0
-
-    def _apply_loads(self) -> None:
-        """Wrenches at the present poses, about centres of mass, into `external`."""
-        poses, com = self.poses, self.mechanism.com
-        for body, given in self._entries.items():
-            turn = poses[body, :3, :3]
-            arm = turn @ (given[6:9] - com[body])
-            force = turn @ given[9:12]
-            torque = turn @ (given[12:15] - np.cross(com[body], given[9:12]))
-            self.external[body, :3] = given[:3] + force
-            self.external[body, 3:] = given[3:6] + np.cross(arm, given[:3]) + torque
 
     def advance(self, n: int = 1) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         for done in range(n):
-            if self._entries:
-                self._apply_loads()
+            if len(self._loads):
+                kernels.rotations(self.quaternion, self._R)
+                kernels.load_wrenches(self._loads, self._R, self.external)
             try:
                 self._step()
             except (ArithmeticError, ValueError, np.linalg.LinAlgError):
@@ -304,7 +298,7 @@ class MaximalStepper:
         self._geometry()
         # Gyroscopic steps and motion alternate (Strang splitting): the half step after a motion is done here together
         # with the half step before the next, where constraints hold its result.
-        kernels.spin(0.5 * h if self._fresh else h, mx.inertia, self._R, self._v, self._spun)
+        kernels.spin(0.5 * h if self._fresh else h, mx.bodies.inertia, self._R, self._v, self._spun)
         kinds.row_rates(mx.joints, mx.rows, self._J, self._v, self._rate)
         # K̃ needs forces, and a first step has none. Without stabilisation light links under load would not survive it,
         # so the first step is solved again with the forces it finds.
@@ -318,15 +312,11 @@ class MaximalStepper:
         """Velocities and forces at the end of the step, from the forces of the last one."""
         mx, h = self.maximal, self.timestep
         self._damp()
-        damping.soften(
-            h, mx.rigid, mx.stiffness, mx.damping, mx.armature, self._extra,
-            self._phi, self._rate, self._sigma, self._g,
-        )  # fmt: skip
+        damping.soften(h, mx.springs, self._extra, self._phi, self._rate, self._sigma, self._g)
         given = self._damping if self.stabilization == "inertial" else self._undamped
         kernels.bodies(
-            h, mx.mass, mx.inertia, self._R, mx.axes, given, self._spun, self.external, self.gravity,
-            self._A, self._b,
-        )  # fmt: skip
+            h, mx.bodies, self._R, given, self._spun, self.external, self.gravity, self._A, self._b
+        )
         self._fill_ties()
         if self.solver == "tree":
             self._solve_tree()
@@ -340,15 +330,15 @@ class MaximalStepper:
         if self.stabilization not in ("inertial", "constraint"):
             return
         damping.stiffness(mx.table, mx.measured, self._x, self._R, self._lam, self._K)
-        damping.column_norms(mx.joints, self._K, self._R, mx.axes, self._own, self._norms)
+        damping.column_norms(mx.joints, self._K, self._R, mx.bodies.axes, self._own, self._norms)
         self._damping[:] = 0.0
         if self.stabilization == "inertial":
-            damping.inertial_damping(h, mx.moments, self._norms, self._damping)
+            damping.inertial_damping(h, mx.bodies.moments, self._norms, self._damping)
         else:
+            rigid, norms = mx.springs.rigid, self._norms
             damping.constraint_damping(
-                h, mx.joints, mx.rows, mx.rigid, self._J, self._R, mx.axes, mx.mass, mx.moments, self._norms,
-                self._extra, self._damping,
-            )  # fmt: skip
+                h, mx.table, rigid, self._J, self._R, mx.bodies, norms, self._extra, self._damping
+            )
 
     # --- rows outside the tree
 
@@ -385,11 +375,9 @@ class MaximalStepper:
             mx.terms, mx.term_weight, mx.joints, mx.measured, self._x, self._R, mx.com,
             self._border.pieces[chords:], self._tie_sum,
         )  # fmt: skip
-        none = self._tie_none
         damping.soften(
-            h, mx.tie_rigid, mx.tie_stiffness, mx.tie_damping, none, none, self._tie_sum, self._tie_rate,
-            self._tie_sigma, self._tie_g,
-        )  # fmt: skip
+            h, mx.ties, self._tie_none, self._tie_sum, self._tie_rate, self._tie_sigma, self._tie_g
+        )
 
     def _solve_tree(self) -> None:
         rows, border = self._chord_rows, self._border
