@@ -40,16 +40,11 @@ def widen_margins(step):
     """
     settings, scene, bodies = step.settings, step.scene, step.bodies
     least, most, ahead = settings.margin, settings.reach, settings.ahead
-    margins, cores, drop, held, owner = (
-        scene.margins,
-        scene.core_margins,
-        bodies.drop,
-        bodies.held,
-        bodies.owner,
-    )
+    margins, cores = scene.margins, scene.core_margins
+    drop, held, owner = bodies.drop, bodies.held, bodies.owner
     poses, previous = bodies.poses, bodies.previous
     for b in range(previous.shape[0]):
-        # Displacement of a point in the body's box: at most that of the centre, and about that of a corner.
+        # Bound on the displacement of all points of the body's box: that of its centre, and of a corner about it.
         box, way, turn = bodies.boxes[b], 0.0, 0.0
         for i in range(3):
             middle, corner = poses[b, i, 3] - previous[b, 4 * i + 3], 0.0
@@ -106,13 +101,8 @@ def _place(scene, poses):
     MuJoCo adds the margins of two geoms.
     """
     margins, cores = scene.margins, scene.core_margins
-    body, core, xipos, ximat, body_margin = (
-        scene.body,
-        scene.core,
-        scene.xipos,
-        scene.ximat,
-        scene.body_margin,
-    )
+    body, core, xipos, ximat = scene.body, scene.core, scene.xipos, scene.ximat
+    body_margin = scene.body_margin
     local, geom_body, geom_core = scene.local, scene.geom_body, scene.geom_core
     xpos, xmat, geom_margin = scene.xpos, scene.xmat, scene.geom_margin
     for b in range(poses.shape[0]):
@@ -144,12 +134,8 @@ def _place(scene, poses):
 def _collect(count, geoms, points, frames, distances, scene, found):
     """Contacts from pairs of geoms; of the two bodies the lower index comes first."""
     geom_body, geom_shape = scene.geom_body, scene.geom_shape
-    first, second, shape_first, shape_second = (
-        found.first,
-        found.second,
-        found.shape_first,
-        found.shape_second,
-    )
+    first, second = found.first, found.second
+    shape_first, shape_second = found.shape_first, found.shape_second
     point, normal, distance = found.point, found.normal, found.distance
     for c in range(count):
         a, b = geoms[c, 0], geoms[c, 1]
@@ -181,12 +167,8 @@ def _merge(count, near, height_field, found):
     """
     if near <= 0.0:
         return count
-    first, second, shape_first, shape_second = (
-        found.first,
-        found.second,
-        found.shape_first,
-        found.shape_second,
-    )
+    first, second = found.first, found.second
+    shape_first, shape_second = found.shape_first, found.shape_second
     point, normal, distance, mark = found.point, found.normal, found.distance, found.mark
     left = start = 0
     while start < count:

@@ -125,12 +125,8 @@ def store(step):
     """Keep contacts and impulses, in world axes, for the warm start of the next step."""
     found, warm, axes, impulse = step.found, step.warm, step.rows.axes, step.rows.impulse
     shape_first, shape_second, points = found.shape_first, found.shape_second, found.point
-    count, now, match, old_normal = (
-        step.report.counts[CONTACTS],
-        warm.now,
-        warm.match,
-        warm.normal[warm.now[PART]],
-    )
+    count, now, match = step.report.counts[CONTACTS], warm.now, warm.match
+    old_normal = warm.normal[now[PART]]
     new = 1 - now[PART]
     first, second, point, total = warm.first[new], warm.second[new], warm.point[new], warm.impulse[new]
     normal, steady = warm.normal[new], warm.steady[new]
