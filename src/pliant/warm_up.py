@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import pliant
+from pliant import contact
 from pliant.compilation.progress import QUIET
 from pliant.errors import MissingPackageError, PliantError, PliantWarning
 
@@ -71,9 +72,15 @@ def warm_up(jobs: int | None = None, started: Callable[[str], None] = lambda par
 
 def _contact() -> None:
     scenes = pliant.scenes
+    ball = pliant.shapes.sphere(0.03)
+    pair = contact.Collider([(0, ball), (1, ball)], 2, static=np.zeros(2, dtype=bool))
+    pair.detect(np.tile(np.eye(4), (2, 1, 1)))
+    flight = pliant.World(timestep=1 / 60)
+    flight.add_body("ball", ball)
+    flight.step()
     world = pliant.World(timestep=1 / 60)
     world.add_static("floor", pliant.shapes.plane())
-    world.add_body("ball", pliant.shapes.sphere(0.03), mass=0.1, position=(0, 0, 0.029))
+    world.add_body("ball", ball, mass=0.1, position=(0, 0, 0.029))
     world.add_body("box", pliant.shapes.box((0.05, 0.05, 0.05)), position=(0.5, 0, 0.0499))
     world.step(5)
     with suppress(PliantError):  # a step that fails puts everything back

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import EARTH, acceleration, seconds, whole
-from pliant.contact.arguments import placed, three
-from pliant.contact.assembly import Built, Part, assemble
-from pliant.contact.free import FreeBodies
+from pliant import spatial
+from pliant.checks import EARTH, acceleration, number, seconds, vector, whole
+from pliant.contact.contents import Built, Part, assemble
+from pliant.contact.forces import Touching
+from pliant.contact.free_bodies import FreeBodies
 from pliant.contact.handles import FreeBody, MechanismHandle, Static
 from pliant.contact.levels import Level, Levels
 from pliant.contact.materials import Material
-from pliant.contact.touching import Touching
 from pliant.engines.simulate import simulate
 from pliant.engines.simulation import Effort, Pull, Simulation, record
 from pliant.engines.trajectory import Trajectory
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 
 class WorldState(NamedTuple):
-    """All that moves in a world; `world.state = state` goes back there, to the last digit."""
+    """State of all that moves in a world; `world.state = state` returns to it, bit for bit."""
 
     time: float
     actors: tuple[Any, ...]
@@ -42,9 +42,9 @@ class WorldState(NamedTuple):
 class World:
     """Reduced models, whole mechanisms, free bodies and ground, with contact and friction between them.
 
-    Each mechanism moves by its own simulation, whose words `world[name]` has: it takes wrenches and motors and tells
-    poses; only `step`, `record` and `reset` are the world's. Bodies go by name: "ball", or "hand/index_tip" for a link
-    of a mechanism.
+    Each mechanism moves by its own simulation, and `world[name]` has its interface: wrenches, motors, poses; only
+    `step`, `record` and `reset` are the world's. Bodies go by name: "ball", or "hand/index_tip" for a link of a
+    mechanism.
 
     Example:
         >>> import pliant
@@ -92,16 +92,15 @@ class World:
         Args:
             timestep: seconds.
             gravity: m/s².
-            margin: surfaces nearer than this are looked at, m; a tenth of the thinnest moving shape's half thickness by
-                default.
-            sweeps, tolerance: most sweeps of the contact solver in a step, and the residual that is enough, m/s.
+            margin: distance of surfaces below which contacts are detected, m; by default a tenth of the half thickness
+                of the thinnest moving shape.
+            sweeps, tolerance: most sweeps of the contact solver in a step, and the residual at which they end, m/s.
         """
         self._timestep, self._gravity = seconds(timestep), acceleration(gravity)
-        if margin is not None and not (isinstance(margin, int | float | np.number) and 0 < margin < np.inf):
-            raise InputError(f"margin: a distance above 0 expected, not {margin!r}")
-        if not isinstance(tolerance, int | float) or not 0 < tolerance < np.inf:
-            raise InputError(f"tolerance: a velocity above 0 expected, not {tolerance!r}")
-        self._margin, self._sweeps, self._tolerance = margin, whole(sweeps, "sweeps", 1), float(tolerance)
+        if margin is not None:
+            margin = number(margin, "margin", above=0, expected="a distance above 0")
+        self._margin, self._sweeps = margin, whole(sweeps, "sweeps", 1)
+        self._tolerance = number(tolerance, "tolerance", above=0, expected="a velocity above 0")
         self._origin, self._steps = 0.0, 0
         self._parts: dict[str, Part] = {}
         self._handles: dict[str, MechanismHandle | FreeBody | Static] = {}
@@ -110,12 +109,12 @@ class World:
         self._ignored: set[tuple[str, str]] = set()
         self._pulls: dict[str, Pull] = {}
         self._levels = Levels(self.simulation, self._switch, self._simulate)
-        self._built: Built | None = None  # what steps it; None after a change
-        self._alone: Simulation | None = None  # the only thing that moves, if nothing can touch
-        self._known: set[str] = set()  # bodies that were there at the last build
-        self._kept: tuple[NDArray, ...] | None = None  # contacts to go on with after a switch
+        self._built: Built | None = None  # made from the parts; None after a change
+        self._alone: Simulation | None = None  # the only simulation, if nothing can touch
+        self._known: set[str] = set()  # bodies at the last build
+        self._kept: tuple[NDArray, ...] | None = None  # warm start of contacts after a switch
 
-    # --- what is in it
+    # --- contents
 
     def add(
         self,
@@ -132,7 +131,7 @@ class World:
         """Add a mechanism: as a reduced or blended model, or whole.
 
         Its shapes touch all others, planes and height fields of its own world included. Its links touch each other,
-        and what they are mounted on, only if asked to.
+        and their base, only with `self_contact`.
 
         Args:
             what: a model moves by `ReducedSimulation`, a mechanism by `ConstrainedSimulation`.
@@ -149,7 +148,7 @@ class World:
         self._put(Part(name, material, self_contact=self_contact, what=what, options=options), simulation)
 
     def _simulate(self, what: Level, **options: Any) -> Simulation:
-        """A simulation of a model or mechanism, as this world needs it."""
+        """Simulation of a model or mechanism, with this world's time step and gravity."""
         if not isinstance(what, Level):
             raise InputError(
                 f"a ReducedModel, BlendedModel or Mechanism expected, not {type(what).__name__}; "
@@ -159,7 +158,7 @@ class World:
         return simulate(what, None, self._timestep, gravity=gravity, **options)
 
     def _put(self, part: Part, simulation: Simulation) -> None:
-        """Let a part move by a simulation."""
+        """Set the simulation that moves a part."""
         actor = simulation.actor()
         if actor is None:
             raise InputError(f"the {simulation.engine} engine has no contact: it cannot move in a world")
@@ -206,16 +205,16 @@ class World:
         material = Material(friction, restitution, rolling, compliance)
         given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
         name = self._new(name)
-        # The builder knows all about mass properties, and what is wrong with them.
+        # The builder computes and checks mass properties.
         b = Builder(name)
         b.body(name, mass=mass, com=com, inertia=inertia, density=density, shapes=given)
         b.free("free", "world", name)
         m = b.build()
-        twist = np.concatenate([three(velocity, f"velocity of '{name}'"), three(spin, f"spin of '{name}'")])
+        twist = np.concatenate([vector(velocity, f"velocity of '{name}'"), vector(spin, f"spin of '{name}'")])
         if not m.mass[0] > 0 or not (np.linalg.eigvalsh(m.inertia[0]) > 0).all():
             raise InputError(f"body '{name}': a free body needs mass and inertia")
         self._free.add(
-            name, float(m.mass[0]), m.com[0], m.inertia[0], placed(name, position, orientation), twist
+            name, float(m.mass[0]), m.com[0], m.inertia[0], _pose(name, position, orientation), twist
         )
         self._handles[name] = FreeBody(self, name, self._free, self._free.count - 1, m)
         self._parts[name] = Part(name, material, shapes=given)
@@ -233,11 +232,11 @@ class World:
         rolling: float = 0.0,
         compliance: float = 0.0,
     ) -> None:
-        """Add something that never moves: a floor, a wall, a height field."""
+        """Add a static body: a floor, a wall, a height field."""
         material = Material(friction, restitution, rolling, compliance)
         given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
         name = self._new(name)
-        pose = placed(name, position, orientation)
+        pose = _pose(name, position, orientation)
         self._handles[name] = Static(self, name, given, pose)
         self._parts[name] = Part(name, material, shapes=given, pose=pose)
         self._change()
@@ -250,7 +249,7 @@ class World:
         return name
 
     def ignore(self, first: str, second: str) -> None:
-        """Let two bodies never touch; the name of a mechanism stands for all its links."""
+        """Exclude contacts between two bodies; the name of a mechanism stands for all its links."""
         names = []
         for name in (first, second):
             if name.partition("/")[0] not in self._parts:
@@ -272,7 +271,7 @@ class World:
 
     @property
     def body_names(self) -> tuple[str, ...]:
-        """All bodies, in the order of `poses`; what does not move comes last."""
+        """Names of all bodies, in the order of `poses`; static ones come last."""
         return tuple(self._build().bodies)
 
     def _unknown(self, name: str, known: Iterable[str]) -> NoReturn:
@@ -281,7 +280,7 @@ class World:
     # --- building
 
     def _build(self) -> Built:
-        """What steps the world, made anew after a change."""
+        """Actors, bodies and contact stepper, made anew after a change."""
         if self._built is not None:
             return self._built
         built = assemble(
@@ -360,8 +359,8 @@ class World:
                 n -= part
 
     def _advance(self, built: Built, n: int) -> None:
-        if built.stepper is not None and built.stepper.compiled:
-            done, error = built.stepper.march(n)
+        if built.stepper is not None:
+            done, error = built.stepper.advance(n)
             self._steps += done
             if error is not None:
                 raise error
@@ -369,11 +368,8 @@ class World:
         for _ in range(n):
             before = self._read(built)
             try:
-                if built.stepper is not None:
-                    built.stepper.step(1)
-                else:
-                    for actor in built.actors:
-                        actor.step()
+                for actor in built.actors:
+                    actor.step()
             except BaseException:
                 self._write(built, before)
                 raise
@@ -393,7 +389,7 @@ class World:
         return record(self, self.scene, n, every, act, progress)
 
     def reset(self) -> None:
-        """Back to the start: time zero, everything at rest where it was added, no wrenches, motors or pulls."""
+        """Return to the start: time zero, everything where it was added, no wrenches, motors or pulls."""
         for name, part in list(self._parts.items()):
             if part.what is not None:
                 if self.level(name) is not part.what:
@@ -422,7 +418,7 @@ class World:
 
     @property
     def state(self) -> WorldState:
-        """All that moves; set it to go back there exactly. Wrenches, motors and pulls are not part of it."""
+        """State of all that moves; setting it returns to it exactly. Wrenches, motors and pulls are no part of it."""
         return self._read(self._build())
 
     @state.setter
@@ -440,21 +436,20 @@ class World:
     # --- levels of detail
 
     def switch(self, name: str, to: Level) -> float:
-        """Let a mechanism go on by another model, or whole, in the middle of its motion.
+        """Change the level of detail of a mechanism while it moves.
 
-        Joints, velocities, a floating base, wrenches, torques of motors and contacts carry over. Whole mechanisms start
-        just where models are, up to loops, which are closed. Models come as near as they can: the way that takes is
-        returned.
+        Joints, velocities, a floating base, wrenches, torques of motors and contacts carry over. A whole mechanism
+        starts in the pose of the model, with its loops closed; a model as near as it can: the distance is returned.
 
         Args:
             name: of a mechanism in this world.
             to: a `ReducedModel` or `BlendedModel` of it, or the `Mechanism`.
 
         Returns:
-            The longest way that any of its bodies has jumped, m.
+            The largest displacement of any of its bodies, m.
 
         Raises:
-            InputError: it is another mechanism, or a wrench or motor cannot go along; nothing is changed.
+            InputError: it is another mechanism, or a wrench or motor cannot be carried over; nothing is changed.
         """
         self.simulation(name)
         self._levels.drop(name)
@@ -472,7 +467,7 @@ class World:
         return float(np.linalg.norm(new.poses[:, :3, 3] - before[:, :3, 3], axis=1).max())
 
     def detail(self, name: str, levels: Sequence[Level], error: float, every: float = 0.1) -> None:
-        """Choose among levels of detail of a mechanism while it moves.
+        """Let the world choose among levels of detail of a mechanism while it moves.
 
         A model that opens its joints further than `error` gives way to the next finer level, see
         `Simulation.violation`; and a coarser one comes back when it would move no body by more than half of that, nor
@@ -481,7 +476,7 @@ class World:
         Args:
             name: of a mechanism in this world.
             levels: from coarse to fine, of the same mechanism: a `ReducedModel`, a `BlendedModel`, the `Mechanism`.
-            error: allowed, m.
+            error: largest allowed, m.
             every: seconds between two checks.
         """
         self.simulation(name)
@@ -489,19 +484,18 @@ class World:
             self._levels.drop(name)
             self._change()
             return
-        for value, what in ((error, "error"), (every, "every")):
-            if not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-                raise InputError(f"detail: {what} above 0 expected, not {value!r}")
+        error = number(error, "detail", above=0, expected="error above 0")
+        every = number(every, "detail", above=0, expected="every above 0")
         steps = max(1, round(every / self._timestep))
-        self._levels.set(name, levels, float(error), steps, self.level(name))
+        self._levels.set(name, levels, error, steps, self.level(name))
         self._change()
 
     def level(self, name: str) -> Level:
-        """What a mechanism moves by now: a model, or the mechanism itself."""
+        """Present level of a mechanism: a model, or the mechanism itself."""
         simulation = self.simulation(name)
         return getattr(simulation, "model", simulation.mechanism)
 
-    # --- what can be asked
+    # --- results
 
     @property
     def poses(self) -> Floats:
@@ -521,7 +515,7 @@ class World:
 
     @property
     def contacts(self) -> Touching:
-        """Where bodies touched in the last step, and with what forces."""
+        """Contacts of the last step: points, normals, distances, forces."""
         built = self._build()
         return Touching.of(built.stepper, tuple(built.bodies), self._timestep)
 
@@ -533,12 +527,10 @@ class World:
 
     @property
     def speed_limit(self) -> float:
-        """Up to this speed, m/s, nothing passes through anything, however thin: a shorter `timestep` raises it.
+        """Speed up to which no body passes through another, m/s; a shorter `timestep` raises it.
 
-        Planes stop free bodies that are faster, too.
-
-        In a step at that speed a body goes as far as half its thickness, and that of the thickest body besides, which
-        is how far ahead contacts are seen.
+        In a step at that speed a body moves by half the thickness of the thinnest body plus the largest detection
+        margin, half the thickness of the thickest. Planes stop free bodies at any speed.
         """
         stepper = self._build().stepper
         if stepper is None:
@@ -548,7 +540,7 @@ class World:
 
     @property
     def scene(self) -> Mechanism:
-        """All bodies, each on its own, as a mechanism: for views and files. What does not move belongs to its world."""
+        """Mechanism of all bodies, each on a free joint, for views and files; static shapes belong to its world."""
         return self._build().scene()
 
     # --- pulling
@@ -564,12 +556,12 @@ class World:
         stiffness: float | None = None,
         damping: float = 0.0,
     ) -> Pull:
-        """Pull a body towards a point of the world, with a spring that suits its mass; it stays until `release`.
+        """Pull a body towards a point of the world, by a spring tuned to its mass, until `release`.
 
         Args:
             body: "ball", or "hand/index_tip".
-            target: where to, world.
-            point: where the spring holds it, in its frame.
+            target: point of the world.
+            point: where the spring is attached, in the body's frame.
             frequency, ratio: natural frequency, Hz, and damping ratio of the body on its spring.
             stiffness, damping: of the spring instead, N/m and N s/m.
 
@@ -589,7 +581,7 @@ class World:
         return self._pulls[body]
 
     def release(self, body: str | None = None) -> None:
-        """Let go of a body, or of all."""
+        """End the pull of a body, or all pulls."""
         if body is None:
             self._pulls.clear()
         else:
@@ -602,8 +594,19 @@ class World:
 
     @property
     def pulls(self) -> dict[str, Floats]:
-        """The bodies that are pulled at, and the force of each spring in the last step, N, world."""
+        """Force of the spring of each pulled body in the last step, N, world."""
         return {body: pull.force.copy() for body, pull in self._pulls.items()}
 
     def __repr__(self) -> str:
         return f"<World: {len(self._handles)} things at t = {self.time:.6g} s>"
+
+
+def _pose(name: str, position: ArrayLike, orientation: ArrayLike | None) -> Floats:
+    """Pose, 4 x 4, from the arguments of a body."""
+    try:
+        out = spatial.pose(position, orientation)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"'{name}': position and orientation must be numbers ({error})") from None
+    if not np.isfinite(out).all():
+        raise InputError(f"'{name}': position and orientation must be finite")
+    return out

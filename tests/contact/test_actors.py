@@ -7,7 +7,8 @@ import pytest
 
 import pliant
 from pliant import Builder, World, shapes, spatial
-from pliant.contact.solver import CONTACT, Blocks
+from pliant.contact import _rows, arrays
+from pliant.engines.actor import CONTACT
 from pliant.errors import InputError
 from pliant.scenes import crane_lift
 
@@ -50,15 +51,12 @@ def tongs(stiffness=2.0):
 
 def blocks_at(points, bodies, size):
     """Contacts of an actor with something fixed, along the world's axes."""
-    blocks = Blocks()
-    blocks.reserve(len(points))
-    blocks.kind[: len(points)] = CONTACT
-    blocks.body[: len(points), 1] = bodies
-    blocks.body[: len(points), 0] = -1
-    blocks.point[: len(points)] = points
-    blocks.axes[: len(points)] = np.eye(3)
-    blocks.impulse[: len(points)] = 0.0
-    blocks.lay_out(np.full(10, size), np.zeros(10, dtype=np.int64))
+    count = len(points)
+    blocks = arrays.make_rows(count, 3 * size * count)
+    blocks.kind[:] = CONTACT
+    blocks.body[:, 0], blocks.body[:, 1] = -1, bodies
+    blocks.point[:], blocks.axes[:] = points, np.eye(3)
+    _rows.lay_out(count, blocks.body, np.full(10, size), np.zeros(10, dtype=np.int64), blocks.side)
     return blocks
 
 
@@ -72,7 +70,7 @@ def response(actor, point, body):
     blocks = blocks_at([point], [body], actor.size)
     actor.place(0)
     before, u = np.zeros((2, actor.size))
-    actor.begin(blocks, before, u)
+    actor.begin(1, blocks, before, u)
     J, Y = rows(blocks, 0)
     return J @ Y.T
 
@@ -119,7 +117,7 @@ def test_rows_of_a_bent_model_are_velocities_of_its_points():
         blocks = blocks_at([point], [body], actor.size)
         before, u = np.zeros((2, actor.size))
         state = simulation.state
-        actor.begin(blocks, before, u)
+        actor.begin(1, blocks, before, u)
         J, _ = rows(blocks, 0)
         moved = simulation.pose(name)[:3] @ local - point
         np.testing.assert_allclose(J @ u, moved / 1e-5, rtol=1e-3, atol=1e-6)

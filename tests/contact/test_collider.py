@@ -157,8 +157,8 @@ def test_nothing_to_collide():
 def test_no_contact_is_dropped_when_memory_runs_out(tmp_path, monkeypatch):
     """80 boxes in one place: 3160 pairs of 4 points or more."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("pliant.contact.detection._MEMORY", 1 << 16)
-    monkeypatch.setattr("pliant.contact.detection._MOST_KEPT", 0)
+    monkeypatch.setattr("pliant.contact.collider._MEMORY", 1 << 16)
+    monkeypatch.setattr("pliant.contact.collider._MOST_KEPT", 0)
     rng = np.random.default_rng(0)
     scene = [(b, shapes.box((0.5, 0.5, 0.5))) for b in range(80)]
     poses = spatial.pose(rng.uniform(-0.1, 0.1, (80, 3)))
@@ -172,9 +172,9 @@ def test_no_contact_is_dropped_when_memory_runs_out(tmp_path, monkeypatch):
 
 
 def test_too_many_contacts_are_refused(monkeypatch):
-    monkeypatch.setattr("pliant.contact.detection._MEMORY", 1 << 12)
-    monkeypatch.setattr("pliant.contact.detection._MOST_MEMORY", 1 << 14)
-    monkeypatch.setattr("pliant.contact.detection._MOST_KEPT", 0)
+    monkeypatch.setattr("pliant.contact.collider._MEMORY", 1 << 12)
+    monkeypatch.setattr("pliant.contact.collider._MOST_MEMORY", 1 << 14)
+    monkeypatch.setattr("pliant.contact.collider._MOST_KEPT", 0)
     scene = [(b, BALL) for b in range(30)]
     with pytest.raises(InputError, match="are bodies at the same place"):
         Collider(scene, 30, static=np.zeros(30, bool)).detect(np.stack([np.eye(4)] * 30))

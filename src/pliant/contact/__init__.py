@@ -1,7 +1,7 @@
-"""Contact: where bodies touch, and what they do to each other there."""
+"""Contact: detection, friction, and the steps of worlds in which bodies touch."""
 
-from pliant.contact.detection import Collider, Contacts
-from pliant.contact.filters import adjacent_pairs, colliding_shapes, overlapping_pairs, static_bodies
+from pliant.contact.collider import Collider, Contacts
+from pliant.contact.contents import adjacent_pairs, colliding_shapes, overlapping_pairs, static_bodies
 from pliant.contact.materials import Material
 
 __all__ = [

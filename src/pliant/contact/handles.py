@@ -1,4 +1,4 @@
-"""Handles: what `world[name]` gives out, with the words of a simulation; time belongs to the world."""
+"""Handles: `world[name]`, with the interface of a simulation but for time, which the world steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pliant.statics import Configuration
 from pliant.statics.loads import Load
 
 if TYPE_CHECKING:
-    from pliant.contact.free import FreeBodies
+    from pliant.contact.free_bodies import FreeBodies
     from pliant.world import World
 
 __all__ = ["FreeBody", "Handle", "MechanismHandle", "Static"]
@@ -23,11 +23,11 @@ __all__ = ["FreeBody", "Handle", "MechanismHandle", "Static"]
 Floats = NDArray[np.float64]
 _OURS = frozenset(
     ("step", "record", "reset", "copy", "switch", "follow")
-)  # the world's, or not for its parts
+)  # methods of the world, or not available for its parts
 
 
 class Handle:
-    """Something in a world, by its name."""
+    """Part of a world, by its name."""
 
     __slots__ = ("_name", "_world")
 
@@ -55,7 +55,7 @@ class Handle:
 
 
 class MechanismHandle(Handle):
-    """A mechanism in a world: the words of the simulation that moves it now, whatever its level of detail."""
+    """Mechanism in a world: the interface of the simulation that moves it at its present level of detail."""
 
     __slots__ = ()
 
@@ -77,7 +77,7 @@ class MechanismHandle(Handle):
         return self._world.pull(f"{self._name}/{body}", target, point, **words)
 
     def release(self, body: str | None = None) -> None:
-        """Let go of a body, or of all of this mechanism."""
+        """End the pull of a body, or all pulls of this mechanism."""
         if body is not None:
             self._world.release(f"{self._name}/{body}")
             return
@@ -96,7 +96,7 @@ class MechanismHandle(Handle):
 
 
 class FreeBody(Handle):
-    """A free rigid body, with the words of a simulation of one body on a free joint."""
+    """Free rigid body, with the interface of a simulation of one body on a free joint."""
 
     __slots__ = ("_bodies", "_index", "_mechanism", "_shapes")
 
@@ -117,7 +117,7 @@ class FreeBody(Handle):
 
     @property
     def mass(self) -> float:
-        """kg."""
+        """Mass, kg."""
         return float(self._mechanism.mass[0])
 
     @property
@@ -144,7 +144,7 @@ class FreeBody(Handle):
 
     @property
     def q(self) -> Floats:
-        """Coordinates of the free joint, (7,); set them to place the body, at rest."""
+        """Coordinates of the free joint, (7,); setting them places the body at rest."""
         return free_coordinates(self._mechanism, 0, self.pose())
 
     @q.setter
@@ -154,7 +154,7 @@ class FreeBody(Handle):
 
     @property
     def velocity(self) -> Floats:
-        """Rates of the free joint, (6,); set them to throw the body. `move` takes velocity and spin instead."""
+        """Rates of the free joint, (6,), which can be set; `move` takes velocity and spin instead."""
         return free_rates(self._mechanism, 0, self.q, self.twist())
 
     @velocity.setter
@@ -172,7 +172,7 @@ class FreeBody(Handle):
 
     @property
     def configuration(self) -> Configuration:
-        """Where the body is, as a `Configuration` of its mechanism."""
+        """Pose of the body as a `Configuration` of its mechanism."""
         return Configuration(self._mechanism, self.q)
 
     def twist(self, body: str | None = None, point: ArrayLike | None = None, frame: str = "world") -> Floats:
@@ -186,7 +186,7 @@ class FreeBody(Handle):
     def move(
         self, pose: ArrayLike | None = None, velocity: ArrayLike | None = None, spin: ArrayLike | None = None
     ) -> None:
-        """Place the body and set it in motion.
+        """Set the pose and the velocity of the body.
 
         Args:
             pose: of its frame, 4 x 4; unchanged if None.
@@ -228,17 +228,17 @@ class FreeBody(Handle):
         point: ArrayLike | None = None,
         frame: str = "world",
     ) -> None:
-        """Set the wrench on the body; it replaces the one before and stays until cleared. As in all simulations."""
+        """Set the wrench on the body; it replaces the one before and stays until cleared. See `Simulation`."""
         self._check(body)
         self._bodies.set_load(self._index, Load.of(self._name, force, torque, point, frame))
 
     def clear_wrenches(self) -> None:
-        """Take the wrench away."""
+        """Remove the wrench."""
         self._bodies.set_load(self._index, Load.of(self._name))
 
     @property
     def wrenches(self) -> dict[str, Load]:
-        """The wrench that acts, by the body's name."""
+        """Wrench on the body, by its name."""
         load = self._bodies.loads.get(self._index)
         return {} if load is None else {self._name: load}
 
@@ -254,7 +254,7 @@ class FreeBody(Handle):
         return self._world.pull(self._name, target, point, **words)
 
     def release(self, body: str | None = None) -> None:
-        """Let go of the body."""
+        """End the pull of the body."""
         self._check(body)
         self._world.release(self._name)
 
@@ -272,7 +272,7 @@ class FreeBody(Handle):
         self._refuse("reset")
 
     def summary(self) -> str:
-        """What moves and where, readable."""
+        """Mass, position and energy, as text."""
         energy = self.energy
         return (
             f"free body '{self._name}': {self.mass:.4g} kg at {np.array2string(self.position, precision=4)}\n"
@@ -290,7 +290,7 @@ class FreeBody(Handle):
 
 
 class Static(Handle):
-    """Something that never moves."""
+    """Static body: it never moves."""
 
     __slots__ = ("_pose", "_shapes")
 

@@ -1,4 +1,4 @@
-"""`Levels`: how finely the mechanisms of a world move, and when that changes."""
+"""`Levels`: levels of detail of the mechanisms of a world, and the switches between them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pliant.mechanism import Mechanism
 __all__ = ["Level", "Levels"]
 
 Level = ReducedModel | BlendedModel | Mechanism
-_BACK = 0.5  # of the error allowed: a coarser level has to stay below this to be gone back to
+_BACK = 0.5  # share of the allowed error below which a coarser level comes back
 
 
 @dataclass(eq=False)
@@ -25,11 +25,11 @@ class Choice:
 
     Attributes:
         levels: models or mechanisms.
-        error: allowed, m.
+        error: largest allowed, m.
         every: steps between two checks.
         now: the level in use.
         wait: steps until the next check.
-        trial: simulation of the next coarser level, to try it out.
+        trial: simulation of the next coarser level, to compare it with the present one.
     """
 
     levels: tuple[Level, ...]
@@ -47,9 +47,9 @@ class Levels:
     back when it would move no body by more than half of that, nor open its joints further.
 
     Args:
-        current: the simulation that moves a mechanism now.
-        switch: lets a mechanism move by another level.
-        make: a simulation of a level.
+        current: gives the simulation that moves a mechanism now.
+        switch: changes the level of a mechanism.
+        make: makes a simulation of a level.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Levels:
         return bool(self._choices)
 
     def set(self, name: str, levels: Sequence[Level], error: float, every: int, now: Level) -> None:
-        """Choose among levels from now on."""
+        """Start to choose among levels."""
         for level in levels:
             if not isinstance(level, ReducedModel | BlendedModel | Mechanism):
                 raise InputError(f"detail: models or mechanisms expected as levels, not {level!r:.80}")
@@ -75,11 +75,11 @@ class Levels:
         self._choices[name] = Choice(tuple(levels), error, every, at or 0)
 
     def drop(self, name: str) -> None:
-        """Leave the level of a mechanism as it is."""
+        """Stop choosing: a mechanism keeps its present level."""
         self._choices.pop(name, None)
 
     def restart(self, name: str, level: Level | None) -> None:
-        """The mechanism is back at the level it was added with."""
+        """Restart at the level that the mechanism was added with."""
         choice = self._choices.get(name)
         if choice is not None:
             choice.now = next((i for i, x in enumerate(choice.levels) if x is level), 0)

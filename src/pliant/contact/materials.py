@@ -1,4 +1,4 @@
-"""What surfaces are like, and sizes of shapes."""
+"""Materials of surfaces, and thickness of shapes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, fields
 
 import numpy as np
 
-from pliant.errors import InputError
+from pliant.checks import number
 from pliant.shapes import Shape
 
 __all__ = ["Material", "half_thicknesses"]
@@ -18,10 +18,10 @@ class Material:
     """The surface of a body.
 
     Attributes:
-        friction: coefficient; two bodies get the geometric mean of theirs.
-        restitution: share of the approach velocity that is left after a blow, 0 to 1; two bodies get the larger.
-        rolling: arm of rolling resistance, m: a torque up to so much per newton of normal force; the larger.
-        compliance: m/N by which a contact gives way; those of two bodies add up.
+        friction: coefficient; a contact has the geometric mean of two bodies.
+        restitution: rebound velocity per approach velocity, 0 to 1; a contact has the larger one of two bodies.
+        rolling: arm of rolling resistance, m: largest torque per normal force; a contact has the larger one.
+        compliance: depth per normal force, m/N; a contact has the sum of two bodies.
     """
 
     friction: float = 0.8
@@ -31,22 +31,17 @@ class Material:
 
     def __post_init__(self) -> None:
         for f in fields(self):
-            value = getattr(self, f.name)
-            if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-                raise InputError(f"{f.name}: a number expected, not {value!r:.80}")
-            if not 0 <= value < np.inf:
-                raise InputError(f"{f.name}: a number from 0 on expected, not {value!r}")
-        if self.restitution > 1:
-            raise InputError(f"restitution: a number from 0 to 1 expected, not {self.restitution!r}")
+            number(getattr(self, f.name), f.name, least=0, kind="a number")
+        number(self.restitution, "restitution", least=0, most=1)
 
     @property
     def row(self) -> tuple[float, ...]:
-        """As the kernels take it."""
+        """Row of `Bodies.material`."""
         return astuple(self)
 
 
 def half_thicknesses(shapes: Iterable[Shape]) -> list[float]:
-    """Half of the smallest extent of every shape; planes and height fields have none."""
+    """Half of the smallest extent of every shape but planes and height fields, m."""
     out = []
     for shape in shapes:
         if shape.kind in ("sphere", "capsule"):

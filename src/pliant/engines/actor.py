@@ -1,54 +1,73 @@
 """`Actor`: what contact asks of a simulation, so that any engine can touch.
 
-A step with contacts comes in two halves. `begin` finds the velocities at the end of a step without contacts, and how
-they answer to impulses; the contact solver then finds the impulses of all actors together; `finish` takes the step.
+A step with contacts comes in two halves. `begin` computes the velocities at the end of a step without contacts and how
+they respond to contact impulses; the contact solver then finds the impulses on all actors together; `finish` takes the
+step with them.
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Actor", "Blocks"]
+__all__ = ["CONTACT", "ROLLING", "SPRING", "Actor", "Rows"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
+CONTACT, SPRING, ROLLING = 0, 1, 2  # kinds of blocks
+NORMAL = 0  # first row of a contact; two tangents follow
+START, LENGTH, OFFSET = 0, 1, 2  # columns of `Rows.side`
+IMPULSE, VELOCITY = 0, 1  # columns of `Rows.correction`
 
-class Blocks(Protocol):
-    """Blocks of three contact rows between two bodies each; the first `count` are in use.
+
+class Rows(NamedTuple):
+    """Blocks of three rows between two bodies each: contacts, springs of pulls, rolling resistance.
+
+    Arrays have room to spare; the number of blocks in use is passed along with them. Rows of a contact: along the
+    normal, from the first to the second body, then along two tangents.
 
     Attributes:
-        kind: contact, spring or rolling resistance.
+        kind: CONTACT, SPRING or ROLLING.
         body: first and second body, -1 for none, (n, 2).
-        point, axes: where, and along which three directions, world, (n, 3) and (n, 3, 3).
-        turning: whether rows are about angular velocities.
-        give: velocity per impulse by which rows give way, (n, 3).
-        impulse: along the axes, on the second body, N s, (n, 3).
-        amount: impulse that corrects positions along the normal, and the velocity wanted of it, (n, 2).
-        elastic: whether a block is a spring or gives way, so that it may bring energy.
-        side: per side, where its rows start in `J` and `Y`, their length, and where the actor's velocities start.
-        J, Y: velocity of a block per velocity of the actor; change of the latter per impulse.
+        point, axes: point of contact and the directions of the three rows, world, (n, 3) and (n, 3, 3).
+        angular: whether the rows are of angular velocity.
+        bound: coefficient of friction, or arm of rolling resistance, m.
+        partner: of rolling resistance, the contact whose normal force bounds it.
+        target: velocities wanted; of a contact the least normal velocity, m/s, (n, 3).
+        softness: compliance of the rows, velocity per impulse, (n, 3).
+        gap: distance between the surfaces at the start of the step, m.
+        impulse: along the axes, on the second body, N s, (n, 3): first guess, then solution.
+        change: of the impulses in the last sweep, (n, 3).
+        correction: normal impulse that corrects positions (IMPULSE) and the velocity wanted of it (VELOCITY), (n, 2).
+        side: per block and side, (n, 2, 3): where its three rows START in `J` and `Y`, their LENGTH, 0 for a body that
+            cannot move, and the OFFSET of the actor's velocities in those of the world.
+        J: velocity of the block per generalised velocity of the actor, with the sign of the side.
+        Y: change of the actor's velocities per impulse of the block.
+        delassus, inverse: velocity of a block per impulse of its own, softness included, and its inverse, (n, 3, 3).
     """
 
-    count: int
     kind: Ints
     body: Ints
     point: Floats
     axes: Floats
-    turning: Bools
-    give: Floats
+    angular: Bools
+    bound: Floats
+    partner: Ints
+    target: Floats
+    softness: Floats
+    gap: Floats
     impulse: Floats
-    amount: Floats
+    change: Floats
+    correction: Floats
     side: Ints
     J: Floats
     Y: Floats
-
-    @property
-    def elastic(self) -> Bools: ...
+    delassus: Floats
+    inverse: Floats
 
 
 class Actor(Protocol):
@@ -57,7 +76,7 @@ class Actor(Protocol):
     Attributes:
         count: number of its bodies, which are numbered in the world from the `first` given to `place` on.
         size: number of its generalised velocities.
-        fall: what gravity adds to its speed in a step if no contact holds it, m/s; 0 if springs hold it.
+        fall: speed that gravity adds in a step if no contact holds the actor, m/s; 0 if springs hold it.
     """
 
     count: int
@@ -71,31 +90,38 @@ class Actor(Protocol):
 
     @property
     def offsets(self) -> Ints:
-        """Where the rows of each body start among the actor's velocities."""
+        """Offset of the rows of each body in the actor's velocities."""
         ...
 
     def place(self, first: int) -> None:
-        """Take note of the number of the first body."""
+        """Set the number of the first body."""
         ...
 
     def write_poses(self, out: Floats) -> None:
-        """Poses of all bodies, (count, 4, 4)."""
+        """Write the world poses of all bodies, (count, 4, 4)."""
         ...
 
     def step(self) -> None:
-        """A step in which nothing touches."""
+        """Take a step without contacts."""
         ...
 
-    def begin(self, blocks: Blocks, before: Floats, u: Floats) -> None:
-        """First half of a step with contacts: velocities `before` and after a step without them, and rows."""
+    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
+        """First half of a step with contacts: write J and Y of the actor's sides of the first `count` blocks.
+
+        Args:
+            count: number of blocks.
+            rows: blocks of all actors.
+            before: generalised velocities at the start of the step, written.
+            u: generalised velocities at its end without contacts, written.
+        """
         ...
 
-    def finish(self, blocks: Blocks, u: Floats, w: Floats) -> None:
-        """Second half: velocities are `u`, and positions move by `w` besides."""
+    def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
+        """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""
         ...
 
-    def compiled(self) -> tuple[NDArray[Any], ...] | None:
-        """Arrays for compiled steps of a world; None if this actor steps from Python."""
+    def compiled(self) -> Any:
+        """Named tuple of arrays for the compiled steps of a world; None if this actor steps from Python."""
         ...
 
     @property
@@ -107,5 +133,5 @@ class Actor(Protocol):
     def state(self, value: Any) -> None: ...
 
     def reset(self) -> None:
-        """Back to the start."""
+        """Return to the start."""
         ...

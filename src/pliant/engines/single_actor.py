@@ -19,9 +19,9 @@ class SingleActor:
     """The common part of actors that are one simulation each; see `Actor`.
 
     Args:
-        simulation: what moves.
+        simulation: of a mechanism.
         size: number of generalised velocities.
-        floats: whether a base without springs falls unless a contact holds it.
+        floats: whether the mechanism has a base without springs, which falls unless a contact holds it.
     """
 
     def __init__(self, simulation: Simulation, size: int, floats: bool):
@@ -36,14 +36,14 @@ class SingleActor:
 
     @property
     def offsets(self) -> Ints:
-        """Where the rows of each body start among the actor's velocities."""
+        """Offset of the rows of each body in the actor's velocities."""
         return np.zeros(self.count, dtype=np.int64)
 
     def write_poses(self, out: Floats) -> None:
-        """Poses of all bodies, (count, 4, 4)."""
+        """Write the world poses of all bodies, (count, 4, 4)."""
         out[:] = self.simulation.poses
 
-    def compiled(self) -> tuple[NDArray[Any], ...] | None:
+    def compiled(self) -> Any:
         """None: this actor steps from Python."""
         return None
 

@@ -1,12 +1,13 @@
 """Contact step of a mechanism: backward Euler in two halves, with Jacobian and response of contacts in between.
 
-Contacts are decided at the end of the step, so it has to be backward Euler: the midpoint rule would throw off
-elastically whatever it stops. Between the halves the factors of the step's matrix are at hand, and answer for impulses.
+Contact constraints hold at the end of the step, hence backward Euler: the midpoint rule would reflect velocities
+elastically. Between the halves the factors of the step's matrix give the response to impulses.
 """
 
 import math
 
 from pliant.compilation import njit
+from pliant.engines.actor import IMPULSE, LENGTH, NORMAL, START
 from pliant.engines.constrained import _aba, _border, _links, _step
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained._links import axis, matrix, put_vector, rotate, vector
@@ -25,7 +26,7 @@ def begin(h, model, state, scratch):
     unsettled = info[col.INFO_UNSETTLED]
     found = _step.solve_damped(model, state, h, scratch)
     if found:
-        info[col.INFO_UNSETTLED] = unsettled  # backward Euler was asked for
+        info[col.INFO_UNSETTLED] = unsettled  # backward Euler is not a fallback here
     else:
         for d in range(u.shape[0]):
             u[d] = 0.0
@@ -96,20 +97,20 @@ def shift(h, w, lift, model, state, scratch, ahead, moving):
 
 
 @_jit
-def correction_work(count, body, side, J, impulse, amount, first, last, w):
+def correction_work(count, body, side, J, impulse, correction, first, last, w):
     """Work of contact forces, and of the impulses that correct positions, along the correction w; at least zero.
 
     The force that holds a body up does as much work as its weight takes; springs that the correction stretches take
-    half of `amount` times the velocity, or less, since w is the answer of inertia and springs to `amount`.
+    at most half of the correction times the velocity, since w is the response of inertia and springs to it.
     """
     nv, total = w.shape[0], 0.0
     for b in range(count):
         for s in range(2):
             if first <= body[b, s] < last:
-                at, along = side[b, s, 0], 0.0
+                at, along = side[b, s, START], 0.0
                 for d in range(nv):
                     along += J[at + d] * w[d]
-                total += (impulse[b, 0] + amount[b, 0]) * along
+                total += (impulse[b, NORMAL] + correction[b, IMPULSE]) * along
     return max(total, 0.0)
 
 
@@ -142,8 +143,8 @@ def respond(links, work, columns, force, out):
 
 
 @_jit
-def jacobian(links, work, link, x, y, z, turning, sign, axes, out):
-    """Velocity of a point of a link, or its angular velocity if `turning`, along three axes: `out`, 3 rows of nv."""
+def jacobian(links, work, link, x, y, z, angular, sign, axes, out):
+    """Velocity of a point of a link, or its angular velocity if `angular`, along three axes: `out`, 3 rows of nv."""
     nv = out.shape[0] // 3
     for i in range(3 * nv):
         out[i] = 0.0
@@ -156,9 +157,9 @@ def jacobian(links, work, link, x, y, z, turning, sign, axes, out):
             for j in range(3 if kind == LINK_BALL else 1):
                 ax, ay, az = axis(work, k, j if kind == LINK_BALL else 2)
                 if kind in (LINK_BALL, LINK_HINGE):
-                    if not turning:
+                    if not angular:
                         ax, ay, az = ay * rz - az * ry, az * rx - ax * rz, ax * ry - ay * rx
-                elif turning:
+                elif angular:
                     continue
                 for i in range(3):
                     out[i * nv + d + j] = sign * (axes[i, 0] * ax + axes[i, 1] * ay + axes[i, 2] * az)
@@ -167,7 +168,7 @@ def jacobian(links, work, link, x, y, z, turning, sign, axes, out):
 
 @_jit
 def contact_rows(
-    count, turning, body, point, axes, side, J, Y, first, body_link, model, scratch, start, force, impulse, u
+    count, angular, body, point, axes, side, J, Y, first, body_link, model, scratch, start, force, impulse, u
 ):
     """Jacobian J and response Y of contacts' sides on this mechanism; takes the given impulses out of u.
 
@@ -183,8 +184,8 @@ def contact_rows(
                 continue
             k = body_link[body[b, s] - first]
             x, y, z = carry_point(start, work, k, point[b, 0], point[b, 1], point[b, 2])
-            at, sign = side[b, s, 0], -1.0 if s == 0 else 1.0
-            jacobian(links, work, k, x, y, z, turning[b], sign, axes[b], J[at : at + 3 * nv])
+            at, sign = side[b, s, START], -1.0 if s == 0 else 1.0
+            jacobian(links, work, k, x, y, z, angular[b], sign, axes[b], J[at : at + 3 * nv])
             for i in range(3):
                 for d in range(nv):
                     force[d] = J[at + i * nv + d]
@@ -204,11 +205,11 @@ def energy_brought(count, spring, body, side, J, impulse, first, last, u):
     for b in range(count):
         for s in range(2):
             if first <= body[b, s] < last:
-                at, own = side[b, s, 0], 0.0
+                at, own = side[b, s, START], 0.0
                 for i in range(3):
                     for d in range(nv):
                         own += impulse[b, i] * J[at + i * nv + d] * u[d]
-                if side[b, 1 - s, 1] == 0 and not spring[b]:
+                if side[b, 1 - s, LENGTH] == 0 and not spring[b]:
                     fixed += own
                 else:
                     total += own
@@ -225,7 +226,7 @@ def carry_point(start, now, k, x, y, z):
 
 @_jit
 def contact_loads(
-    count, turning, body, point, axes, impulse, first, body_link, constants, start, h, row, loads
+    count, angular, body, point, axes, impulse, first, body_link, constants, start, h, row, loads
 ):
     """Impulses of contacts' sides on this mechanism as loads from row `row` on; returns the next row."""
     last = first + body_link.shape[0]
@@ -242,8 +243,8 @@ def contact_loads(
                 total = 0.0
                 for j in range(3):
                     total += impulse[b, j] * axes[b, j, i]
-                loads[row, (col.LOAD_TORQUE if turning[b] else col.LOAD_FORCE) + i] = scale * total
-            if not turning[b]:
+                loads[row, (col.LOAD_TORQUE if angular[b] else col.LOAD_FORCE) + i] = scale * total
+            if not angular[b]:
                 # Moment about the centre of mass, in world axes: the contact point does not turn with the link.
                 cx, cy, cz = vector(constants, k, col.C_COM)
                 px, py, pz = vector(start, k, col.W_POSITION)

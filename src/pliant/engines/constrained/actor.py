@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.actor import Blocks
+from pliant.engines.actor import SPRING, Rows
 from pliant.engines.constrained.gs17.stepper import MaximalStepper
 from pliant.engines.constrained.midpoint import ContactStep, Midpoint
 from pliant.engines.simulation import Simulation
@@ -18,10 +18,10 @@ Floats = NDArray[np.float64]
 
 
 class ConstrainedActor(SingleActor):
-    """A mechanism with all its joints. In steps with contacts it moves by backward Euler.
+    """A mechanism with all its joints, integrated by backward Euler in steps with contacts.
 
     Args:
-        simulation: what moves.
+        simulation: of the mechanism.
         stepper: its integrator.
     """
 
@@ -32,21 +32,22 @@ class ConstrainedActor(SingleActor):
         self._stepper = stepper
 
     def place(self, first: int) -> None:
-        """Take note of the number of the first body."""
+        """Set the number of the first body."""
         self._steps = ContactStep(self._stepper, first)
 
-    def begin(self, blocks: Blocks, before: Floats, u: Floats) -> None:
-        """First half of a step with contacts: velocities `before` and after a step without them, and rows."""
-        b = blocks
+    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
+        """First half of a step with contacts: rows, velocities `before` the step and, without contacts, after it."""
+        r = rows
         before[:] = self._steps.velocity
-        if not self._steps.begin(b.count, b.turning, b.body, b.point, b.axes, b.side, b.impulse, b.J, b.Y, u):
+        if not self._steps.begin(count, r.angular, r.body, r.point, r.axes, r.side, r.impulse, r.J, r.Y, u):
             self._fail()
 
-    def finish(self, blocks: Blocks, u: Floats, w: Floats) -> None:
-        """Second half: velocities are `u`, and positions move by `w` besides."""
-        b = blocks
+    def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
+        """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""
+        r = rows
+        elastic = (r.kind == SPRING) | (r.softness[:, 0] > 0.0)  # blocks that may add energy
         if not self._steps.finish(
-            b.count, b.turning, b.body, b.point, b.axes, b.side, b.J, b.impulse, b.amount, u, w, b.elastic
+            count, r.angular, r.body, r.point, r.axes, r.side, r.J, r.impulse, r.correction, u, w, elastic
         ):
             self._fail()
         self.simulation.stepped()

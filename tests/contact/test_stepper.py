@@ -1,4 +1,4 @@
-"""Steps in one compiled call are those taken one by one by way of Python."""
+"""Steps taken in one compiled call equal those whose phases are called from Python."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 import pliant
 from pliant import scenes, shapes, spatial
-from pliant.contact import native
+from pliant.contact import collider
 from pliant.errors import ConvergenceError
 from pliant.gallery import hexapod
 
@@ -45,16 +45,24 @@ def walker():
     return world
 
 
-def marches(world):
-    """Whether steps are taken in one call."""
-    assert world.state.time >= 0  # puts it together
+def is_compiled(world):
+    """Whether several steps are taken in one call."""
+    assert world.state.time >= 0  # builds the stepper
     return world._built.stepper.compiled
 
 
 def by_python(world):
-    """The same world, one step at a time."""
-    assert marches(world)
-    world._built.stepper._march.able = False
+    """The same world with all phases, its model's steps and detection called from Python."""
+    assert is_compiled(world)
+    stepper = world._built.stepper
+    if stepper._model is not None:
+        actor, size = stepper.actors[-1], len(stepper._velocities.u)
+        stepper._model, stepper._others = (
+            None,
+            [(len(stepper.actors) - 1, actor, slice(size - actor.size, size))],
+        )
+    stepper._native = stepper._step = None
+    assert not stepper.compiled
     return world
 
 
@@ -162,18 +170,18 @@ def test_what_fails_is_put_back():
 
 
 def test_without_the_library_all_goes_by_way_of_python(monkeypatch):
-    monkeypatch.setattr(native, "symbols", lambda: False)
+    monkeypatch.setattr(collider, "symbols", lambda: False)
     world = drops(2)
     world.step(30)
-    assert not marches(world)
+    assert not is_compiled(world)
     other = drops(2)
     monkeypatch.undo()
     other.step(30)
-    assert marches(other)
+    assert is_compiled(other)
     np.testing.assert_allclose(world.poses, other.poses, rtol=0, atol=1e-9)
 
 
 def test_blends_and_whole_mechanisms_go_by_way_of_python():
     full = scenes.grasp("full")
     full.run(0.1)
-    assert not marches(full.world)
+    assert not is_compiled(full.world)

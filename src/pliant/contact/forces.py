@@ -1,4 +1,4 @@
-"""`Touching`: contacts of a world's last step, by name and with forces."""
+"""`Touching`: contacts of a world's last step, with names and forces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact.stepping import ContactStepper
+from pliant.contact.stepper import ContactStepper
+from pliant.engines.actor import NORMAL
 
 __all__ = ["Touching"]
 
@@ -16,11 +17,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Touching:
-    """Where bodies touched, or came near, in the last step.
+    """Contacts of the last step, open ones within the detection margin included.
 
     Attributes:
         bodies: names, a pair for every contact.
-        points: midway between the surfaces, where they were as the step started, world, (n, 3).
+        points: midway between the surfaces at the start of the step, world, (n, 3).
         normals: from the first to the second body, world, (n, 3).
         distances: between the surfaces, negative where they penetrated, (n,).
         forces: on the second body, N, world, (n, 3); minus this acts on the first.
@@ -36,7 +37,7 @@ class Touching:
         return len(self.bodies)
 
     def force(self, body: str, other: str | None = None) -> Floats:
-        """Total contact force on a body, or from one other body only, N, world; "hand" stands for all its links."""
+        """Total contact force on a body, or only that of one `other` body, N, world; "hand" stands for all links."""
         out = np.zeros(3)
         for (a, b), force in zip(self.bodies, self.forces, strict=True):
             if _is(b, body) and (other is None or _is(a, other)):
@@ -47,13 +48,13 @@ class Touching:
 
     @staticmethod
     def of(stepper: ContactStepper | None, names: tuple[str, ...], h: float) -> Touching:
-        """Those of a stepper."""
+        """Contacts of a stepper's last step; none without a stepper."""
         if stepper is None:
             return Touching((), np.zeros((0, 3)), np.zeros((0, 3)), np.zeros(0), np.zeros((0, 3)))
-        b, n = stepper.blocks, stepper.touching
-        pairs = tuple((names[i], names[j]) for i, j in b.body[:n].tolist())
-        forces = np.einsum("ni,nij->nj", b.impulse[:n], b.axes[:n]) / h
-        return Touching(pairs, b.point[:n].copy(), b.axes[:n, 0].copy(), b.gap[:n].copy(), forces)
+        r, n = stepper.rows, stepper.contacts
+        pairs = tuple((names[i], names[j]) for i, j in r.body[:n].tolist())
+        forces = np.einsum("ni,nij->nj", r.impulse[:n], r.axes[:n]) / h
+        return Touching(pairs, r.point[:n].copy(), r.axes[:n, NORMAL].copy(), r.gap[:n].copy(), forces)
 
 
 def _is(name: str, asked: str) -> bool:

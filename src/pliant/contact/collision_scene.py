@@ -1,7 +1,7 @@
-"""Shapes as a MuJoCo model that is only good for its collider.
+"""Collision scene: shapes of bodies as a MuJoCo model, for its collider only.
 
-Every colliding body becomes a MuJoCo body without joints, so that planes may move as well. What `mj_collision` takes
-for moving is told after compilation, see `compiled`.
+Every colliding body becomes a MuJoCo body without joints, so that planes may move as well. `compiled` marks bodies as
+moving after compilation.
 """
 
 from __future__ import annotations
@@ -34,31 +34,33 @@ _TYPE = {
 _SIZES = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "height field": 3}
 _FLAT = 1e-6  # thinnest mesh, relative to its extent: MuJoCo keeps vertices in single precision
 _MOST_BODIES = 65_000  # MuJoCo numbers bodies with 16 bits here
-# MuJoCo reports 50 contacts of a pair of geoms. A shape that may touch more triangles of a height field than that meets
-# it in tiles of 5 x 5 cells; one that does not meets it in one piece, which takes less time.
+# MuJoCo reports at most 50 contacts of a pair of geoms. A shape that may touch more triangles of a height field
+# collides with tiles of 5 x 5 cells; other shapes collide with the whole field, which takes less time.
 _TILE = 5
-_FEW = 18  # cells that may be under it, by its length and width: up to 40 triangles, some of them only near
-_SMALL, _LARGE = 4, 8  # bits of these shapes
+_FEW = (
+    18  # most cells under a small shape, by its length and width: up to 40 triangles, some of them only near
+)
+_SMALL, _LARGE = 4, 8  # collision bits of shapes that collide with whole fields, and with tiles
 _ENDLESS = 1e10
-# A body that turns by a radian in a step may put other corners into a plane than those that contacts are at. A ball
-# within it, a bit smaller than would fit, says that its middle cannot be there. It sees planes from as far as the body
-# is fast: nothing flies past the edge of a plane.
+# Core of a shape: a ball inside it that collides with planes only. A body that rotates by a radian in a step may turn
+# corners without contacts into a plane; its core keeps the middle out. Its margin grows with the speed of the body
+# without bound, since a plane has no edge to fly past.
 _CORE, _CORE_BIT = 0.8, 2
 _CORES, _TILES = (
     "core of ",
     "tiles of ",
-)  # MuJoCo bodies that hold some of a body's geoms; the others have no such word
+)  # prefixes of MuJoCo bodies that hold the cores or tiles of a body
 
 
 @dataclass
 class Scene:
-    """What MuJoCo compiles, and what its bodies and geoms stand for.
+    """MuJoCo specification of a scene, and the bodies and shapes that its bodies and geoms stand for.
 
     Attributes:
         spec: the model to be compiled.
         body: per MuJoCo body our index, -1 the world; entry 0 is MuJoCo's own world, which holds nothing.
-        moving: per MuJoCo body.
-        weld: per MuJoCo body that moves, the first of its group; such bodies do not touch each other.
+        moving: whether it moves, per MuJoCo body.
+        weld: per MuJoCo body that moves, the first of its group; bodies of a group do not touch each other.
         core: per MuJoCo body, whether it holds the cores of another.
         geom_body, geom_shape, geom_core: per geom, our body, the index of the shape, whether it is the shape's core.
     """
@@ -81,7 +83,7 @@ def make_scene(
     groups: NDArray[np.int64] | None = None,
     cored: Collection[int] = (),
 ) -> Scene:
-    """The scene of all shapes that touch; moving bodies of the same group, a number from 0, do not touch each other.
+    """Scene of all shapes that collide; moving bodies of the same group, a number from 0, do not touch each other.
 
     The shapes of `cored` bodies have a core: a ball inside that touches planes alone.
 
@@ -102,7 +104,7 @@ def make_scene(
         within.setdefault(shapes[i][0], []).append(i)
     writer = _Writer(spec, [shapes[i][1] for i in chosen], name)
     planes = {shapes[i][0] for i in chosen if shapes[i][1].kind == "plane"}
-    # A body of one geom is faster than one of many: cores and tiles have bodies of their own.
+    # MuJoCo handles a body with one geom faster: cores and tiles have bodies of their own.
     parts = {b: [""] for b in bodies}
     for b in bodies:
         if planes and b in cored:
@@ -112,7 +114,7 @@ def make_scene(
     everything = sorted(((b, part) for b in bodies for part in parts[b]), key=lambda each: each[1])
     geoms: list[tuple[int, int, bool]] = []
     for b, part in everything:
-        # The frame of inertia is that of the body: MuJoCo's bounding volumes are relative to it.
+        # The inertial frame is the body frame: MuJoCo's bounding volumes are relative to it.
         body = spec.worldbody.add_body(
             name=f"{part}{b}", explicitinertial=True, mass=1.0, ipos=[0, 0, 0], inertia=[1, 1, 1]
         )
@@ -122,8 +124,8 @@ def make_scene(
         for one, other in product(parts.get(a, ()), parts.get(b, ())):
             spec.add_exclude(bodyname1=f"{one}{a}", bodyname2=f"{other}{b}")
     moving = [False, *(b >= 0 and not static[b] for b, _ in everything)]
-    # MuJoCo lists what may touch a plane that does not move twice, in a list as long as there are pairs of bodies:
-    # an empty body per such plane makes it long enough.
+    # MuJoCo lists pairs with a fixed plane twice, in a list with room for all pairs of bodies: an empty body per fixed
+    # plane makes it long enough.
     spare = [b for b in planes if b < 0 or static[b]]
     for _ in spare:
         spec.worldbody.add_body()
@@ -155,7 +157,7 @@ def _welds(
 
 
 def compiled(scene: Scene, memory: int) -> mujoco.MjModel:
-    """The model with an arena of so many bytes, its bodies marked as moving or not."""
+    """Compiled model with an arena of `memory` bytes, its bodies marked as moving or fixed."""
     scene.spec.memory = memory
     try:
         with quiet():
@@ -172,17 +174,17 @@ def compiled(scene: Scene, memory: int) -> mujoco.MjModel:
 
 
 class quiet:
-    """MuJoCo's warnings go nowhere meanwhile; otherwise they go to a file in the working directory."""
+    """Context in which MuJoCo's warnings are dropped; otherwise they go to a file in the working directory."""
 
     def __enter__(self) -> None:
         self.before = mujoco.get_mju_user_warning()
-        mujoco.set_mju_user_warning(_say_nothing)
+        mujoco.set_mju_user_warning(_ignore)
 
     def __exit__(self, *_: object) -> None:
         mujoco.set_mju_user_warning(self.before)
 
 
-def _say_nothing(message: str) -> None:
+def _ignore(message: str) -> None:
     pass
 
 
@@ -201,7 +203,7 @@ class _Writer:
         self.fields = 0
 
     def add(self, body: mujoco.MjsBody, shape: Shape, owner: int, part: str) -> int:
-        """Add a shape, or this part of it, to a MuJoCo body; returns the number of geoms it takes."""
+        """Add a shape, or its core or tiles, to a MuJoCo body; returns the number of geoms added."""
         if part == _CORES:
             return self._add_core(body, shape)
         if shape.kind == "height field":
@@ -209,7 +211,7 @@ class _Writer:
         return 0 if part else self._add_solid(body, shape, owner)
 
     def tiled(self, shape: Shape) -> bool:
-        """Whether a shape is in tiles for some, and in one piece for others."""
+        """Whether a height field is added twice: in tiles for large shapes, whole for small ones."""
         return shape.kind == "height field" and self.bits >= {_SMALL, _LARGE} and not _little(shape)
 
     @staticmethod
@@ -226,7 +228,7 @@ class _Writer:
         return int(radius > 0.0)
 
     def _add_field(self, body: mujoco.MjsBody, shape: Shape, tiles: bool) -> int:
-        """In tiles for large shapes, in one piece for small ones; if there are not both, for all of them."""
+        """Add a height field in tiles for large shapes and whole for small ones; once if all are of one kind."""
         both = self.tiled(shape)
         if tiles and not both:
             return 0
@@ -261,18 +263,18 @@ class _Writer:
             corners = _hull(mesh.vertices, self.name(owner))
             self.meshes[id(mesh)] = name = str(len(self.meshes))
             added = self.spec.add_mesh(name=name, uservert=corners.ravel())
-            added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # a small volume is no fault here
+            added.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL  # accepts meshes of small volume
         return self.meshes[id(mesh)]
 
     def _bit(self, shape: Shape) -> int:
-        """Whether a shape meets height fields in one piece or in tiles; 0 if there is nothing to meet."""
+        """Collision bit of a shape: whole height fields or tiles; 0 without height fields."""
         if self.cell is None or shape.kind in ("plane", "height field"):
             return 0
         length, width = _footprint(shape)
         return _SMALL if (length / self.cell.min() + 2) * (width / self.cell.min() + 2) <= _FEW else _LARGE
 
     def _cut(self, shape: Shape, side: int) -> list[tuple[str, NDArray[np.float64]]]:
-        """A height field in pieces of so many cells: asset, offset."""
+        """Height field in pieces of `side` x `side` cells: asset and offset of each."""
         heights, cell = shape.heights, _cell(shape)
         rows, columns = heights.shape
         half, bottom, tiles = np.array(shape.size[:2]), heights.min() - shape.size[2], []
@@ -307,13 +309,13 @@ def _little(field: Shape) -> bool:
 
 
 def _cell(field: Shape) -> NDArray[np.float64]:
-    """Of a height field, along x and y."""
+    """Cell of a height field along x and y, m."""
     rows, columns = field.heights.shape
     return 2 * np.array(field.size[:2]) / (columns - 1, rows - 1)
 
 
 def _footprint(shape: Shape) -> tuple[float, float]:
-    """The longest and the widest that a shape is on a height field, however it lies."""
+    """Largest length and width of a shape in any orientation, m."""
     if shape.kind == "mesh" and shape.mesh is not None:
         length = float(np.linalg.norm(np.ptp(shape.mesh.vertices, axis=0)))
     elif shape.kind in ("capsule", "cylinder"):
@@ -326,7 +328,7 @@ def _footprint(shape: Shape) -> tuple[float, float]:
 
 
 def _core(shape: Shape) -> tuple[NDArray[np.float64], float]:
-    """Centre and radius of a ball inside a shape, in its frame; radius 0: there is none."""
+    """Centre and radius of a shape's core, in its frame; radius 0 for none."""
     if shape.kind in ("plane", "height field"):
         return np.zeros(3), 0.0
     if shape.kind == "sphere":
@@ -362,7 +364,7 @@ def _check(shape: Shape, owner: str) -> None:
 
 
 def _hull(vertices: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
-    """The corners of the convex hull."""
+    """Vertices of the convex hull."""
     from scipy.spatial import ConvexHull, QhullError
 
     try:

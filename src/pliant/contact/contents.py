@@ -1,4 +1,4 @@
-"""From what was added to a world to what steps it."""
+"""Contents of a world: the parts that were added to it, and from them its actors, bodies and contact stepper."""
 
 from __future__ import annotations
 
@@ -9,33 +9,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact._block_kernels import MATERIAL
-from pliant.contact.detection import Collider
-from pliant.contact.filters import adjacent_pairs, static_bodies
-from pliant.contact.free import FreeBodies
+from pliant.contact.arrays import MATERIAL, Settings
+from pliant.contact.collider import Collider
+from pliant.contact.free_bodies import FreeBodies
 from pliant.contact.levels import Level
 from pliant.contact.materials import Material, half_thicknesses
-from pliant.contact.stepping import ContactStepper, Settings
+from pliant.contact.stepper import ContactStepper
 from pliant.engines.actor import Actor
 from pliant.errors import InputError
 from pliant.mechanism import Builder, Mechanism
 from pliant.shapes import Shape
 
-__all__ = ["Built", "Part", "assemble"]
+__all__ = [
+    "Built",
+    "Part",
+    "adjacent_pairs",
+    "assemble",
+    "colliding_shapes",
+    "overlapping_pairs",
+    "static_bodies",
+]
 
 Floats = NDArray[np.float64]
 GROUND = ("plane", "height field")
-_THIN = 0.1  # margin, as a share of the smallest half thickness of what moves
-_WIDEST = 0.02  # m
-_ALIKE = 0.2  # contacts nearer than that share of it, and with nearly the same normal, are one
-_SLOP = 0.02  # of the margin
+_MARGIN = 0.1  # detection margin, in units of the smallest half thickness of a moving shape
+_NEAR = 0.2  # distance of contacts to be merged, in the same units
+_WIDEST = 0.02  # most of both, m
+_SLOP = 0.02  # penetration that is not corrected, in units of the margin
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Something that was added: a mechanism with its actor, a free body, or, with a pose, what never moves.
+    """Something that was added: a mechanism with its actor, a free body, or, with a pose, a static body.
 
-    `what` and `options` are what a mechanism was added as; by now it may move by something else.
+    `what` and `options` are the arguments that a mechanism was added with; its level may have changed since.
     """
 
     name: str
@@ -51,9 +58,18 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Built:
-    """What a world runs on: actors, a stepper if anything can touch, numbers of bodies, poses, how many bodies move."""
+    """What steps a world, made from its parts.
 
-    actors: list[Actor]
+    Attributes:
+        actors: free bodies first, if there are any.
+        stepper: None if nothing can touch.
+        bodies: indices of bodies by name; those that never move come last.
+        poses: of all bodies, (bodies, 4, 4).
+        moving: number of bodies that belong to actors.
+        scene: makes a mechanism of all bodies as they are now, for views and files.
+    """
+
+    actors: list[Actor | FreeBodies]
     stepper: ContactStepper | None
     bodies: dict[str, int]
     poses: Floats
@@ -63,6 +79,8 @@ class Built:
 
 @dataclass(eq=False)
 class _Body:
+    """A body of a part; moving bodies of one `group`, unless it is -1, do not touch each other."""
+
     name: str
     part: Part
     shapes: tuple[Shape, ...]
@@ -83,12 +101,12 @@ def assemble(
     tolerance: float,
     pulled: bool,
 ) -> Built:
-    """Number all bodies, free ones first and those of no actor last, and make a collider if anything can touch.
+    """Number all bodies, free ones first and static ones last, and make a stepper if anything can touch.
 
     Raises:
         InputError: bodies that are not in `known` overlap others.
     """
-    actors: list[Actor] = []
+    actors: list[Actor | FreeBodies] = []
     if free.count:
         actors.append(free)
     bodies = [_Body(p.name, p, p.shapes, False) for p in parts if p.actor is None and p.pose is None]
@@ -111,7 +129,7 @@ def assemble(
         if ground:
             still.append(_Body(f"{p.name}/world", p, ground, True, pose=np.eye(4)))
         if base:
-            # What a mechanism is mounted on: its own links stay off it, by their joints as a rule.
+            # The base that a mechanism is mounted on: joints keep its own links from touching it, as a rule.
             still.append(_Body(f"{p.name}/base", p, base, True, -1 if p.self_contact else group, np.eye(4)))
         actors.append(p.actor)
     moving = len(bodies)
@@ -123,7 +141,7 @@ def assemble(
         if b.pose is not None:
             poses[i] = b.pose
     for i, b in enumerate(bodies):
-        if b.still and b.group >= 0:  # the collider's groups are of what moves
+        if b.still and b.group >= 0:  # the collider's groups are of moving bodies only
             own = (j for j, other in enumerate(bodies[:moving]) if other.group == b.group and not other.still)
             pairs |= {(j, i) for j in own}
     for a, b in ignored:
@@ -137,10 +155,14 @@ def assemble(
     halves = half_thicknesses(s for b in bodies if not b.still for s in b.shapes)
     thin = min(halves, default=np.inf)
     if margin is None:
-        margin = min(_THIN * thin, _WIDEST)
-    # Not without end: what is seen from afar counts as a wall, and would stop what flies past its edge.
+        margin = min(_MARGIN * thin, _WIDEST)
+    # Bounded: a surface detected from far away acts as an infinite wall, and would stop bodies that fly past its edge.
     reach = max(margin, max(halves, default=0.0))
-    settings = Settings(margin, reach, thin, _SLOP * margin, sweeps=sweeps, tolerance=tolerance)
+    settings = Settings(
+        timestep=float(h), margin=float(margin), reach=float(reach), thin=float(thin), slop=float(_SLOP * margin),
+        near=float(min(_NEAR * thin, _WIDEST)), fall=free.gain if free.count else 0.0, sweeps=sweeps,
+        tolerance=tolerance,
+    )  # fmt: skip
     material = np.array([b.part.material.row for b in bodies], dtype=np.float64).reshape(-1, MATERIAL)
     shapes = [(i, s) for i, b in enumerate(bodies) for s in b.shapes]
 
@@ -152,10 +174,10 @@ def assemble(
             ignore=pairs,
             groups=np.array([b.group for b in bodies], dtype=np.int64),
             cored={i for i, b in enumerate(bodies) if b.part.actor is None and not b.still},
-            near=min(_ALIKE * thin, _WIDEST),
+            near=settings.near,
             names=names,
         )
-        return ContactStepper(actors, collider, poses, material, h, settings)
+        return ContactStepper(actors, collider, poses, material, settings)
 
     stepper = make()
     if _overlaps(stepper, bodies, known, pairs, settings):
@@ -172,7 +194,7 @@ def _matching(names: list[str], asked: str) -> list[int]:
 
 
 def _can_touch(bodies: list[_Body]) -> bool:
-    """Whether any two bodies are not kept apart by what they are."""
+    """Whether there are two bodies with shapes, of different groups, of which one moves."""
     solid = [b for b in bodies if _touching(b.shapes)]
     loose = [b for b in solid if not b.still]
     kinds = {b.group for b in loose}
@@ -188,12 +210,10 @@ def _overlaps(
     pairs: set[tuple[int, int]],
     settings: Settings,
 ) -> bool:
-    """Refuse new bodies that overlap others; links of one mechanism that do are let be. True if there are such."""
-    found = stepper.detect()
-    inner = False
-    for a, b, depth in zip(
-        found.first.tolist(), found.second.tolist(), (-found.distance).tolist(), strict=True
-    ):
+    """Refuse new bodies that overlap others; add overlapping links of a mechanism to `pairs`, True if there are any."""
+    count, found, inner = stepper.detect(), stepper.collider.found, False
+    first, second, depths = found.first[:count], found.second[:count], -found.distance[:count]
+    for a, b, depth in zip(first.tolist(), second.tolist(), depths.tolist(), strict=True):
         if bodies[a].part is bodies[b].part:
             if depth > 0:
                 pairs.add((a, b))
@@ -207,9 +227,9 @@ def _overlaps(
 
 
 def _scene(
-    parts: list[Part], bodies: list[_Body], moving: int, poses: Floats, actors: list[Actor]
+    parts: list[Part], bodies: list[_Body], moving: int, poses: Floats, actors: list[Actor | FreeBodies]
 ) -> Mechanism:
-    """All bodies as they are now, each on its own."""
+    """All bodies as they are now, each on a free joint."""
     now = poses.copy()
     first = 0
     for actor in actors:
@@ -220,7 +240,7 @@ def _scene(
         m = body.part.mechanism
         own = body.shapes if m is None else m.shapes(body.name.partition("/")[2])
         position, orientation = now[i, :3, 3], now[i, :3, :3]
-        # Nothing moves by these masses: they only have to be there.
+        # Masses are required, but not used: this mechanism is only looked at.
         b.body(
             body.name,
             mass=1.0,
@@ -239,3 +259,67 @@ def _scene(
             for shape in part.mechanism.shapes("world"):
                 b.world_shape(shape)
     return b.build()
+
+
+# --- pairs of a mechanism's bodies that do not touch
+
+
+def colliding_shapes(mechanism: Mechanism) -> list[tuple[int, Shape]]:
+    """Shapes of a mechanism that collide, those of the world included, each with its body's index."""
+    named = [(-1, "world"), *enumerate(mechanism.body_names)]
+    return [(i, shape) for i, name in named for shape in mechanism.shapes(name) if shape.role != "visual"]
+
+
+def static_bodies(mechanism: Mechanism) -> NDArray[np.bool_]:
+    """Per body, whether it never moves: whether only fixed joints are between it and the world."""
+    group = _welded(mechanism, world=True)
+    return group[:-1] == group[-1]
+
+
+def adjacent_pairs(mechanism: Mechanism) -> list[tuple[int, int]]:
+    """Pairs of bodies joined by a joint; bodies welded together by fixed joints count as one.
+
+    Bodies joined to the world, or by a free joint, are not adjacent: an arm on a pedestal may hit the floor, and two
+    arms fixed to the same world may hit each other.
+    """
+    m = mechanism
+    group = _welded(m, world=False)
+    members: dict[int, list[int]] = {}
+    for body, g in enumerate(group[:-1].tolist()):
+        members.setdefault(g, []).append(body)
+    pairs = {(a, b) for same in members.values() for a in same for b in same if a < b}
+    for joint, kind in enumerate(m.joint_types):
+        parent, child = int(m.joint_parents[joint]), int(m.joint_children[joint])
+        if parent < 0 or child < 0 or kind == "free":
+            continue
+        pairs.update(
+            (min(a, b), max(a, b))
+            for a in members[int(group[parent])]
+            for b in members[int(group[child])]
+            if a != b
+        )
+    return sorted(pairs)
+
+
+def overlapping_pairs(mechanism: Mechanism) -> list[tuple[int, int]]:
+    """Pairs of bodies that penetrate each other at the reference pose, without those of the world.
+
+    Robot files have many: covers that overlap, coarse hulls. Contact between them would push the mechanism apart.
+    """
+    m = mechanism
+    own = [(body, shape) for body, shape in colliding_shapes(m) if body >= 0]
+    collider = Collider(own, m.body_count, static=static_bodies(m), names=m.body_names)
+    found = collider.detect(np.ascontiguousarray(m.reference_poses))
+    deep = found.distance < 0
+    return sorted(set(zip(found.first[deep].tolist(), found.second[deep].tolist(), strict=True)))
+
+
+def _welded(m: Mechanism, world: bool) -> NDArray[np.int64]:
+    """A number per body, and one for the world at the end; bodies welded together have the same number."""
+    group = np.arange(m.body_count + 1)  # the last entry, index -1, is the world
+    fixed = np.bincount(m.primitive_joint, minlength=m.joint_count) == 0
+    for joint in np.flatnonzero(fixed).tolist():
+        parent, child = int(m.joint_parents[joint]), int(m.joint_children[joint])
+        if world or (parent >= 0 and child >= 0):
+            group[group == group[child]] = group[parent]
+    return group

@@ -1,0 +1,160 @@
+"""The contact step: its phases as kernels on a `Step`, and whole steps in one compiled call.
+
+The phases are detection, rows with their warm start, the first half of the actors' steps, the solution, and the second
+half. `advance` calls them without Python in between, in worlds of free bodies and at most one reduced model.
+`ContactStepper` calls them from Python in other worlds, with the halves of other actors' steps in between.
+"""
+
+import math
+
+from pliant.compilation import njit
+from pliant.contact import _free
+from pliant.contact._detect import detect_contacts, widen_margins
+from pliant.contact._rows import fill_rows, lay_out, restitution, store
+from pliant.contact._solve import delassus, recover_penetration
+from pliant.contact._solve import solve as solve_rows
+from pliant.contact.arrays import CONTACTS, DONE, FORCES_LOST, FREE_LOST, KEPT, MODEL_LOST, MORE_NUMBERS, ROWS
+from pliant.engines.reduced import _contact_kernels as reduced
+from pliant.engines.reduced._kernels import WORK, WRENCH, reconstruct
+from pliant.engines.reduced._kernels import advance as advance_model
+
+__all__ = ["advance", "begin", "delassus", "detect_contacts", "fill_rows", "finish", "solve", "widen_margins"]
+
+_jit = njit(error_model="numpy", nogil=True)
+_inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
+
+
+@_jit
+def advance(steps, step):
+    """Take `steps` steps; returns how it ended, a number that explains, and the number of whole steps taken.
+
+    The states of actors and the warm start are restored if a step fails; the poses of actors are not.
+    """
+    for done in range(steps):
+        _save(step)
+        _gather_poses(step)
+        how, number = detect_contacts(step)
+        if how == DONE:
+            fill_rows(step)
+            how, number = begin(step)
+        if how == DONE and step.report.counts[ROWS] > 0:
+            how = solve(step)
+        if how == DONE:
+            how, number = finish(step)
+        if how != DONE:
+            _restore(step)
+            return how, number, done
+    return DONE, 0, steps
+
+
+@_jit
+def begin(step):
+    """First half: J and Y of actors that have rows, and their velocities without contacts; whole steps of others.
+
+    Of free bodies and the model; `busy` tells which actors have rows. Returns how it ended and a number that explains.
+    """
+    rows, bodies, free, model, counts = step.rows, step.bodies, step.free, step.model, step.report.counts
+    body, owner, busy = rows.body, bodies.owner, bodies.busy
+    numbers = lay_out(counts[ROWS], body, bodies.size, bodies.offset, rows.side)
+    if numbers > rows.J.shape[0]:
+        return MORE_NUMBERS, numbers
+    for a in range(busy.shape[0]):
+        busy[a] = False
+    for b in range(counts[ROWS]):
+        for s in range(2):
+            if body[b, s] >= 0 and owner[body[b, s]] >= 0:
+                busy[owner[body[b, s]]] = True
+    first, last = free.state.shape[0], busy.shape[0] - 1  # the model is the last actor
+    if first > 0:
+        if busy[0]:
+            _free.begin(step)
+        else:
+            bad = _free.fly(free, step.settings.timestep)
+            if bad >= 0:
+                return FREE_LOST, bad
+    if model.body_link.shape[0] > 0:
+        if busy[last]:
+            reduced.begin(counts[ROWS], rows, first, model, step.velocities.before[6 * first :])
+        if advance_model(1, False, model.sizes, model.links, model.constants, model.state, model.poses) < 1:
+            return MODEL_LOST, 0
+        if busy[last]:
+            reduced.velocities(model, step.velocities.u[6 * first :])
+    return DONE, 0
+
+
+@_jit
+def solve(step):
+    """Impulses of all rows, stored for the warm start of the next step, and velocities; returns how it ended."""
+    u, w = step.velocities.u, step.velocities.w
+    restitution(step)
+    delassus(step)
+    solve_rows(step)
+    total = 0.0
+    for i in range(u.shape[0]):
+        total += abs(u[i])
+        w[i] = 0.0
+    if not math.isfinite(total):
+        return FORCES_LOST
+    recover_penetration(step)
+    store(step)
+    return DONE
+
+
+@_jit
+def finish(step):
+    """Second half of the steps of free bodies and the model that have rows; returns as `begin` does."""
+    bodies, free, model = step.bodies, step.free, step.model
+    first, last = free.state.shape[0], bodies.busy.shape[0] - 1
+    if first > 0 and bodies.busy[0]:
+        bad = _free.finish(step)
+        if bad >= 0:
+            return FREE_LOST, bad
+    if model.body_link.shape[0] > 0 and bodies.busy[last]:
+        reduced.finish(model, step.velocities.u[6 * first :], step.velocities.w[6 * first :])
+        spare = model.state[model.sizes[WORK] + model.sizes[WRENCH] :]
+        reconstruct(model.sizes, model.links, model.constants, model.state, model.poses, spare)
+    if step.report.counts[CONTACTS] == 0:
+        step.warm.now[KEPT] = 0
+    previous, poses = bodies.previous, bodies.poses
+    for b in range(previous.shape[0]):
+        for i in range(3):
+            for j in range(4):
+                previous[b, 4 * i + j] = poses[b, i, j]
+    return DONE, 0
+
+
+@_inline
+def _gather_poses(step):
+    """Poses of free bodies and the model as those of the world's bodies."""
+    poses, free, model = step.bodies.poses, step.free.poses, step.model.poses
+    count = free.shape[0]
+    for b in range(count + step.model.body_link.shape[0]):
+        for i in range(3):
+            for j in range(4):
+                poses[b, i, j] = free[b, i, j] if b < count else model[b - count, i, j]
+
+
+@_inline
+def _save(step):
+    """Copy the states that a step changes."""
+    free, model, saved = step.free.state, step.model.state, step.saved
+    for b in range(free.shape[0]):
+        for i in range(_free.STATE):
+            saved.free[b, i] = free[b, i]
+    for i in range(step.model.sizes[WRENCH]):
+        saved.model[i] = model[i]
+    for i in range(2):
+        saved.now[i] = step.warm.now[i]
+
+
+@_inline
+def _restore(step):
+    """Undo a step."""
+    free, model, saved = step.free.state, step.model.state, step.saved
+    for b in range(free.shape[0]):
+        for i in range(_free.STATE):
+            free[b, i] = saved.free[b, i]
+    for i in range(step.model.sizes[WRENCH]):
+        model[i] = saved.model[i]
+    for i in range(2):
+        step.warm.now[i] = saved.now[i]

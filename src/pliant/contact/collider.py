@@ -1,0 +1,363 @@
+"""`Collider`: contacts between bodies, by MuJoCo's collider on a scene of their shapes.
+
+Compiled code calls `mj_collision`, a public function of MuJoCo's library, by its name. The number of contacts and the
+address of their records, which it needs besides, have no array in Python: their offsets in MuJoCo's structures are
+found by a small scene whose contacts are known. If they are not found, contacts are detected from Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import llvmlite.binding as llvm
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.contact import _detect
+from pliant.contact.arrays import Found, Native, Scene, make_found
+from pliant.contact.collision_scene import compiled, make_scene, quiet
+from pliant.errors import InputError
+from pliant.shapes import Shape
+
+__all__ = ["Collider", "Contacts"]
+
+Floats = NDArray[np.float64]
+_FULL = int(mujoco.mjtWarning.mjWARN_CONTACTFULL)
+_MEMORY = 1 << 24  # bytes of the arena at first; pages that are not used take no memory
+_MOST_MEMORY = 1 << 36
+_PAIR = 50  # most contacts that MuJoCo reports of two geoms
+_RECORD = 1 << 10  # bytes; the record of a contact is smaller
+_MOST_KEPT = 1 << 28  # bytes up to which the arena has room for the contacts of all pairs of geoms
+_PROBE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
+<body pos="0 0 .1"><freejoint/><geom size=".1"/></body><body pos="1 0 .1"><freejoint/><geom size=".1"/></body>
+<body pos="2 0 .1"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
+_SEARCHED = 64  # bytes after `data.energy` in which the address of the contacts is looked for
+
+
+class Contacts:
+    """Points at which bodies touch, one per row. The next `detect` overwrites them; `copy` keeps them.
+
+    Attributes:
+        count: number of contacts.
+        first, second: the bodies, (n,); -1 is the world. `first` is the lower index.
+        point: midway between the two surfaces, world, (n, 3).
+        normal: unit vector from `first` to `second`, world, (n, 3).
+        distance: between the surfaces, negative where they penetrate, (n,).
+        shape_first, shape_second: indices of the collider's shapes, (n,).
+    """
+
+    def __init__(self, found: Found, count: int):
+        self.count = count
+        self.first, self.second = found.first[:count], found.second[:count]
+        self.shape_first, self.shape_second = found.shape_first[:count], found.shape_second[:count]
+        self.point, self.normal, self.distance = (
+            found.point[:count],
+            found.normal[:count],
+            found.distance[:count],
+        )
+        self._found = found
+
+    def copy(self) -> Contacts:
+        """The same contacts in arrays of their own."""
+        return Contacts(Found._make(array[: self.count].copy() for array in self._found), self.count)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"<Contacts: {self.count}>"
+
+
+class Collider:
+    """Finds where shapes touch.
+
+    A mesh touches with its convex hull, a plane with its whole half space whatever its extents. Planes and height
+    fields do not touch each other.
+
+    Args:
+        shapes: (body, shape) pairs; body -1 is the world. Shapes of role "visual" are skipped.
+        bodies: number of bodies.
+        static: per body, whether it never moves; such bodies touch neither each other nor the world.
+        ignore: pairs of bodies that never touch.
+        groups: per body a number; moving bodies with the same one, unless negative, do not touch each other.
+        margin: contacts are reported while the distance is below it, m; see `margins`.
+        near: contacts of two bodies closer than this, m, and with similar normals, are merged.
+        cored: bodies with cores, balls inside their shapes that keep their middle out of planes however fast they turn.
+        names: of the bodies, for messages.
+
+    Attributes:
+        margins: per body; contacts of two bodies are reported while the distance is below the sum of theirs. May be
+            written at any time.
+        core_margins: the same for the cores of bodies and planes.
+        scene, found: arrays of the scene and of the contacts of the last detection, for kernels.
+
+    Raises:
+        InputError: an argument is unusable or a shape cannot collide; the message names the body.
+    """
+
+    def __init__(
+        self,
+        shapes: Sequence[tuple[int, Shape]],
+        bodies: int,
+        *,
+        static: NDArray[np.bool_],
+        ignore: Iterable[tuple[int, int]] = (),
+        groups: NDArray[np.int64] | None = None,
+        margin: float = 0.0,
+        near: float = 0.0,
+        cored: Collection[int] = (),
+        names: Sequence[str] | None = None,
+    ):
+        self._names, self._near = names, float(near)
+        self._height_field = np.array([shape.kind == "height field" for _, shape in shapes], dtype=bool)
+        self._shape_body = np.array([body for body, _ in shapes], dtype=np.int64)
+        self._bodies = bodies
+        still = np.asarray(static, dtype=bool)
+        if still.shape != (bodies,):
+            raise InputError(
+                f"static: one flag for each of {bodies} bodies expected, got shape {still.shape}"
+            )
+        if groups is not None and np.shape(groups) != (bodies,):
+            raise InputError(
+                f"groups: one number for each of {bodies} bodies expected, got shape {np.shape(groups)}"
+            )
+        if names is not None and len(names) != bodies:
+            raise InputError(f"{len(names)} names for {bodies} bodies")
+        if not 0 <= margin < np.inf:
+            raise InputError(f"the margin of contact is a distance of 0 or more, not {margin!r}")
+        pairs = [(operator.index(a), operator.index(b)) for a, b in ignore]
+        for body in [*(b for b, _ in shapes), *(b for pair in pairs for b in pair)]:
+            if not -1 <= body < bodies:
+                raise InputError(f"no body {body}: there are {bodies}, and the world, -1")
+        self._made = make_scene(shapes, still, pairs, self._name, groups, cored)
+        self.found = make_found(64)
+        self.margins = np.full(bodies, 0.5 * margin)
+        self.core_margins = np.full(bodies, 0.5 * margin)
+        self._of_world = 0.5 * margin
+        # The broad phase lists pairs of bodies, in the worst case all of them.
+        memory = _MEMORY + 8 * len(self._made.body) ** 2
+        # Compiled code cannot handle a lack of memory: it needs an arena for the contacts of all pairs.
+        most = _PAIR * self._pairs(still)
+        self._most = most if most * _RECORD <= _MOST_KEPT else None
+        self._allocate(memory + (most * _RECORD if self._most is not None else 0))
+
+    def _pairs(self, still: NDArray[np.bool_]) -> int:
+        """Number of pairs of geoms of which at least one moves."""
+        body = self._made.geom_body
+        moving = int((~still[body] & (body >= 0)).sum())
+        return moving * (len(body) - moving) + moving * (moving - 1) // 2
+
+    def _allocate(self, memory: int) -> None:
+        """Compile the scene with an arena of `memory` bytes."""
+        made = self._made
+        self._memory = memory
+        self._model = model = compiled(made, memory)
+        model.geom_margin[:] = model.body_margin[:] = self._of_world
+        self._data = data = mujoco.MjData(model)
+        self._warned = data.warning.number
+        # Poses of geoms are those of the compiled model: MuJoCo moves a mesh into its principal axes.
+        rotation = np.empty((model.ngeom, 9))
+        for g in range(model.ngeom):
+            mujoco.mju_quat2Mat(rotation[g], model.geom_quat[g])
+        self._local = np.concatenate([rotation.reshape(-1, 3, 3), model.geom_pos[:, :, None]], axis=2)
+        # Frames of what belongs to the world are written once.
+        data.xipos[:], data.ximat[:] = 0.0, np.eye(3).ravel()
+        data.geom_xpos[:], data.geom_xmat[:] = model.geom_pos, rotation
+        self.scene = Scene(
+            margins=self.margins, core_margins=self.core_margins, body=made.body, core=made.core, xipos=data.xipos,
+            ximat=data.ximat, body_margin=model.body_margin, local=self._local, geom_body=made.geom_body,
+            geom_shape=made.geom_shape, geom_core=made.geom_core, xpos=data.geom_xpos, xmat=data.geom_xmat,
+            geom_margin=model.geom_margin, height_field=self._height_field, shape_body=self._shape_body,
+        )  # fmt: skip
+
+    def _name(self, body: int) -> str:
+        if body < 0:
+            return "world"
+        return self._names[body] if self._names is not None else str(body)
+
+    def boxes(self) -> Floats:
+        """Centre and half extents of a box around all shapes of each body, in its frame, (bodies, 6)."""
+        low, high = np.full((self._bodies, 3), np.inf), np.full((self._bodies, 3), -np.inf)
+        around, local = self._model.geom_aabb, self._local
+        half = (np.abs(local[:, :, :3]) @ around[:, 3:, None])[:, :, 0]
+        middle = (local[:, :, :3] @ around[:, :3, None])[:, :, 0] + local[:, :, 3]
+        own = self._made.geom_body >= 0
+        np.minimum.at(low, self._made.geom_body[own], (middle - half)[own])
+        np.maximum.at(high, self._made.geom_body[own], (middle + half)[own])
+        bare = ~np.isfinite(low)
+        low[bare] = high[bare] = 0.0
+        return np.concatenate([0.5 * (low + high), 0.5 * (high - low)], axis=1)
+
+    def detect(self, poses: Floats) -> Contacts:
+        """The contacts of bodies at `poses` (bodies, 4, 4), world. They are overwritten by the next call.
+
+        Raises:
+            InputError: a pose is not finite, or there are too many contacts for any memory.
+        """
+        if poses.shape != (self._bodies, 4, 4):
+            raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
+        poses = np.require(poses, np.float64, ["C", "W"])  # kernels are compiled for such arrays
+        while True:
+            bad = _detect.place(self.scene, poses)
+            if bad >= 0:
+                raise self.not_finite(bad)
+            if self._collide():
+                break
+            self._grow()
+        count, contact = self._data.ncon, self._data.contact
+        if count:
+            self.reserve(count)
+            fields = (
+                np.ascontiguousarray(x) for x in (contact.geom, contact.pos, contact.frame, contact.dist)
+            )
+            count = _detect.collect(count, *fields, self._near, self.scene, self.found)
+        return Contacts(self.found, count)
+
+    def not_finite(self, body: int) -> InputError:
+        """The error of a body whose pose is not finite."""
+        return InputError(
+            f"body '{self._name(body)}': its pose is not finite, so contact cannot be detected; "
+            "a smaller time step or softer springs may help"
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Number of contacts that `found` has room for."""
+        return len(self.found.first)
+
+    def reserve(self, count: int) -> None:
+        """Make room for `count` contacts."""
+        if count > self.capacity:
+            self.found = make_found(2 * count)
+
+    def native(self) -> Native | None:
+        """MuJoCo's arrays for compiled code; None if they are not found, or memory might not suffice."""
+        if self._most is None:
+            return None
+        return _attach(self._model, self._data, self._most)
+
+    def _collide(self) -> bool:
+        """Run MuJoCo's collider; False if its memory was too small."""
+        with quiet():
+            try:
+                mujoco.mj_collision(self._model, self._data)
+            except mujoco.FatalError as error:
+                if "out of memory" not in str(error):
+                    raise InputError(f"MuJoCo cannot tell where these bodies touch: {error}") from None
+                return False
+        return not self._warned[_FULL]
+
+    def _grow(self) -> None:
+        if self._memory >= _MOST_MEMORY:
+            raise InputError(
+                f"more contacts than {self._memory >> 30} GiB can hold: are bodies at the same place? "
+                "Move them apart, or pass the pairs that may overlap in `ignore`"
+            )
+        self._allocate(4 * self._memory)
+
+
+# --- MuJoCo's structures
+
+
+class _Offsets(NamedTuple):
+    """Offsets in bytes.
+
+    Attributes:
+        count: of the number of contacts, in the data.
+        contacts: of the address of the arena, which starts with the contacts, after `data.energy`.
+        stride, point, frame, geoms: length of a contact's record, and offsets in it from its distance on.
+    """
+
+    count: int
+    contacts: int
+    stride: int
+    point: int
+    frame: int
+    geoms: int
+
+
+@cache
+def symbols() -> bool:
+    """Make MuJoCo's functions known to compiled code by name; False if its library is not found."""
+    folder = Path(mujoco.__file__).parent
+    for pattern in ("libmujoco.so*", "libmujoco*.dylib", "mujoco.dll"):
+        for library in sorted(folder.glob(pattern)):
+            try:
+                llvm.load_library_permanently(str(library))
+            except RuntimeError:
+                continue
+            return llvm.address_of_symbol("mj_collision") is not None
+    return False
+
+
+def _attach(model: mujoco.MjModel, data: mujoco.MjData, most: int) -> Native | None:
+    """Addresses and contact records of a model and its data, for up to `most` contacts; None if not found."""
+    offsets = _offsets() if symbols() else None
+    if offsets is None:
+        return None
+    count = _view(data._address + offsets.count, np.int32, 1)
+    start = ctypes.c_size_t.from_address(_address(data.energy) + offsets.contacts).value
+    if count[0] != data.ncon or not start:
+        return None
+    if data.ncon and _address(data.contact.dist) != start:
+        return None
+    size = offsets.stride
+    return Native(
+        model._address,
+        data._address,
+        count,
+        _view(start, np.float64, most * size // 8).reshape(most, size // 8),
+        _view(start, np.int32, most * size // 4).reshape(most, size // 4),
+        np.array([offsets.point // 8, offsets.frame // 8, offsets.geoms // 4], dtype=np.int64),
+    )
+
+
+@cache
+def _offsets() -> _Offsets | None:
+    """Offsets in MuJoCo's structures; None if they are not found."""
+    model = mujoco.MjModel.from_xml_string(_PROBE)
+    data = mujoco.MjData(model)
+    try:
+        return _search(model, data)
+    except AttributeError:  # no such name in this version
+        return None
+
+
+def _search(model: mujoco.MjModel, data: mujoco.MjData) -> _Offsets | None:
+    """Offsets of the values that follow the number of contacts as balls are lifted off a plane one by one."""
+    start, end = data._address, _address(data.energy)  # both within one structure
+    if not 0 < end - start < 1 << 20:
+        return None
+    counts = np.ones((end - start) // 4, dtype=bool)
+    starts = np.ones(_SEARCHED // 8, dtype=bool)
+    for lifted in range(4):
+        data.qpos[2::7] = np.where(np.arange(3) < lifted, 5.0, 0.1)
+        mujoco.mj_kinematics(model, data)
+        mujoco.mj_collision(model, data)
+        if data.ncon != 3 - lifted:
+            return None
+        counts &= _view(start, np.int32, len(counts)) == data.ncon
+        if data.ncon:
+            contact: Any = data.contact
+            first = _address(contact.dist)
+            starts &= _view(end, np.uint64, len(starts)) == first
+            stride, point = contact.pos.strides[0], _address(contact.pos) - first
+            frame, geoms = _address(contact.frame) - first, _address(contact.geom) - first
+    if (counts.sum(), starts.sum()) != (1, 1) or stride % 8 or geoms % 4:
+        return None
+    return _Offsets(4 * int(counts.argmax()), 8 * int(starts.argmax()), stride, point, frame, geoms)
+
+
+def _address(array: Any) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _view(address: int, kind: Any, count: int) -> NDArray[Any]:
+    memory: Any = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
+    return np.frombuffer(memory, dtype=kind)
