@@ -360,9 +360,7 @@ class _Problem:
         wrenches, gravity = self.given(state.factor)
         found.wrenches = dict(wrenches)
         found.gravity = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
-        last = np.zeros(m.joint_count, dtype=np.int64)
-        last[m.links.joint] = np.arange(len(m.links))  # the last link of a joint is in its child's frame
-        found.joint_forces = -t.wrench[last]
+        found.joint_forces = -t.wrench[m.links.joint_link]
         found.stability = "stable" if self.negative(state) == 0 else "unstable"
         return found
 

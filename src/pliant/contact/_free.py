@@ -12,7 +12,7 @@ from pliant.compilation import njit
 from pliant.contact.arrays import ROWS
 from pliant.engines.actor import IMPULSE, NORMAL, ROLLING, START
 from pliant.spatial import _kernels as se3
-from pliant.statics.loads import ACTS, FOLLOWER_FORCE, FOLLOWER_TORQUE, FORCE, POINT, TORQUE
+from pliant.statics._load_kernels import ACTS, wrench_in_world
 
 # Columns of `state`: centre of mass, quaternion of the principal axes, momentum, angular momentum about the centre of
 # mass, world. Columns of `fixed`: mass, centre of mass in the body's frame, principal moments of inertia.
@@ -122,22 +122,14 @@ def _accelerate(free, h):
 @_inline
 def _wrench_about_centre(load, fixed, pose, out):
     """Force and torque of a load about the centre of mass, world axes."""
+    out[0], out[1], out[2], out[3], out[4], out[5] = wrench_in_world(load, pose)
     cx, cy, cz = fixed[CENTRE], fixed[CENTRE + 1], fixed[CENTRE + 2]
-    fx, fy, fz = load[FORCE], load[FORCE + 1], load[FORCE + 2]
-    a, b, c = load[POINT] - cx, load[POINT + 1] - cy, load[POINT + 2] - cz
-    u, v, w = load[FOLLOWER_FORCE], load[FOLLOWER_FORCE + 1], load[FOLLOWER_FORCE + 2]
-    p = load[FOLLOWER_TORQUE] - (cy * w - cz * v)
-    q = load[FOLLOWER_TORQUE + 1] - (cz * u - cx * w)
-    r = load[FOLLOWER_TORQUE + 2] - (cx * v - cy * u)
-    for i in range(3):
-        out[i] = load[FORCE + i] + pose[i, 0] * u + pose[i, 1] * v + pose[i, 2] * w
-        out[3 + i] = load[TORQUE + i] + pose[i, 0] * p + pose[i, 1] * q + pose[i, 2] * r
-    x = pose[0, 0] * a + pose[0, 1] * b + pose[0, 2] * c
-    y = pose[1, 0] * a + pose[1, 1] * b + pose[1, 2] * c
-    z = pose[2, 0] * a + pose[2, 1] * b + pose[2, 2] * c
-    out[3] += y * fz - z * fy
-    out[4] += z * fx - x * fz
-    out[5] += x * fy - y * fx
+    x = pose[0, 0] * cx + pose[0, 1] * cy + pose[0, 2] * cz
+    y = pose[1, 0] * cx + pose[1, 1] * cy + pose[1, 2] * cz
+    z = pose[2, 0] * cx + pose[2, 1] * cy + pose[2, 2] * cz
+    out[3] -= y * out[2] - z * out[1]
+    out[4] -= z * out[0] - x * out[2]
+    out[5] -= x * out[1] - y * out[0]
 
 
 @_inline
