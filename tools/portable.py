@@ -12,10 +12,8 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-TESTS = [
-    f"tests/{name}"
-    for name in ("spatial", "mechanism", "statics", "engines", "contact", "gallery", "test_world.py")
-]
+FOLDERS = ["spatial", "mechanism", "statics", "engines", "contact", "gallery", "scenes"]
+TESTS = [f"tests/{name}" for name in [*FOLDERS, "test_world.py", "test_continuation.py"]]
 V2 = "+cx16,+sahf,+popcnt,+sse3,+ssse3,+sse4.1,+sse4.2"
 V3 = f"{V2},+avx,+avx2,+bmi,+bmi2,+f16c,+fma,+lzcnt,+movbe,+xsave"
 # OPENBLAS_CORETYPE, NUMBA_CPU_NAME, NUMBA_CPU_FEATURES, what a processor must have for it
