@@ -242,6 +242,9 @@ class Step(structref.StructRefProxy):
     longer than the step of a small world.
     """
 
+    # The slot itself: numba drops a Ctrl-C that is handled inside the Python property of the base class.
+    _numba_type_ = structref.StructRefProxy._type  # pyright: ignore
+
 
 class _View(types.Type):
     """Address of a named tuple of arrays and numbers."""

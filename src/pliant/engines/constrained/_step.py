@@ -393,6 +393,9 @@ class Arrays(structref.StructRefProxy):
     It keeps its arrays alive. Loads change often, so they travel beside it.
     """
 
+    # The slot itself: numba drops a Ctrl-C that is handled inside the Python property of the base class.
+    _numba_type_ = structref.StructRefProxy._type  # pyright: ignore
+
 
 structref.define_boxing(_ArraysType, Arrays)
 structref.define_constructor(Arrays, _ArraysType, ("model", "state", "scratch"))
