@@ -316,7 +316,11 @@ class World:
         self._set_time(now)
 
     def _set_time(self, now: float) -> None:
+        """Set the time, as whole steps where it is: later times are then the same, to the last digit."""
         self._origin, self._steps = now if self._alone is None else now - self._alone.time, 0
+        steps = round(now / self._timestep)
+        if self._alone is None and steps * self._timestep == now:
+            self._origin, self._steps = 0.0, steps
 
     # --- time
 

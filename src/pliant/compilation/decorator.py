@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba.core.types import unliteral
+from numba.core import types
 
 from pliant.compilation import progress
 from pliant.compilation.cache import KernelCache
@@ -13,15 +13,19 @@ from pliant.compilation.cache import KernelCache
 __all__ = ["njit"]
 
 
-def njit(function: Any = None, **options: Any) -> Any:
+def njit(function: Any = None, *, counts_references: bool = False, **options: Any) -> Any:
     """Make a kernel as `numba.njit` does, with machine code from the package or from pliant's cache if available.
 
     A function whose name starts with an underscore is called by other kernels alone: it gets no wrapper for calls from
     Python, which for functions of many arrays takes longer to compile than the function itself.
+
+    Arrays are borrowed from the caller, who holds them until the call returns: kernels do not count references, which
+    took a quarter of a quasi-static step. Such a kernel neither makes nor returns arrays, nor reads structures; a
+    kernel that `counts_references` may.
     """
     if function is None:
-        return lambda inner: njit(inner, **options)
-    options = {**options, "no_cfunc_wrapper": True}
+        return lambda inner: njit(inner, counts_references=counts_references, **options)
+    options = {**options, "_nrt": counts_references, "no_cfunc_wrapper": True}
     hidden = function.__name__.startswith("_")
     if hidden:
         options["no_cpython_wrapper"] = True
@@ -32,6 +36,8 @@ def njit(function: Any = None, **options: Any) -> Any:
         dispatcher._cache = KernelCache(function, options)
     if hidden:
         _hide(dispatcher)
+    if not counts_references:
+        _refuse_arrays(dispatcher)
     _widen(dispatcher)
     progress.watch()
     return dispatcher
@@ -50,11 +56,34 @@ def _hide(dispatcher: Any) -> None:
     dispatcher._compile_for_args = refuse
 
 
+def _refuse_arrays(dispatcher: Any) -> None:
+    """Raise an error where a kernel that does not count references would return an array."""
+    add = dispatcher.add_overload
+
+    def add_overload(result: Any) -> None:
+        if _holds_array(result.signature.return_type):
+            raise TypeError(
+                f"{dispatcher.py_func.__qualname__} returns an array: give it counts_references=True"
+            )
+        add(result)
+
+    dispatcher.add_overload = add_overload
+
+
+def _holds_array(kind: Any) -> bool:
+    if isinstance(kind, types.BaseTuple):
+        parts: Any = kind
+        return any(_holds_array(part) for part in parts)
+    return isinstance(kind, (types.Array, types.StructRef))
+
+
 def _widen(dispatcher: Any) -> None:
     """Replace literal types of arguments by plain ones, so that constants do not compile further copies of a kernel."""
     template = dispatcher.get_call_template
 
     def get_call_template(args: Any, kws: Any) -> Any:
-        return template([unliteral(a) for a in args], {key: unliteral(a) for key, a in kws.items()})
+        return template(
+            [types.unliteral(a) for a in args], {key: types.unliteral(a) for key, a in kws.items()}
+        )
 
     dispatcher.get_call_template = get_call_template

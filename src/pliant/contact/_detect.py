@@ -27,7 +27,7 @@ _AROUND = 8.0  # distance within which inner edges are looked for around a conta
 _KEEP, _DROP = 1, 2  # marks of contacts
 
 _collide = types.ExternalFunction("mj_collision", types.void(types.intp, types.intp))
-_jit = njit(error_model="numpy", nogil=True)
+_jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 

@@ -20,7 +20,7 @@ POSITION, QUATERNION, MOMENTUM, ANGULAR, STATE = 0, 3, 7, 10, 13
 MASS, CENTRE, MOMENT, FIXED = 0, 1, 4, 7
 _LARGEST_TURN = 0.25  # rad: larger rotations are made in parts
 
-_jit = njit(error_model="numpy", nogil=True)
+_jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 

@@ -7,7 +7,7 @@ from pliant.contact._solve import _row_velocity
 from pliant.contact.arrays import COMPLIANCE, CONTACTS, FRICTION, KEPT, PART, RESTITUTION, ROLLING_ARM, ROWS
 from pliant.engines.actor import CONTACT, LENGTH, NORMAL, OFFSET, ROLLING, START
 
-_jit = njit(error_model="numpy", nogil=True)
+_jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 

@@ -16,7 +16,7 @@ _EXTRAPOLATE = 5  # sweeps between two extrapolations
 _LEAST_RATIO, _MOST_RATIO = 0.3, 0.995  # ratios of successive changes at which extrapolation pays and is safe
 _NEWTON = 60  # most iterations of Newton's method for one contact; it takes a few
 
-_jit = njit(error_model="numpy", nogil=True)
+_jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 

@@ -20,7 +20,7 @@ from pliant.engines.reduced._kernels import advance as advance_model
 
 __all__ = ["advance", "begin", "delassus", "detect_contacts", "fill_rows", "finish", "solve", "widen_margins"]
 
-_jit = njit(error_model="numpy", nogil=True)
+_jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 

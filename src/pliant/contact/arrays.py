@@ -310,7 +310,7 @@ structref.define_boxing(_StepType, Step)
 structref.define_constructor(Step, _StepType, [f"own_{name}" for name in FIELDS])
 
 
-@njit
+@njit(counts_references=True)
 def make_step(settings, report, native, scene, found, rows, warm, bodies, velocities, free, model, saved):
     """A `Step` of these fields."""
     return Step(settings, report, native, scene, found, rows, warm, bodies, velocities, free, model, saved)

@@ -9,7 +9,7 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
 from pliant.spatial import _kernels as se3
 
 
-@njit(error_model="numpy")
+@njit(counts_references=True, error_model="numpy")
 def forward(links, q, local, poses):
     """Pose of every link in its parent (`local = A_k E_k(q)`) and in the world (`poses`), each (links, 4, 4)."""
     parent, kind, offset, screw = links.parent, links.kind, links.offset, links.screw
@@ -28,7 +28,7 @@ def forward(links, q, local, poses):
             se3.compose(poses[parent[k]], local[k], poses[k])
 
 
-@njit(error_model="numpy")
+@njit(counts_references=True, error_model="numpy")
 def move(links, q, step, out):
     """`out = q + step` along a tangent vector; a ball turns by the body-frame rotation vector in `step`."""
     kind, dof, coordinate = links.kind, links.dof, links.coordinate
@@ -43,7 +43,7 @@ def move(links, q, step, out):
             out[c] = q[c] + step[d]
 
 
-@njit(error_model="numpy")
+@njit(counts_references=True, error_model="numpy")
 def add_jacobian(links, poses, link, sign, rows):
     """Add `sign` times the Jacobian of a link's origin velocity and angular velocity, world axes, to `rows` (6, nv)."""
     parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof

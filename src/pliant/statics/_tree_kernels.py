@@ -20,7 +20,7 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
 from pliant.statics._load_kernels import LINK, POINT, dead_wrench, wrench_in_body
 
-_jit = njit(error_model="numpy")
+_jit = njit(counts_references=True, error_model="numpy")
 
 
 class Factors(NamedTuple):

@@ -112,7 +112,7 @@ def build_problem(links: int, h: float) -> tuple[Any, ...]:
     return h, mass, inertia, ends, si, sj, force
 
 
-@njit
+@njit(counts_references=True)
 def invert_by_blocks(h, mass, inertia, ends, si, sj, force):
     """Rotational blocks of the inverse, (links, 3, 3): one 3 x 3 inverse per link, no updates."""
     n = len(mass)

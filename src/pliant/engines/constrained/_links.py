@@ -6,8 +6,6 @@ wrenches go from a link to its parent by a shift alone. Arrays and columns: `arr
 
 import math
 
-import numpy as np
-
 from pliant.compilation import njit
 from pliant.engines.constrained import arrays as col
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
@@ -331,10 +329,9 @@ def work_of_loads(loads, first, constants, at_middle, t, work):
 
 
 @_jit
-def joint_reactions(links, loops, work, at_middle, impulse, momentum, multipliers, unit):
+def joint_reactions(links, loops, work, at_middle, impulse, momentum, multipliers, unit, out):
     """Half impulse through every joint in the last step, linear and angular about its origin, world axes, (n, 6)."""
     n = links.shape[0]
-    out = np.zeros((n, 6))
     for k in range(n):
         px, py, pz = vector(momentum, k, col.ANGULAR)
         for i in range(3):
@@ -366,4 +363,3 @@ def joint_reactions(links, loops, work, at_middle, impulse, momentum, multiplier
             add_vector(out, p, col.LINEAR, fx, fy, fz)
             tx, ty, tz = tx + sy * fz - sz * fy, ty + sz * fx - sx * fz, tz + sx * fy - sy * fx
             add_vector(out, p, col.ANGULAR, tx, ty, tz)
-    return out

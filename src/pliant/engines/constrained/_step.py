@@ -401,13 +401,13 @@ structref.define_boxing(_ArraysType, Arrays)
 structref.define_constructor(Arrays, _ArraysType, ("model", "state", "scratch"))
 
 
-@njit
+@njit(counts_references=True)
 def join_arrays(model, state, scratch):
     """`Arrays` of a mechanism, for `advance`."""
     return Arrays(model, state, scratch)
 
 
-@_jit
+@njit(counts_references=True, error_model="numpy", nogil=True, fastmath={"contract"})
 def advance(n, timestep, loads, arrays):
     """Take `n` steps. Returns how many were done: fewer if the motion left the finite numbers.
 

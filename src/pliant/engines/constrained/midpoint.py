@@ -236,7 +236,8 @@ class Midpoint:
         h = float(self._info[col.INFO_LAST])
         scratch = self._packed.scratch
         work = scratch.work
-        through = _links.joint_reactions(
+        through = np.empty((len(work), 6))
+        _links.joint_reactions(
             self._model.links,
             self._model.loops,
             work,
@@ -245,6 +246,7 @@ class Midpoint:
             self._state.momentum,
             self._state.multipliers,
             m.radius,
+            through,
         )
         last = m.links.joint_link
         frames = self._packed.frames[last]

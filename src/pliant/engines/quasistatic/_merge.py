@@ -49,6 +49,7 @@ from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+_inline = njit(error_model="numpy", nogil=True, inline="always")
 SEVERAL = -1  # in place of the kind of a joint's only primitive
 _SINGULAR = 1e-9  # sine below which screws of a joint count as dependent
 
@@ -287,7 +288,7 @@ def joint_accelerations(closure, r, freedoms, qdd):
 # --- geometry of handles
 
 
-@_jit
+@_inline
 def _span(k, nodes, data):
     """Pose of the bottom handle of a cluster with two handles in its top one."""
     o = nodes[k, col.START] + col.SPAN

@@ -64,7 +64,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
     return count
 
 
-@_jit
+@njit(counts_references=True, error_model="numpy", nogil=True)
 def advance_at(count, ends, at):
     """`advance` on the arrays of `five_arrays`."""
     sizes, links, constants, state, poses = five_arrays(at)

@@ -48,7 +48,7 @@ _floats: Any = _to_floats  # to a type checker they take the context as well
 _ints: Any = _to_ints
 
 
-@njit(error_model="numpy", nogil=True)
+@njit(counts_references=True, error_model="numpy", nogil=True)
 def matrix(flat, start, rows, columns):
     """`flat[start : start + rows * columns].reshape(rows, columns)`, without bounds checks."""
     return _carray(_floats(flat.ctypes.data + 8 * start), (rows, columns))

@@ -11,7 +11,7 @@ from pliant.engines.constrained.gs17._tree import CHILD
 from pliant.spatial import _kernels as se3
 from pliant.statics._load_kernels import LINK, wrench_in_world
 
-_jit = njit(error_model="numpy")
+_jit = njit(counts_references=True, error_model="numpy")
 
 
 class Bodies(NamedTuple):

@@ -11,7 +11,7 @@ from pliant.engines.constrained.gs17._stiffness import ball_factors, row_factors
 from pliant.engines.constrained.gs17._tree import CHILD, PARENT
 from pliant.spatial._kernels import add_hats
 
-_jit = njit(error_model="numpy")
+_jit = njit(counts_references=True, error_model="numpy")
 
 
 class Clusters(NamedTuple):

@@ -18,7 +18,7 @@ from pliant.mechanism._kernels import copy_pose, primitive_pose, rotation_from_r
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.spatial import _kernels as se3
 
-_jit = njit(error_model="numpy")
+_jit = njit(counts_references=True, error_model="numpy")
 
 POINT, AXIAL, DOT1, DOT2, COORDINATE, COMPLEMENT = 0, 1, 2, 3, 4, 5  # kinds of rows
 JOINT, KIND, SLOT = 0, 1, 2  # columns of rows

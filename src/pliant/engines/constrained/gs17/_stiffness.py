@@ -22,7 +22,7 @@ from pliant.engines.constrained.gs17._tree import CHILD, PARENT
 from pliant.spatial import _kernels as se3
 from pliant.spatial._kernels import add_hat, add_hats
 
-_jit = njit(error_model="numpy")
+_jit = njit(counts_references=True, error_model="numpy")
 
 _SLACK = 1e30  # compliance of a row without stiffness or damping: its force is negligible
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pliant.compilation import njit
 
-_jit = njit(error_model="numpy")
+_jit = njit(counts_references=True, error_model="numpy")
 
 # columns of joints: body i, body j (the world is body n), the joint's first row and the one after its last
 PARENT, CHILD, FIRST, END = 0, 1, 2, 3
