@@ -122,10 +122,11 @@ def test_forces_are_the_gradient_of_energy_and_the_tangent_that_of_forces(seed, 
     step = 1e-4
     gradient = dense.gradient(lambda p: Tangent(m, p, loads).energy, m, q, step)
     assert np.abs(t.residual - gradient).max() < 1e-7 * max(1.0, np.abs(gradient).max())
-    t.factor()
-    stiffness = dense.gradient(lambda p: Tangent(m, p, loads).residual, m, q, step).T
-    product = t._solver.tree_solve(np.eye(m.nv)).T @ stiffness
-    assert np.abs(product - np.eye(m.nv)).max() < 1e-9 * max(1.0, np.linalg.cond(stiffness))
+    if not loops:  # open ones would hold the joints
+        t.factor()
+        stiffness = dense.gradient(lambda p: Tangent(m, p, loads).residual, m, q, step).T
+        product = t.solve(np.eye(m.nv), refine=False)[0].T @ stiffness
+        assert np.abs(product - np.eye(m.nv)).max() < 1e-9 * max(1.0, np.linalg.cond(stiffness))
     free = Tangent(m, q, collect_loads(m, {}, None))
     assert t.energy >= free.energy
     assert np.abs(t.residual - free.residual).max() > 0 or not ((x > stops.high) | (x < stops.low)).any()

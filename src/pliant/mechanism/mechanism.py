@@ -26,6 +26,8 @@ from pliant.text import counted, suggestion
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from pliant.mechanism.elimination import Elimination
+
 __all__ = ["Floats", "Ints", "Mechanism", "Rows", "ShapeTable"]
 
 Floats = NDArray[np.float64]
@@ -307,6 +309,13 @@ class Mechanism:
             self.primitive_axis,
             self.primitive_anchor,
         )
+
+    @cached_property
+    def elimination(self) -> Elimination:
+        """Rows of loops, couplings and tendons along the tree of links, for solvers."""
+        from pliant.mechanism.elimination import plan_elimination
+
+        return plan_elimination(self)
 
     @cached_property
     def radius(self) -> float:

@@ -23,14 +23,6 @@ from pliant.statics._load_kernels import LINK, POINT, dead_wrench, wrench_in_bod
 _jit = njit(counts_references=True, error_model="numpy")
 
 
-class Factors(NamedTuple):
-    """Factors of H, per dof: `P S + Z` (nv, 6), `S^T P` (nv, 6), and inverse pivots, row by row (nv, 3)."""
-
-    left: NDArray[np.float64]
-    right: NDArray[np.float64]
-    inverse: NDArray[np.float64]
-
-
 @_jit
 def add_loads(poses, rows, turn, wrench, tangent):
     """Add loads to the wrenches on links, (links, 6), and to the derivatives of these, (links, 6, 6), in link frames.
@@ -74,104 +66,42 @@ def accumulate(links, local, wrench, residual):
 
 
 @_jit
-def factor(links, local, wrench, diagonal, ball, tangent, factors):
-    """Eliminate dofs from the leaves to the root.
-
-    Args:
-        links: `LinkArrays`.
-        local: poses of links in their parents, (links, 4, 4).
-        wrench: on subtrees, from `accumulate`.
-        diagonal: stiffness of hinge and slide dofs.
-        ball: stiffness blocks of ball dofs, row by row: (nv, 3).
-        tangent: derivative of the load on each link, (links, 6, 6); overwritten by P.
-        factors: written.
-
-    Returns:
-        Number of negative pivots; for a symmetric H, that of its negative eigenvalues.
-    """
-    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
-    left, right, inverse = factors.left, factors.right, factors.inverse
-    negative = 0
-    pivot = np.empty((3, 3))
-    moved = np.empty((6, 6))
-    for k in range(parent.shape[0] - 1, -1, -1):
-        P = tangent[k]
-        if kind[k] != LINK_FIXED:
-            d = dof[k]
-            m = 3 if kind[k] == LINK_BALL else 1
-            for a in range(m):
-                _columns(P, screw[d + a], wrench[k], left[d + a], right[d + a])
-            for a in range(m):
-                for b in range(m):
-                    value = ball[d + a, b] if m == 3 else diagonal[d]
-                    for i in range(6):
-                        # left holds P S + Z; the pivot needs S^T P S, which right gives
-                        value -= right[d + a, i] * screw[d + b, i]
-                    pivot[a, b] = value
-            negative += _invert(pivot, m, inverse[d : d + m])
-            for a in range(m):
-                for i in range(6):
-                    scaled = 0.0
-                    for b in range(m):
-                        scaled += left[d + b, i] * inverse[d + b, a]
-                    for j in range(6):
-                        P[i, j] += scaled * right[d + a, j]
-        if parent[k] >= 0:
-            congruence_add(local[k], P, moved, tangent[parent[k]])
-    return negative
-
-
-@_jit
-def _columns(P, s, f, left, right):
-    """`P s + s x* f` and `s^T P`."""
-    for i in range(6):
-        column = 0.0
-        row = 0.0
-        for j in range(6):
-            column += P[i, j] * s[j]
-            row += s[j] * P[j, i]
-        left[i] = column
-        right[i] = row
-    # crf(s) f = (w x f, v x f + w x t)
-    left[0] += s[4] * f[2] - s[5] * f[1]
-    left[1] += s[5] * f[0] - s[3] * f[2]
-    left[2] += s[3] * f[1] - s[4] * f[0]
-    left[3] += s[1] * f[2] - s[2] * f[1] + s[4] * f[5] - s[5] * f[4]
-    left[4] += s[2] * f[0] - s[0] * f[2] + s[5] * f[3] - s[3] * f[5]
-    left[5] += s[0] * f[1] - s[1] * f[0] + s[3] * f[4] - s[4] * f[3]
-
-
-@_jit
-def _invert(D, m, out):
-    """Inverse of a 1 x 1 or 3 x 3 pivot; returns the number of its negative eigenvalues (of the symmetric part)."""
-    tiny = 1e-200
-    if m == 1:
-        value = D[0, 0]
-        if abs(value) < tiny:
-            value = tiny
-        out[0, 0] = 1.0 / value
-        return 1 if value < 0.0 else 0
-    det = se3.adjugate(D, out)
-    if abs(det) < tiny:
-        det = tiny
-    for i in range(3):
-        for j in range(3):
-            out[i, j] /= det
-    # Signs of the symmetric part's eigenvalues, by Descartes' rule on its characteristic polynomial.
-    a, b, c = D[0, 0], D[1, 1], D[2, 2]
-    x, y, z = 0.5 * (D[0, 1] + D[1, 0]), 0.5 * (D[0, 2] + D[2, 0]), 0.5 * (D[1, 2] + D[2, 1])
-    trace = a + b + c
-    minors = a * b - x * x + a * c - y * y + b * c - z * z
-    determinant = a * (b * c - z * z) - x * (x * c - y * z) + y * (x * z - y * b)
-    # p(-t) = -(t^3 + trace t^2 + minors t + determinant): all roots are real, so sign changes count negatives
-    negative = 0
-    previous = 1.0
-    for value in (trace, minors, determinant):
-        if value * previous < 0.0:
-            negative += 1
-        if value != 0.0:
-            previous = value
-    return negative
+def world_matrix(links, poses, wrench, tangent, matrix):
+    """Matrix of the tree in world axes from link frames: `screw`, `turned = S x* F` and `tangent` of `matrix`."""
+    kind, screw, dof = links.kind, links.screw, links.dof
+    half = np.empty((3, 3))
+    for k in range(kind.shape[0]):
+        R = poses[k]
+        for i in range(3):
+            matrix.position[k, i] = R[i, 3]
+        for block in range(4):
+            r, c = 3 * (block // 2), 3 * (block % 2)
+            for i in range(3):
+                for j in range(3):
+                    half[i, j] = (
+                        R[i, 0] * tangent[k, r, c + j]
+                        + R[i, 1] * tangent[k, r + 1, c + j]
+                        + R[i, 2] * tangent[k, r + 2, c + j]
+                    )
+            for i in range(3):
+                for j in range(3):
+                    matrix.tangent[k, r + i, c + j] = (
+                        half[i, 0] * R[j, 0] + half[i, 1] * R[j, 1] + half[i, 2] * R[j, 2]
+                    )
+        if kind[k] == LINK_FIXED:
+            continue
+        for d in range(dof[k], dof[k] + (3 if kind[k] == LINK_BALL else 1)):
+            s, f = screw[d], wrench[k]
+            # crf(s) f = (w x f, v x f + w x t)
+            u0, u1, u2 = s[4] * f[2] - s[5] * f[1], s[5] * f[0] - s[3] * f[2], s[3] * f[1] - s[4] * f[0]
+            u3 = s[1] * f[2] - s[2] * f[1] + s[4] * f[5] - s[5] * f[4]
+            u4 = s[2] * f[0] - s[0] * f[2] + s[5] * f[3] - s[3] * f[5]
+            u5 = s[0] * f[1] - s[1] * f[0] + s[3] * f[4] - s[4] * f[3]
+            for i in range(3):
+                matrix.screw[d, i] = R[i, 0] * s[0] + R[i, 1] * s[1] + R[i, 2] * s[2]
+                matrix.screw[d, 3 + i] = R[i, 0] * s[3] + R[i, 1] * s[4] + R[i, 2] * s[5]
+                matrix.turned[d, i] = R[i, 0] * u0 + R[i, 1] * u1 + R[i, 2] * u2
+                matrix.turned[d, 3 + i] = R[i, 0] * u3 + R[i, 1] * u4 + R[i, 2] * u5
 
 
 @_jit
@@ -203,66 +133,6 @@ def congruence_add(T, P, moved, out):
     for i in range(6):
         for j in range(6):
             out[i, j] += moved[i, j]
-
-
-@_jit
-def solve(links, local, factors, rhs, out, force, twist):
-    """Solve H out = rhs for one right side. `force` and `twist` are work space, (links, 6)."""
-    parent, kind, screw, dof = links.parent, links.kind, links.screw, links.dof
-    left, right, inverse = factors.left, factors.right, factors.inverse
-    n = parent.shape[0]
-    u = np.empty(3)
-    for k in range(n):
-        for i in range(6):
-            force[k, i] = 0.0
-    for k in range(n - 1, -1, -1):
-        if kind[k] != LINK_FIXED:
-            d = dof[k]
-            m = 3 if kind[k] == LINK_BALL else 1
-            for a in range(m):
-                total = rhs[d + a]
-                for i in range(6):
-                    total += screw[d + a, i] * force[k, i]
-                u[a] = total
-            for a in range(m):
-                total = 0.0
-                for b in range(m):
-                    total += inverse[d + a, b] * u[b]
-                out[d + a] = total
-            for a in range(m):
-                for i in range(6):
-                    force[k, i] += left[d + a, i] * out[d + a]
-        if parent[k] >= 0:
-            se3.force_to_parent_add(local[k], force[k], force[parent[k]])
-    for k in range(n):
-        if parent[k] >= 0:
-            se3.motion_to_child(local[k], twist[parent[k]], twist[k])
-        else:
-            for i in range(6):
-                twist[k, i] = 0.0
-        if kind[k] != LINK_FIXED:
-            d = dof[k]
-            m = 3 if kind[k] == LINK_BALL else 1
-            for a in range(m):
-                total = 0.0
-                for i in range(6):
-                    total += right[d + a, i] * twist[k, i]
-                u[a] = total
-            for a in range(m):
-                for b in range(m):
-                    out[d + a] += inverse[d + a, b] * u[b]
-            for a in range(m):
-                for i in range(6):
-                    twist[k, i] += screw[d + a, i] * out[d + a]
-
-
-@_jit
-def solve_many(links, local, factors, rhs, out):
-    """Solve H out = rhs row by row: right sides and solutions are the rows of (m, nv)."""
-    force = np.empty((local.shape[0], 6))
-    twist = np.empty((local.shape[0], 6))
-    for r in range(rhs.shape[0]):
-        solve(links, local, factors, rhs[r], out[r], force, twist)
 
 
 class BallSprings(NamedTuple):

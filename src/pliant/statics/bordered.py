@@ -1,14 +1,14 @@
-"""`BorderedTree`: the matrix of a tree, eliminated in linear time, bordered by the rows of loops and couplings.
+"""`BorderedTree`: the matrix of a tree with the rows of loops, couplings and tendons, factored.
 
-Writing A for the rows and c for their compliance (0 for loops and couplings, which allow no motion; 1/k for
-tendons, which allow some),
+Writing A for the rows and c for their compliance (0 for loops and couplings, which allow no motion; 1/k for tendons,
+which allow some),
 
     [ H   A^T ] [ step       ]   [ force ]
     [ A  -c   ] [ multipliers] = [ gap   ]
 
-is solved by the Schur complement `A H^-1 A^T + c`. Loops are often overconstrained (every planar linkage
-is), so the complement is singular; its null space is left out. H is the stiffness of a mechanism at a
-configuration (`Tangent`) or its inertia (`Inertia`).
+is solved by elimination along the tree, rows included (`mechanism.elimination`). Loops are often overconstrained (every
+planar linkage is): redundant rows are left out. H is the stiffness of a mechanism at a configuration (`Tangent`) or its
+inertia (`Inertia`).
 """
 
 from __future__ import annotations
@@ -17,27 +17,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import qr
 
 from pliant.mechanism import Mechanism
+from pliant.mechanism import _elimination_kernels as kernels
 from pliant.mechanism.joints import BALL
 from pliant.statics import _tree_kernels
 
 __all__ = ["BorderedTree", "add_diagonal"]
 
 Floats = NDArray[np.float64]
-_REDUNDANT = 1e-9  # remainder of a dependent row, as a fraction of the largest row
+_REDUNDANT = 1e-9  # remainder of a dependent row, radians and sizes of loops
+_OPEN, _COARSEST = 10.0, 1e-3  # the same per gap of open loops, and at most
 _REFINEMENTS = 30
-
-
-def _independent(rows: Floats, scale: Floats) -> NDArray[np.int64]:
-    """Indices of a largest set of independent rows."""
-    if not len(rows):
-        return np.zeros(0, dtype=np.int64)
-    result: Any = qr((rows * scale[:, None]).T, mode="r", pivoting=True, check_finite=False)
-    triangle, order = result
-    left = np.abs(np.diag(triangle))
-    return np.sort(order[: int((left > _REDUNDANT * left[0]).sum())]).astype(np.int64)
 
 
 def add_diagonal(m: Mechanism, diagonal: Floats, blocks: Floats, added: Floats) -> tuple[Floats, Floats]:
@@ -61,77 +52,62 @@ class BorderedTree:
     def __init__(
         self,
         m: Mechanism,
-        local: Floats,
+        poses: Floats,
         *,
         wrench: Floats,
         tangent: Floats,
         diagonal: Floats,
         blocks: Floats,
-        rows: Floats,
-        soft_rows: Floats,
-        soft_compliance: Floats,
+        gap: float,
+        tendons: Floats,
+        compliance: Floats,
         regularization: Floats | None = None,
     ):
-        """Factor H and the Schur complement of the rows.
+        """Factor H and the rows.
 
         Args:
-            m, local: the mechanism, and the poses of its links in their parents, (links, 4, 4).
-            wrench: on the subtree of every link, (links, 6).
-            tangent: derivative of the load on every link, (links, 6, 6); overwritten.
+            m, poses: the mechanism, and the world poses of its links, (links, 4, 4).
+            wrench: on the subtree of every link, in its frame, (links, 6).
+            tangent: derivative of the load on every link, (links, 6, 6).
             diagonal: of hinge and slide dofs, (nv,).
             blocks: of ball dofs, row by row, (nv, 3).
-            rows: of loops, then of couplings, (6 loops + couplings, nv).
-            soft_rows, soft_compliance: of tendons.
+            gap: the largest of loops, radians and radii: redundant rows are known no better.
+            tendons: their rows, (tendons, nv).
+            compliance: of tendons; infinite for those that do not act.
             regularization: added to the diagonal so that the tree factors, (nv,); `solve` removes it by refinement.
         """
-        self._links, self._local, self._count = m.links.arrays, local, len(rows)
         self.regularization = regularization
         if regularization is not None:
             diagonal, blocks = add_diagonal(m, diagonal, blocks, regularization)
-        self._factors = _tree_kernels.Factors(np.zeros((m.nv, 6)), np.zeros((m.nv, 6)), np.zeros((m.nv, 3)))
-        self.negative = _tree_kernels.factor(
-            self._links, local, wrench, diagonal, blocks, tangent, self._factors
+        plan = m.elimination
+        n, nv, count, hard = len(poses), m.nv, len(plan.scale), plan.hard
+        self._tree, self._scale, self._hard = plan.with_tendons(tendons), plan.scale, hard
+        self._fronts, self._motion = plan.allocate()
+        acting = np.isfinite(compliance)
+        give = np.zeros(count)
+        give[hard:][acting] = compliance[acting] * plan.scale[hard:][acting] ** 2
+        stiffness = np.where((m.dof_kind == BALL)[:, None], blocks, diagonal[:, None])
+        self._matrix = kernels.Matrix(
+            np.empty((n, 3)), np.empty((nv, 6)), np.empty((nv, 6)), np.empty((n, 6, 6)), stiffness, give
         )
-        scale = np.ones(len(rows))  # rows in radians and radii
-        scale[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = 1 / m.radius
-        self._kept = _independent(rows, scale)
-        self._border = np.concatenate([rows[self._kept], soft_rows])
-        self._compliance = np.concatenate([np.zeros(len(self._kept)), soft_compliance])
-        if len(self._border):
-            self.negative -= self._factor_border(self.negative > 0)
-
-    def _factor_border(self, indefinite: bool) -> int:
-        """Schur complement of the independent rows; returns the number of its negative eigenvalues."""
-        self._response = self.tree_solve(self._border)  # H^-1 A^T, transposed
-        complement = self._border @ self._response.T + np.diag(self._compliance)
-        # Rows are scaled to a unit diagonal: their conditioning does not depend on the stiffness along them.
-        size = np.abs(np.diag(complement))
-        self._scale = 1 / np.sqrt(np.where(size > 0, size, 1.0))
-        complement *= self._scale[:, None] * self._scale
-        try:
-            self._complement = np.linalg.inv(complement)
-        except np.linalg.LinAlgError:
-            self._complement = np.full_like(complement, np.nan)
-            return -1  # counted as a negative direction: the caller stiffens and factors again
-        # With a positive definite tree part the complement is positive definite too.
-        return int((np.linalg.eigvalsh((complement + complement.T) / 2) < 0).sum()) if indefinite else 0
-
-    def tree_solve(self, rhs: Floats) -> Floats:
-        """H^-1 applied to the rows of `rhs`, without the border, regularization included."""
-        out = np.zeros_like(rhs)
-        _tree_kernels.solve_many(self._links, self._local, self._factors, rhs, out)
-        return out
+        _tree_kernels.world_matrix(m.links.arrays, poses, wrench, tangent, self._matrix)
+        soft = np.zeros(count, dtype=np.int64)
+        soft[hard:] = acting
+        if count:
+            tolerance = min(max(_OPEN * gap, _REDUNDANT), _COARSEST)
+            place = self._matrix.position, self._matrix.screw
+            kernels.choose_rows(self._tree, self._fronts, *place, m.dof_unit, tolerance, hard, soft)
+        self.negative = kernels.factor(self._tree, self._fronts, self._matrix)
 
     def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
-        step = self.tree_solve(force)
-        if not len(self._border):
-            return step, np.zeros((len(force), 0))
-        multipliers = np.zeros_like(gap)
-        for _ in range(2):  # the second round removes the rounding error of the first
-            miss = (step @ self._border.T - self._compliance * multipliers - gap) * self._scale
-            change = (miss @ self._complement.T) * self._scale
-            step = step - change @ self._response
-            multipliers += change
+        """Motions and scaled multipliers for forces and scaled gaps in rows, regularization included."""
+        rights, nv = force.shape
+        count = len(self._scale)
+        step, multipliers = np.empty((rights, nv)), np.empty((rights, count))
+        scratch = np.empty((3, count)), np.empty((2, nv))
+        kernels.solve_many(
+            self._tree, self._fronts, self._matrix, force, gap, self._motion, *scratch, step, multipliers
+        )
         return step, multipliers
 
     def solve(
@@ -148,10 +124,11 @@ class BorderedTree:
         Returns:
             The step and the multipliers of loops and couplings, shaped like the arguments.
         """
-        many = np.atleast_2d(force)
-        gaps = np.zeros((len(many), len(self._border)))
+        many = np.ascontiguousarray(np.atleast_2d(force), dtype=np.float64)
+        gaps = np.zeros((len(many), len(self._scale)))
+        hard = self._hard
         if gap is not None:
-            gaps[:, : len(self._kept)] = np.atleast_2d(gap)[:, self._kept]
+            gaps[:, :hard] = np.atleast_2d(gap) * self._scale[:hard]
         step, multipliers = self._solve_once(many, gaps)
         if refine and self.regularization is not None:
             for _ in range(_REFINEMENTS):
@@ -162,16 +139,15 @@ class BorderedTree:
             else:
                 if exact:
                     step, multipliers = self._krylov(many, gaps)
-        constraint = np.zeros((len(many), self._count))
-        constraint[:, self._kept] = multipliers[:, : len(self._kept)]
-        return (step, constraint) if np.ndim(force) == 2 else (step[0], constraint[0])
+        multipliers = multipliers[:, :hard] * self._scale[:hard]
+        return (step, multipliers) if np.ndim(force) == 2 else (step[0], multipliers[0])
 
     def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
         """The solution without regularization, by GMRES, for motions too soft for plain refinement."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
         nv = force.shape[1]
-        none = np.zeros((1, len(self._border)))
+        none = np.zeros((1, len(self._scale)))
         added = np.zeros(nv) if self.regularization is None else self.regularization
 
         def reduced(x: Floats) -> Floats:

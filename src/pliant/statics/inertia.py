@@ -89,14 +89,14 @@ class Inertia:
         diagonal, blocks = add_diagonal(m, np.zeros(m.nv), np.zeros((m.nv, 3)), m.armature)
         return BorderedTree(
             m,
-            self._local,
+            self._poses,
             wrench=np.zeros((len(m.links), 6)),
             tangent=-self.links,
             diagonal=diagonal,
             blocks=blocks,
-            rows=kinematics.constraint_rows(m, self._poses),
-            soft_rows=np.zeros((0, m.nv)),
-            soft_compliance=np.zeros(0),
+            gap=0.0,
+            tendons=np.zeros((len(m.tendons), m.nv)),
+            compliance=np.full(len(m.tendons), np.inf),
             regularization=np.where(light, _REGULARIZATION * np.median(heavy[~light]), 0.0)
             if light.any()
             else None,

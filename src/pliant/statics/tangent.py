@@ -31,7 +31,6 @@ class Tangent:
         q: the configuration; poses: world poses of all links.
         residual: spring forces minus load forces per dof, constraint forces included.
         gaps: of loops (position, rotation vector; world axes) and couplings, (6 loops + couplings,).
-        rows: derivative of the gaps, (6 loops + couplings, nv).
         wrench: sum of the wrenches on the subtree of every link, in its frame.
         negative: after `factor`, number of directions of motion (those that rows allow) with negative
             stiffness.
@@ -49,7 +48,6 @@ class Tangent:
         self.m, self.q, self.loads = m, q, loads
         self.local, self.poses = kinematics.link_transforms(m, q)
         self.gaps = kinematics.constraint_gaps(m, q, self.poses)
-        self.rows = kinematics.constraint_rows(m, self.poses)
         self.multipliers = np.zeros(len(self.gaps)) if multipliers is None else multipliers
         self._springs()
         self._loads(symmetric)
@@ -102,7 +100,10 @@ class Tangent:
             rows[:loops, LINK], rows[loops:, LINK] = links.loop_copy, links.loop_body
             _tree_kernels.add_loads(self.poses, rows, 0.5, *args)
         _tree_kernels.accumulate(links.arrays, self.local, self.wrench, self.residual)
-        self.residual += self.rows[6 * loops :].T @ self.multipliers[6 * loops :]
+        rows = m.couplings
+        if len(rows):
+            forces = np.repeat(self.multipliers[6 * loops :], np.diff(rows.start)) * rows.coefficient
+            self.residual += np.bincount(rows.dof, forces, minlength=m.nv)
 
     def factor(self, shift: float = 0.0, passive: float = PASSIVE, fallback: float = 1.0) -> int:
         """Factor the derivative; returns `negative`.
@@ -116,17 +117,20 @@ class Tangent:
         typical = typical_stiffness(m, fallback) / m.dof_unit**2
         soft = m.stiffness == 0
         diagonal, blocks = add_diagonal(m, self._diagonal, self._blocks, shift * typical)
-        springs = m.tendon_stiffness > 0
+        loops = 6 * m.topology.loops
+        open_by = np.abs(self.gaps[:loops].reshape(-1, 6)).max(axis=0, initial=0.0)
+        with np.errstate(divide="ignore"):
+            compliance = 1 / m.tendon_stiffness
         self._solver = BorderedTree(
             m,
-            self.local,
+            self.poses,
             wrench=self.wrench,
-            tangent=self._load_tangent.copy(),
+            tangent=self._load_tangent,
             diagonal=diagonal,
             blocks=blocks,
-            rows=self.rows,
-            soft_rows=self._rows[springs],
-            soft_compliance=1 / m.tendon_stiffness[springs],
+            gap=float(max(open_by[:3].max() / m.radius, open_by[3:].max())),
+            tendons=self._rows,
+            compliance=compliance,
             regularization=np.where(soft, passive * typical, 0.0) if soft.any() else None,
         )
         self.negative = self._solver.negative

@@ -16,7 +16,7 @@ import pliant
 from pliant.compilation import njit
 from pliant.mechanism import _kernels as kinematics
 from pliant.spatial import _kernels as se3
-from pliant.statics import _tree_kernels as elimination
+from pliant.statics import _tree_kernels
 from pliant.statics.inertia import Inertia
 
 from ..harness.results import Progress, Row, Table
@@ -39,13 +39,51 @@ SETTLED = 2000  # steps
 
 
 @njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
-def articulated_steps(count, h, links, inertia, springs, push, state, factors, work):
+def _accelerate(parent, screw, local, diagonal, tangent, columns, inverse, right, out, force, twist, moved):
+    """Articulated-body algorithm in link frames: inertias (minus `tangent`) tip to root, accelerations root to tip."""
+    n = parent.shape[0]
+    for k in range(n):
+        for i in range(6):
+            force[k, i] = 0.0
+    for k in range(n - 1, -1, -1):
+        P, s, u = tangent[k], screw[k], columns[k]
+        pivot, total = diagonal[k], right[k]
+        for i in range(6):
+            u[i] = 0.0
+            for j in range(6):
+                u[i] += P[i, j] * s[j]
+            pivot -= s[i] * u[i]
+            total += s[i] * force[k, i]
+        inverse[k] = 1.0 / pivot
+        out[k] = total * inverse[k]
+        for i in range(6):
+            force[k, i] += u[i] * out[k]
+            scaled = u[i] * inverse[k]
+            for j in range(6):
+                P[i, j] += scaled * u[j]
+        if parent[k] >= 0:
+            _tree_kernels.congruence_add(local[k], P, moved, tangent[parent[k]])
+            se3.force_to_parent_add(local[k], force[k], force[parent[k]])
+    for k in range(n):
+        if parent[k] >= 0:
+            se3.motion_to_child(local[k], twist[parent[k]], twist[k])
+        else:
+            for i in range(6):
+                twist[k, i] = 0.0
+        for i in range(6):
+            out[k] += inverse[k] * columns[k, i] * twist[k, i]
+        for i in range(6):
+            twist[k, i] += screw[k, i] * out[k]
+
+
+@njit(error_model="numpy", fastmath={"contract", "reassoc", "nsz", "arcp"})
+def articulated_steps(count, h, links, inertia, springs, push, state, work):
     """`count` steps of (M + hD + h²K) dv = h (Jᵀw - bias - K (q + hv) - D v) on a tree of hinges, a link per dof."""
     parent, screw = links.parent, links.screw
     stiffness, damping, rest, diagonal = springs
     tip, point, force = push
     q, v, local, poses = state
-    twist, bias, wrench, zero, ball, tangent, residual, dv, momentum, spare = work
+    twist, bias, wrench, columns, tangent, residual, dv, inverse, momentum, spare, moved = work
     n = parent.shape[0]
     for _ in range(count):
         kinematics.forward(links, q, local, poses)
@@ -92,11 +130,12 @@ def articulated_steps(count, h, links, inertia, springs, push, state, factors, w
         f[3] += point[1] * z - point[2] * y
         f[4] += point[2] * x - point[0] * z
         f[5] += point[0] * y - point[1] * x
-        elimination.accumulate(links, local, wrench, residual)
+        _tree_kernels.accumulate(links, local, wrench, residual)
         for k in range(n):
             residual[k] *= -h
-        elimination.factor(links, local, zero, diagonal, ball, tangent, factors)
-        elimination.solve(links, local, factors, residual, dv, momentum, spare)
+        _accelerate(
+            parent, screw, local, diagonal, tangent, columns, inverse, residual, dv, momentum, spare, moved
+        )
         for k in range(n):
             v[k] += dv[k]
             q[k] += h * v[k]
@@ -118,13 +157,12 @@ class Articulated:
         self._springs = m.stiffness, m.damping, m.rest, diagonal
         self._push = case.index, m.com[case.index], case.force
         self._state = self.q, self.v, local, self.poses
-        self._factors = elimination.Factors(np.zeros((n, 6)), np.zeros((n, 6)), np.zeros((n, 3)))
-        shapes = (6,), (6,), (6,), (6,), (3,), (6, 6), (), (), (6,), (6,)
-        self._work = tuple(np.zeros((n, *shape)) for shape in shapes)
+        shapes = (6,), (6,), (6,), (6,), (6, 6), (), (), (), (6,), (6,)
+        self._work = (*(np.zeros((n, *shape)) for shape in shapes), np.zeros((6, 6)))
 
     def step(self, n: int) -> None:
         """Advance by n steps in one call."""
-        arrays = self._links, self._inertia, self._springs, self._push, self._state, self._factors, self._work
+        arrays = self._links, self._inertia, self._springs, self._push, self._state, self._work
         articulated_steps(n, self.h, *arrays)
 
 

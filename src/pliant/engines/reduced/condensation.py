@@ -65,11 +65,11 @@ def admissible_directions(compliance: Floats, scale: Floats, dofs: int, toleranc
     """Orthonormal directions in which the end effectors give way, lengths scaled, (6e, r).
 
     Left singular vectors of the compliance. Singular values below `tolerance` times the largest count as zero; by
-    default TVCG Eq. 9 with the number of joints as the other dimension, since rounding of the compliance grows with it.
+    default 1e-12, far above rounding, or TVCG Eq. 9 with the number of joints as the other dimension, if that is more.
     """
     vectors, values, _ = np.linalg.svd(scale[:, None] * compliance * scale)
     if tolerance is None:
-        tolerance = max(dofs, len(compliance)) * float(np.finfo(float).eps)
+        tolerance = max(1e-12, max(dofs, len(compliance)) * float(np.finfo(float).eps))
     return np.ascontiguousarray(vectors[:, : int((values > tolerance * values[0]).sum())])
 
 

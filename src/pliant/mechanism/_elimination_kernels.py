@@ -1,0 +1,882 @@
+"""Kernels that solve for motions of a tree whose rows (loops, couplings, tendons) tie links to each other.
+
+    [ H   Aᵀ ] [ step       ]   [ force ]
+    [ A  -c  ] [ multipliers] = [ gap   ]
+
+H is the matrix of a tree, eliminated link by link, tips first. A row is carried up from its ends to the lowest link
+that carries all of them, and closed there. What is left of a subtree is the *front* of its link: the equations of
+open rows and the change of force on the link, as functions of the multipliers of these rows and of its twist x:
+
+    [ rows  ]   [ C  R ] [ multipliers ]
+    [ force ] = [ F  P ] [ x           ]
+
+Joint motions and closed rows are pivots, blocks B of one to three unknowns; each changes the front by
+`-columns B⁻¹ rows`. The cost is the sum of squares of the sizes of fronts. All is in world axes about the origins of
+links, so fronts go from a link to its parent by a shift. Nothing is assumed symmetric: derivatives of loads are not.
+
+Redundant rows are a matter of geometry: `find_redundant` decides by an orthogonal decomposition along the same tree,
+in which neither stiffness nor mass appears.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pliant.compilation import njit
+
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+_inline = njit(inline="always", error_model="numpy", nogil=True, fastmath={"contract"})
+_TINY = 1e-200  # in place of a pivot of zero: what follows is not finite, and callers look
+_DIAGONAL = (
+    0.64  # share of the largest entry of closing rows from which on the largest diagonal one is the pivot
+)
+_ALIKE = (
+    0.1  # remainders of at least this share of the largest one count as alike: their rows keep their order
+)
+_NOTHING = 1e-13  # entries of rows, radians and loop sizes, that count as zero; far below any tolerance
+
+
+class Tree(NamedTuple):
+    """Links, rows, and where rows close; n links, m rows. The world is node n.
+
+    Attributes:
+        parent: of links, (n,); n for the world.
+        dof, dofs: first dof of a link's joint, and their number, (n,).
+        order: nodes in the order of elimination, children first, (n + 1,).
+        unit: length by which the position rows of a loop are divided, m, (loops,).
+        copy: per loop, the link whose frame must coincide with another link's.
+        loop_start, loop_at: per link, ends of loops there, compressed: the loop, or -1 - loop if it is no copy.
+        end_start, end_link: per row, the links at which it starts, compressed; of a loop, the copy first.
+        root: per row, the node at which it closes.
+        entry_start, entry_row, entry_value: per dof, its coefficients in couplings and tendons, compressed.
+    """
+
+    parent: NDArray[np.int64]
+    dof: NDArray[np.int64]
+    dofs: NDArray[np.int64]
+    order: NDArray[np.int64]
+    unit: NDArray[np.float64]
+    copy: NDArray[np.int64]
+    loop_start: NDArray[np.int64]
+    loop_at: NDArray[np.int64]
+    end_start: NDArray[np.int64]
+    end_link: NDArray[np.int64]
+    root: NDArray[np.int64]
+    entry_start: NDArray[np.int64]
+    entry_row: NDArray[np.int64]
+    entry_value: NDArray[np.float64]
+
+
+class Fronts(NamedTuple):
+    """Rows of fronts, numbers of pivots, and work space; see `allocate`.
+
+    Attributes:
+        kept: 1 for rows that take part, (m,).
+        start: per node, where its rows start in `rows`, (n + 2,): those that close there, then those that stay open.
+        closing: per node, how many close there, (n + 1,).
+        rows, sign: row, and which end of a loop is in the subtree: 1 for the copy, -1 for the other.
+        pivot: for closing rows, in the order of pivots: unknowns of the pivot that starts there, or 0 within one.
+        numbers: per pivot its inverse, columns and rows.
+        stack, stack_at, waiting: fronts that wait for their parents, where they start, and their nodes.
+        front, block: the front at hand, (s, s), and scratch, (8, s).
+        place: per row, its place in the front at hand, (m,).
+        seen: scratch, (n + 1,).
+    """
+
+    kept: NDArray[np.int64]
+    start: NDArray[np.int64]
+    closing: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    sign: NDArray[np.float64]
+    pivot: NDArray[np.int64]
+    numbers: NDArray[np.float64]
+    stack: NDArray[np.float64]
+    stack_at: NDArray[np.int64]
+    waiting: NDArray[np.int64]
+    front: NDArray[np.float64]
+    block: NDArray[np.float64]
+    place: NDArray[np.int64]
+    seen: NDArray[np.int64]
+
+
+class Matrix(NamedTuple):
+    """The matrix of a tree, world axes about the origins of links, linear part first.
+
+    Attributes:
+        position: origins of links, (n, 3).
+        screw: unit twists of dofs, (nv, 6).
+        turned: change of the force on a link with its own joint's motion, beyond that with its twist, (nv, 6).
+        tangent: change of the force on a link with its twist, (n, 6, 6).
+        stiffness: of dofs, a row of the joint's block each, (nv, 3).
+        give: c of rows, (m,).
+    """
+
+    position: NDArray[np.float64]
+    screw: NDArray[np.float64]
+    turned: NDArray[np.float64]
+    tangent: NDArray[np.float64]
+    stiffness: NDArray[np.float64]
+    give: NDArray[np.float64]
+
+
+class Motion(NamedTuple):
+    """Work space of `solve`: forces on links and their twists, (n + 1, 6); sums of rows, (m,)."""
+
+    force: NDArray[np.float64]
+    twist: NDArray[np.float64]
+    sums: NDArray[np.float64]
+
+
+@_jit
+def _arm(position, a, b):
+    """Origin of link a from that of link b, m."""
+    return position[a, 0] - position[b, 0], position[a, 1] - position[b, 1], position[a, 2] - position[b, 2]
+
+
+# --- symbolic part
+
+
+@_jit
+def plan(parent, end_start, carrier, order, root, size, depth):
+    """Order of elimination, and the node at which every row closes: the lowest that carries all its carriers.
+
+    Parents have smaller numbers than children. `size` and `depth` are scratch, (n + 1,).
+    """
+    n = parent.shape[0]
+    for k in range(n + 1):
+        size[k] = 1
+    for k in range(n - 1, -1, -1):
+        size[parent[k]] += size[k]
+    # Places of a subtree are consecutive, its root last; size[k] becomes the place of the next child's root.
+    order[n], depth[n], size[n] = n, 0, n - 1
+    for k in range(n):
+        p, own = parent[k], size[k]
+        order[size[p]], depth[k] = k, depth[p] + 1
+        size[k] = size[p] - 1
+        size[p] -= own
+    for r in range(root.shape[0]):
+        at = carrier[end_start[r]]
+        for e in range(end_start[r] + 1, end_start[r + 1]):
+            k = carrier[e]
+            while k != at:
+                if depth[k] > depth[at]:
+                    k = parent[k]
+                else:
+                    at = parent[at]
+        root[r] = at
+
+
+@_jit
+def loop_sizes(parent, copy, body, root, position, out):
+    """Size of every loop: largest distance of its links from the origin of its copy, m."""
+    for loop in range(copy.shape[0]):
+        o, largest = copy[loop], 0.0
+        for side in range(2):
+            k = copy[loop] if side == 0 else body[loop]
+            while k != root[6 * loop]:
+                square = 0.0
+                for i in range(3):
+                    square += (position[k, i] - position[o, i]) ** 2
+                largest = max(largest, square)
+                k = parent[k]
+        out[loop] = math.sqrt(largest)
+
+
+@_jit
+def count_rows(tree, fronts):
+    """Number of rows in every front: `start` and `closing`, for the rows that are kept."""
+    start, closing, seen = fronts.start, fronts.closing, fronts.seen
+    n = tree.parent.shape[0]
+    for k in range(n + 1):
+        start[k + 1], closing[k], seen[k] = 0, 0, -1
+    start[0] = 0
+    for r in range(tree.root.shape[0]):
+        if fronts.kept[r] == 0:
+            continue
+        root = tree.root[r]
+        start[root + 1] += 1
+        closing[root] += 1
+        for e in range(tree.end_start[r], tree.end_start[r + 1]):
+            k = tree.end_link[e]
+            while k != root and seen[k] != r:
+                seen[k] = r
+                start[k + 1] += 1
+                k = tree.parent[k]
+    for k in range(n + 1):
+        start[k + 1] += start[k]
+
+
+@_jit
+def measure(tree, fronts):
+    """Numbers of all pivots, numbers on the stack, and size of the largest front, after `count_rows`."""
+    start, closing, place = fronts.start, fronts.closing, fronts.seen
+    numbers, stack, largest, height = 0, 0, 0, 0
+    n = tree.parent.shape[0]
+    for k in range(n + 1):
+        place[k] = 0  # numbers of the children's fronts
+    for i in range(n + 1):
+        k = tree.order[i]
+        width = start[k + 1] - start[k] + 6
+        rest = width - closing[k]
+        for j in range(closing[k]):
+            numbers += 1 + 2 * (width - j - 1)
+        largest = max(largest, width)
+        if k < n:
+            m = tree.dofs[k]
+            numbers += m * m + 2 * m * rest
+            height += rest * rest - place[k]
+            place[tree.parent[k]] += rest * rest
+            stack = max(stack, height)
+    return numbers, stack, largest
+
+
+@_jit
+def set_rows(tree, fronts):
+    """Rows of every front, for the rows that are kept."""
+    count_rows(tree, fronts)
+    start, closing, seen, rows, sign = fronts.start, fronts.closing, fronts.seen, fronts.rows, fronts.sign
+    n = tree.parent.shape[0]
+    # Where the next open row goes, and the next closing one; fronts are filled in ascending order of rows.
+    opened, closed = fronts.stack_at, fronts.waiting
+    for k in range(n + 1):
+        opened[k], closed[k], seen[k] = start[k] + closing[k], start[k], -1
+    for r in range(tree.root.shape[0]):
+        if fronts.kept[r] == 0:
+            continue
+        root, side = tree.root[r], 1.0
+        rows[closed[root]] = r
+        closed[root] += 1
+        for e in range(tree.end_start[r], tree.end_start[r + 1]):
+            k = tree.end_link[e]
+            while k != root and seen[k] != r:
+                seen[k] = r
+                rows[opened[k]], sign[opened[k]] = r, side
+                opened[k] += 1
+                k = tree.parent[k]
+            side = -1.0
+
+
+# --- elimination
+
+
+@_jit
+def factor(tree, fronts, matrix):
+    """Eliminate all joints and rows; returns the number of allowed motions with negative stiffness (if symmetric)."""
+    order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
+    place, waiting, stack_at, G = fronts.place, fronts.waiting, fronts.stack_at, fronts.front
+    n = parent.shape[0]
+    negative, height, top, at = 0, 0, 0, 0
+    for i in range(n + 1):
+        k = order[i]
+        first, c = start[k], closing[k]
+        w = start[k + 1] - first
+        size = w + 6
+        for a in range(size):
+            for b in range(size):
+                G[a, b] = 0.0
+        for a in range(w):
+            place[rows[first + a]] = a
+        if k < n:
+            for a in range(6):
+                for b in range(6):
+                    G[w + a, w + b] = matrix.tangent[k, a, b]
+            for e in range(tree.loop_start[k], tree.loop_start[k + 1]):
+                _add_end(k, tree.loop_at[e], tree, fronts, matrix.position, w)
+        for a in range(c):
+            G[a, a] -= matrix.give[rows[first + a]]
+        while height > 0 and parent[waiting[height - 1]] == k:
+            height -= 1
+            top = stack_at[waiting[height]]
+            _add_child(waiting[height], k, tree, fronts, matrix.position, w)
+        j, begin = 0, at
+        while j < c:
+            m = _choose_pivot(fronts, size, j, c, first, begin)
+            negative -= _invert_block(G, j, m, fronts.block)
+            at = _store(G, j, m, j + m, size, fronts.block, fronts.numbers, at)
+            j += m
+        if k < n:
+            m = tree.dofs[k]
+            if m > 0:
+                _joint_pivot(k, tree, fronts, matrix, c, w)
+                negative += _invert_block(G, size, m, fronts.block)
+                at = _store(G, size, m, c, size, fronts.block, fronts.numbers, at)
+            waiting[height], stack_at[k] = k, top
+            height += 1
+            for a in range(c, size):
+                for b in range(c, size):
+                    fronts.stack[top] = G[a, b]
+                    top += 1
+    return negative
+
+
+@_inline
+def _add_end(k, end, tree, fronts, position, w):
+    """Add an end of a loop to the front of link k: unit wrenches on it, about the copy's origin."""
+    loop, side = (end, 1.0) if end >= 0 else (-1 - end, -1.0)
+    G, o = fronts.front, tree.copy[loop]
+    x, y, z = _arm(position, o, k)
+    for i in range(6):
+        r = 6 * loop + i
+        if fronts.kept[r] == 0:
+            continue
+        a, s = fronts.place[r], side if i >= 3 else side / tree.unit[loop]
+        G[a, w + i] += s
+        G[w + i, a] -= s
+        # r x e_i
+        if i == 0:
+            p, q, u, v = w + 4, w + 5, s * z, -s * y
+        elif i == 1:
+            p, q, u, v = w + 5, w + 3, s * x, -s * z
+        elif i == 2:
+            p, q, u, v = w + 3, w + 4, s * y, -s * x
+        else:
+            continue
+        G[a, p] += u
+        G[p, a] -= u
+        G[a, q] += v
+        G[q, a] -= v
+
+
+@_jit
+def _add_child(child, k, tree, fronts, position, w):
+    """Add the front of a child to that of node k, shifted to its origin."""
+    G, stack, rows, place = fronts.front, fronts.stack, fronts.rows, fronts.place
+    begin = fronts.start[child] + fronts.closing[child]
+    open_rows, base = fronts.start[child + 1] - begin, fronts.stack_at[child]
+    size = open_rows + 6
+    world = k == tree.parent.shape[0]
+    if not world:
+        x, y, z = _arm(position, child, k)
+        for a in range(size):
+            o = base + a * size + open_rows
+            u, v, t = stack[o], stack[o + 1], stack[o + 2]
+            stack[o + 3] += y * t - z * v
+            stack[o + 4] += z * u - x * t
+            stack[o + 5] += x * v - y * u
+        o = base + open_rows * size
+        for b in range(size):
+            u, v, t = stack[o + b], stack[o + size + b], stack[o + 2 * size + b]
+            stack[o + 3 * size + b] += y * t - z * v
+            stack[o + 4 * size + b] += z * u - x * t
+            stack[o + 5 * size + b] += x * v - y * u
+    for a in range(open_rows):
+        p, o = place[rows[begin + a]], base + a * size
+        for b in range(open_rows):
+            G[p, place[rows[begin + b]]] += stack[o + b]
+        for b in range(6):
+            G[p, w + b] += stack[o + open_rows + b]
+    for a in range(6):
+        o = base + (open_rows + a) * size
+        for b in range(open_rows):
+            G[w + a, place[rows[begin + b]]] += stack[o + b]
+        for b in range(6):
+            G[w + a, w + b] += stack[o + open_rows + b]
+
+
+@_jit
+def _choose_pivot(fronts, size, j, c, first, begin):
+    """Bring the next pivot among the closing rows j to c to place j: one row, or two; returns how many."""
+    G, pivot = fronts.front, fronts.pivot
+    own, p, cross, u, v = 0.0, j, 0.0, j, j
+    for a in range(j, c):
+        own = max(own, abs(G[a, a]))
+        for b in range(a + 1, c):
+            x = max(abs(G[a, b]), abs(G[b, a]))
+            if x > cross:
+                cross, u, v = x, a, b
+    m = 1
+    if own >= _DIAGONAL * cross or j + 1 == c:
+        while abs(G[p, p]) < _ALIKE * own:
+            p += 1
+        _swap(fronts, size, j, p, j, first, begin)
+    else:
+        m = 2
+        _swap(fronts, size, j, u, j, first, begin)
+        _swap(fronts, size, j + 1, v, j, first, begin)
+        pivot[first + j + 1] = 0
+    pivot[first + j] = m
+    return m
+
+
+@_jit
+def _swap(fronts, size, j, p, done, first, begin):
+    """Exchange two rows of a front, and the columns of their multipliers, also in the `done` pivots before them."""
+    if p == j:
+        return
+    G, rows, numbers, at, i = fronts.front, fronts.rows, fronts.numbers, begin, 0
+    while i < done:
+        m = fronts.pivot[first + i]
+        i += m
+        at += m * m
+        for _ in range(2 * m):
+            numbers[at + j - i], numbers[at + p - i] = numbers[at + p - i], numbers[at + j - i]
+            at += size - i
+    rows[first + j], rows[first + p] = rows[first + p], rows[first + j]
+    for b in range(size):
+        G[j, b], G[p, b] = G[p, b], G[j, b]
+    for a in range(size):
+        G[a, j], G[a, p] = G[a, p], G[a, j]
+
+
+@_jit
+def _joint_pivot(k, tree, fronts, matrix, c, w):
+    """Rows and columns of the joint's motions, behind those of the front: equations -D motion + ... = -force."""
+    G, place, screw, turned = fronts.front, fronts.place, matrix.screw, matrix.turned
+    d, m, size = tree.dof[k], tree.dofs[k], w + 6
+    for a in range(m):
+        for i in range(c, size):
+            column, row = 0.0, 0.0
+            for j in range(6):
+                column += G[i, w + j] * screw[d + a, j]
+                row += screw[d + a, j] * G[w + j, i]
+            G[i, size + a], G[size + a, i] = column, row
+        for j in range(6):
+            G[w + j, size + a] += turned[d + a, j]
+        for e in range(tree.entry_start[d + a], tree.entry_start[d + a + 1]):
+            r = tree.entry_row[e]
+            if fronts.kept[r] == 1:
+                G[place[r], size + a] += tree.entry_value[e]
+                G[size + a, place[r]] -= tree.entry_value[e]
+    for a in range(m):
+        for b in range(m):
+            total = -matrix.stiffness[d + a, b]
+            for j in range(6):
+                total += G[size + a, w + j] * screw[d + b, j]
+            G[size + a, size + b] = total
+
+
+@_jit
+def _invert_block(G, j, m, block):
+    """Inverse of the pivot at j, m x m, in rows of `block`; returns how many of its eigenvalues are positive."""
+    if m == 1:
+        x = G[j, j]
+        if abs(x) < _TINY:
+            x = -_TINY
+        block[0, 0] = 1.0 / x
+        return 1 if x > 0.0 else 0
+    # Gauss-Jordan, rows exchanged
+    for a in range(m):
+        for b in range(m):
+            block[3 + a, b] = G[j + a, j + b]
+            block[a, b] = 1.0 if a == b else 0.0
+    for a in range(m):
+        p = a
+        for i in range(a + 1, m):
+            if abs(block[3 + i, a]) > abs(block[3 + p, a]):
+                p = i
+        for b in range(m):
+            block[3 + a, b], block[3 + p, b] = block[3 + p, b], block[3 + a, b]
+            block[a, b], block[p, b] = block[p, b], block[a, b]
+        x = block[3 + a, a]
+        x = 1.0 / (x if abs(x) >= _TINY else -_TINY)
+        for b in range(m):
+            block[3 + a, b] *= x
+            block[a, b] *= x
+        for i in range(m):
+            if i != a:
+                x = block[3 + i, a]
+                for b in range(m):
+                    block[3 + i, b] -= x * block[3 + a, b]
+                    block[i, b] -= x * block[a, b]
+    return _count_positive(G, j, m)
+
+
+@_jit
+def _count_positive(G, j, m):
+    """Number of positive eigenvalues of the symmetric part, by Descartes' rule on the characteristic polynomial."""
+    a, b, x = G[j, j], G[j + 1, j + 1], 0.5 * (G[j, j + 1] + G[j + 1, j])
+    if m == 2:
+        determinant = a * b - x * x
+        return 1 if determinant < 0.0 else 2 if a + b > 0.0 else 0
+    c, y, z = G[j + 2, j + 2], 0.5 * (G[j, j + 2] + G[j + 2, j]), 0.5 * (G[j + 1, j + 2] + G[j + 2, j + 1])
+    trace = a + b + c
+    minors = a * b - x * x + a * c - y * y + b * c - z * z
+    determinant = a * (b * c - z * z) - x * (x * c - y * z) + y * (x * z - y * b)
+    # p(t) = t³ - trace t² + minors t - determinant: all roots are real, so changes of sign count positive ones
+    positive, previous = 0, 1.0
+    for value in (-trace, minors, -determinant):
+        if value * previous < 0.0:
+            positive += 1
+        if value != 0.0:
+            previous = value
+    return positive
+
+
+@_jit
+def _store(G, j, m, low, high, block, numbers, at):
+    """Store the pivot at j with its columns and rows from `low` to `high`, and change the front there."""
+    rest = high - low
+    columns = at + m * m
+    across = columns + m * rest
+    for a in range(m):
+        for b in range(m):
+            numbers[at + a * m + b] = block[a, b]
+        for i in range(rest):
+            numbers[columns + a * rest + i] = G[low + i, j + a]
+            numbers[across + a * rest + i] = G[j + a, low + i]
+    for i in range(rest):
+        for a in range(m):
+            x = 0.0
+            for b in range(m):
+                x += numbers[columns + b * rest + i] * block[b, a]
+            if x != 0.0:
+                o = across + a * rest
+                for b in range(rest):
+                    G[low + i, low + b] -= x * numbers[o + b]
+    return across + m * rest
+
+
+# --- substitution
+
+
+@_jit
+def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
+    """Motions (nv,) and multipliers (m,) under generalised forces, rows moving by `gap`; 0 for rows left out."""
+    order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
+    numbers, position, screw, pivot = fronts.numbers, matrix.position, matrix.screw, fronts.pivot
+    p, sums, twist = motion.force, motion.sums, motion.twist
+    n, at = parent.shape[0], 0
+    for r in range(sums.shape[0]):
+        sums[r] = multipliers[r] = 0.0
+    for k in range(n + 1):
+        for i in range(6):
+            p[k, i] = twist[k, i] = 0.0
+    for index in range(n + 1):
+        k = order[index]
+        first, c, last = start[k], closing[k], start[k + 1]
+        j = first
+        while j < first + c:
+            m = pivot[j]
+            rest = last - j - m + 6
+            columns = at + m * m
+            for a in range(m):
+                total = 0.0
+                for b in range(m):
+                    r = rows[j + b]
+                    total += numbers[at + a * m + b] * (gap[r] - sums[r])
+                multipliers[rows[j + a]] = total
+            for a in range(m):
+                x, o = multipliers[rows[j + a]], columns + a * rest
+                for i in range(rest - 6):
+                    sums[rows[j + m + i]] += numbers[o + i] * x
+                for i in range(6):
+                    p[k, i] += numbers[o + rest - 6 + i] * x
+            at = columns + 2 * m * rest
+            j += m
+        if k == n:
+            break
+        m, d = tree.dofs[k], tree.dof[k]
+        if m > 0:
+            rest = last - first - c + 6
+            columns = at + m * m
+            for a in range(m):
+                total = 0.0
+                for b in range(m):
+                    right = force[d + b]
+                    for i in range(6):
+                        right += screw[d + b, i] * p[k, i]
+                    total -= numbers[at + a * m + b] * right
+                step[d + a] = total
+            for a in range(m):
+                x, o = step[d + a], columns + a * rest
+                for i in range(rest - 6):
+                    sums[rows[first + c + i]] += numbers[o + i] * x
+                for i in range(6):
+                    p[k, i] += numbers[o + rest - 6 + i] * x
+            at = columns + 2 * m * rest
+        q = parent[k]
+        if q < n:
+            x, y, z = _arm(position, k, q)
+            u, v, t = p[k, 0], p[k, 1], p[k, 2]
+            p[q, 0] += u
+            p[q, 1] += v
+            p[q, 2] += t
+            p[q, 3] += p[k, 3] + y * t - z * v
+            p[q, 4] += p[k, 4] + z * u - x * t
+            p[q, 5] += p[k, 5] + x * v - y * u
+    for index in range(n, -1, -1):
+        k = order[index]
+        first, c, last = start[k], closing[k], start[k + 1]
+        if k < n:
+            q = parent[k]
+            if q < n:
+                x, y, z = _arm(position, k, q)
+                u, v, t = twist[q, 3], twist[q, 4], twist[q, 5]
+                twist[k, 0] = twist[q, 0] + v * z - t * y
+                twist[k, 1] = twist[q, 1] + t * x - u * z
+                twist[k, 2] = twist[q, 2] + u * y - v * x
+                twist[k, 3], twist[k, 4], twist[k, 5] = u, v, t
+            m, d = tree.dofs[k], tree.dof[k]
+            if m > 0:
+                rest = last - first - c + 6
+                at -= m * m + 2 * m * rest
+                _substitute(m, rest, at, numbers, rows, first + c, multipliers, twist[k], fronts.block)
+                for a in range(m):
+                    step[d + a] -= fronts.block[0, a]
+                    for i in range(6):
+                        twist[k, i] += screw[d + a, i] * step[d + a]
+        j = first + c
+        while j > first:
+            m = 1 if pivot[j - 1] == 1 else 2
+            j -= m
+            rest = last - j - m + 6
+            at -= m * m + 2 * m * rest
+            _substitute(m, rest, at, numbers, rows, j + m, multipliers, twist[k], fronts.block)
+            for a in range(m):
+                multipliers[rows[j + a]] -= fronts.block[0, a]
+
+
+@_inline
+def _substitute(m, rest, at, numbers, rows, first, multipliers, twist, block):
+    """Change of a pivot's unknowns with the multipliers of rows from `first` on and the twist: `block[0]`."""
+    across = at + m * m + m * rest
+    for a in range(m):
+        o, total = across + a * rest, 0.0
+        for i in range(rest - 6):
+            total += numbers[o + i] * multipliers[rows[first + i]]
+        for i in range(6):
+            total += numbers[o + rest - 6 + i] * twist[i]
+        block[1, a] = total
+    for a in range(m):
+        total = 0.0
+        for b in range(m):
+            total += numbers[at + a * m + b] * block[1, b]
+        block[0, a] = total
+
+
+@_jit
+def row_motions(tree, position, twist, step, out):
+    """Rows times a motion, (m,): twists of links, (n + 1, 6), those of the same motion."""
+    for loop in range(tree.copy.shape[0]):
+        o = tree.copy[loop]
+        for i in range(6):
+            out[6 * loop + i] = 0.0
+        side = 1.0
+        for e in range(tree.end_start[6 * loop], tree.end_start[6 * loop + 1]):
+            k = tree.end_link[e]
+            if k < position.shape[0]:
+                x, y, z = _arm(position, o, k)
+                u, v, t = twist[k, 3], twist[k, 4], twist[k, 5]
+                s = side / tree.unit[loop]
+                out[6 * loop] += s * (twist[k, 0] + v * z - t * y)
+                out[6 * loop + 1] += s * (twist[k, 1] + t * x - u * z)
+                out[6 * loop + 2] += s * (twist[k, 2] + u * y - v * x)
+                out[6 * loop + 3] += side * u
+                out[6 * loop + 4] += side * v
+                out[6 * loop + 5] += side * t
+            side = -1.0
+    for r in range(6 * tree.copy.shape[0], out.shape[0]):
+        out[r] = 0.0
+    for d in range(step.shape[0]):
+        for e in range(tree.entry_start[d], tree.entry_start[d + 1]):
+            out[tree.entry_row[e]] += tree.entry_value[e] * step[d]
+
+
+@_jit
+def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step, multipliers):
+    """Motions and multipliers for right sides in rows; gaps that rounding leaves are closed by a second solution.
+
+    `miss` (3, m) and `correction` (2, nv) are scratch.
+    """
+    nv, m = force.shape[1], gap.shape[1]
+    for right in range(force.shape[0]):
+        solve(tree, fronts, matrix, force[right], gap[right], motion, step[right], multipliers[right])
+        if m == 0:
+            continue
+        row_motions(tree, matrix.position, motion.twist, step[right], miss[0])
+        for r in range(m):
+            miss[1, r] = gap[right, r] - miss[0, r] + matrix.give[r] * multipliers[right, r]
+        for d in range(nv):
+            correction[0, d] = 0.0
+        solve(tree, fronts, matrix, correction[0], miss[1], motion, correction[1], miss[2])
+        for d in range(nv):
+            step[right, d] += correction[1, d]
+        for r in range(m):
+            multipliers[right, r] += miss[2, r]
+
+
+# --- redundant rows
+
+
+@_jit
+def find_redundant(tree, fronts, position, screw, unit, tolerance):
+    """Take rows that depend on others out of `kept`, by a QR decomposition of their transpose.
+
+    A row is redundant if what is orthogonal to the rows before it is at most `tolerance` long, in radians and loop
+    sizes, dofs in their `unit` (nv,). Rows that close at the same link are taken largest remainder first.
+    """
+    order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
+    place, waiting, stack_at, stack, T = (
+        fronts.place,
+        fronts.waiting,
+        fronts.stack_at,
+        fronts.stack,
+        fronts.front,
+    )
+    row, least = fronts.block[0], tolerance * tolerance
+    set_rows(tree, fronts)
+    n = parent.shape[0]
+    height, top = 0, 0
+    for index in range(n + 1):
+        k = order[index]
+        first, c = start[k], closing[k]
+        w = start[k + 1] - first
+        for a in range(w):
+            place[rows[first + a]] = a
+            for b in range(a, w):
+                T[a, b] = 0.0
+        fresh = c == 0
+        while height > 0 and parent[waiting[height - 1]] == k:
+            height -= 1
+            child = waiting[height]
+            top = stack_at[child]
+            begin = start[child] + closing[child]
+            count = start[child + 1] - begin
+            at = top
+            for a in range(count):
+                if fresh:  # the same order of columns: triangular as it is
+                    p = place[rows[begin + a]]
+                    for b in range(a, count):
+                        T[p, place[rows[begin + b]]] = stack[at]
+                        at += 1
+                    continue
+                for b in range(w):
+                    row[b] = 0.0
+                for b in range(a, count):
+                    row[place[rows[begin + b]]] = stack[at]
+                    at += 1
+                _insert(T, row, 0, w)
+            fresh = fresh and count == 0
+        rank = _triangularise(T, c, w, least, rows, first, fronts.kept)
+        for a in range(rank, c):
+            for b in range(c, w):
+                row[b] = T[a, b]
+            _insert(T, row, c, w)
+        if k == n:
+            break
+        for d in range(tree.dof[k], tree.dof[k] + tree.dofs[k]):
+            if _dof_row(k, d, tree, fronts, position, screw, unit, first, c, w, row):
+                _insert(T, row, c, w)
+        waiting[height], stack_at[k] = k, top
+        height += 1
+        for a in range(c, w):
+            for b in range(a, w):
+                stack[top] = T[a, b]
+                top += 1
+
+
+@_jit
+def choose_rows(tree, fronts, position, screw, unit, tolerance, hard, soft):
+    """Keep independent rows among the first `hard` ones, and of the others those that `soft` (m,) marks."""
+    for r in range(fronts.kept.shape[0]):
+        fronts.kept[r] = 1 if r < hard else 0
+    find_redundant(tree, fronts, position, screw, unit, tolerance)
+    for r in range(hard, fronts.kept.shape[0]):
+        fronts.kept[r] = soft[r]
+    set_rows(tree, fronts)
+
+
+@_inline
+def _dof_row(k, d, tree, fronts, position, screw, unit, first, c, w, row):
+    """Coefficients of a dof in the open rows of its link; False if they are all zero."""
+    some = False
+    for b in range(c, w):
+        row[b] = 0.0
+    for b in range(c, w):
+        r = fronts.rows[first + b]
+        if r < 6 * tree.copy.shape[0]:
+            loop, i = r // 6, r % 6
+            if i < 3:
+                o, p, q = tree.copy[loop], (i + 1) % 3, (i + 2) % 3
+                # (v + ω x arm)_i
+                x = (
+                    screw[d, i]
+                    + screw[d, 3 + p] * (position[o, q] - position[k, q])
+                    - screw[d, 3 + q] * (position[o, p] - position[k, p])
+                ) / tree.unit[loop]
+            else:
+                x = screw[d, i]
+            x *= fronts.sign[first + b] * unit[d]
+            if abs(x) > _NOTHING:
+                row[b] = x
+                some = True
+    for e in range(tree.entry_start[d], tree.entry_start[d + 1]):
+        r = tree.entry_row[e]
+        if fronts.kept[r] == 1:
+            row[fronts.place[r]] += tree.entry_value[e] * unit[d]
+            some = True
+    return some
+
+
+@_jit
+def _insert(T, row, low, high):
+    """Add a row to an upper triangular matrix, columns `low` to `high`, by Givens rotations; `row` is overwritten."""
+    for j in range(low, high):
+        x = row[j]
+        if x == 0.0:
+            continue
+        y = T[j, j]
+        if y == 0.0:
+            for b in range(j, high):
+                T[j, b] = row[b]
+            return
+        length = math.hypot(x, y)
+        cosine, sine = y / length, x / length
+        T[j, j] = length
+        for b in range(j + 1, high):
+            t, u = T[j, b], row[b]
+            T[j, b] = cosine * t + sine * u
+            row[b] = cosine * u - sine * t
+
+
+@_jit
+def _triangularise(T, c, w, least, rows, first, kept):
+    """Pivoted QR decomposition of the first c columns; returns their rank, and takes the other rows out of `kept`."""
+    for a in range(c):
+        for b in range(a):
+            T[a, b] = 0.0
+    for j in range(c):
+        largest = 0.0
+        for b in range(j, c):
+            largest = max(largest, _squared(T, b, j, c))
+        if not largest > least:
+            for b in range(j, c):
+                kept[rows[first + b]] = 0
+            return j
+        p = j
+        while _squared(T, p, j, c) < _ALIKE * _ALIKE * largest:
+            p += 1
+        if p != j:
+            rows[first + j], rows[first + p] = rows[first + p], rows[first + j]
+            for a in range(c):
+                T[a, j], T[a, p] = T[a, p], T[a, j]
+        # Householder reflection of rows j to c
+        alpha = math.sqrt(_squared(T, j, j, c))
+        if T[j, j] > 0.0:
+            alpha = -alpha
+        T[j, j] -= alpha
+        beta = 1.0 / (alpha * T[j, j])
+        for b in range(j + 1, w):
+            total = 0.0
+            for a in range(j, c):
+                total += T[a, j] * T[a, b]
+            total *= beta
+            for a in range(j, c):
+                T[a, b] += total * T[a, j]
+        T[j, j] = alpha
+        for a in range(j + 1, c):
+            T[a, j] = 0.0
+    return c
+
+
+@_inline
+def _squared(T, b, low, high):
+    """Squared length of column b, rows `low` to `high`."""
+    total = 0.0
+    for a in range(low, high):
+        total += T[a, b] * T[a, b]
+    return total
