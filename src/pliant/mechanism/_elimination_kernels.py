@@ -37,6 +37,7 @@ _DIAGONAL = (
 _ALIKE = (
     0.1  # remainders of at least this share of the largest one count as alike: their rows keep their order
 )
+_ROUNDING = 1e-15  # least pivot of a row, as a fraction of what it is the remainder of
 _NOTHING = 1e-13  # entries of rows, radians and loop sizes, that count as zero; far below any tolerance
 
 
@@ -75,7 +76,7 @@ class Fronts(NamedTuple):
     """Rows of fronts, numbers of pivots, and work space; see `allocate`.
 
     Attributes:
-        kept: 1 for rows that take part, (m,).
+        kept, before: 1 for rows that take part, and for those that did before, (m,).
         start: per node, where its rows start in `rows`, (n + 2,): those that close there, then those that stay open.
         closing: per node, how many close there, (n + 1,).
         rows, sign: row, and which end of a loop is in the subtree: 1 for the copy, -1 for the other.
@@ -88,6 +89,7 @@ class Fronts(NamedTuple):
     """
 
     kept: NDArray[np.int64]
+    before: NDArray[np.int64]
     start: NDArray[np.int64]
     closing: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -109,7 +111,8 @@ class Matrix(NamedTuple):
     Attributes:
         position: origins of links, (n, 3).
         screw: unit twists of dofs, (nv, 6).
-        turned: change of the force on a link with its own joint's motion, beyond that with its twist, (nv, 6).
+        column: change of the force on a link with its own joint's motion, beyond that with its twist, (nv, 6).
+        row: the same of the joint's equation with the twist of the link before it, (nv, 6).
         tangent: change of the force on a link with its twist, (n, 6, 6).
         stiffness: of dofs, a row of the joint's block each, (nv, 3).
         give: c of rows, (m,).
@@ -117,14 +120,15 @@ class Matrix(NamedTuple):
 
     position: NDArray[np.float64]
     screw: NDArray[np.float64]
-    turned: NDArray[np.float64]
+    column: NDArray[np.float64]
+    row: NDArray[np.float64]
     tangent: NDArray[np.float64]
     stiffness: NDArray[np.float64]
     give: NDArray[np.float64]
 
 
 class Motion(NamedTuple):
-    """Work space of `solve`: forces on links and their twists, (n + 1, 6); sums of rows, (m,)."""
+    """Work space of `solve`: forces on links, the given ones at first, and their twists, (n + 1, 6); sums of rows."""
 
     force: NDArray[np.float64]
     twist: NDArray[np.float64]
@@ -227,6 +231,8 @@ def measure(tree, fronts):
         largest = max(largest, width)
         if k < n:
             m = tree.dofs[k]
+            if tree.parent[k] == n:
+                rest -= 6
             numbers += m * m + 2 * m * rest
             height += rest * rest - place[k]
             place[tree.parent[k]] += rest * rest
@@ -264,26 +270,32 @@ def set_rows(tree, fronts):
 
 
 @_jit
-def factor(tree, fronts, matrix):
-    """Eliminate all joints and rows; returns the number of allowed motions with negative stiffness (if symmetric)."""
+def factor(tree, fronts, matrix, definite):
+    """Eliminate all joints and rows; returns the number of allowed motions with negative stiffness (if symmetric).
+
+    Where the matrix is known to be positive `definite`, pivots of rows are kept from being less than rounding, so that
+    no sign depends on the last bit.
+    """
     order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
     place, waiting, stack_at, G = fronts.place, fronts.waiting, fronts.stack_at, fronts.front
     n = parent.shape[0]
-    negative, height, top, at = 0, 0, 0, 0
+    negative, height, top, at, ready = 0, 0, 0, 0, False
     for i in range(n + 1):
         k = order[i]
         first, c = start[k], closing[k]
         w = start[k + 1] - first
-        size = w + 6
-        for a in range(size):
-            for b in range(size):
-                G[a, b] = 0.0
-        for a in range(w):
-            place[rows[first + a]] = a
+        size = w + (6 if k < n else 0)
+        if not ready:
+            for a in range(size):
+                for b in range(size):
+                    G[a, b] = 0.0
+            _sort(rows, first, first + c)
+            for a in range(w):
+                place[rows[first + a]] = a
         if k < n:
             for a in range(6):
                 for b in range(6):
-                    G[w + a, w + b] = matrix.tangent[k, a, b]
+                    G[w + a, w + b] += matrix.tangent[k, a, b]
             for e in range(tree.loop_start[k], tree.loop_start[k + 1]):
                 _add_end(k, tree.loop_at[e], tree, fronts, matrix.position, w)
         for a in range(c):
@@ -291,26 +303,52 @@ def factor(tree, fronts, matrix):
         while height > 0 and parent[waiting[height - 1]] == k:
             height -= 1
             top = stack_at[waiting[height]]
-            _add_child(waiting[height], k, tree, fronts, matrix.position, w)
+            _add_child(waiting[height], k, tree, fronts, w)
         j, begin = 0, at
+        for a in range(c):
+            fronts.block[7, a] = G[a, a]
         while j < c:
-            m = _choose_pivot(fronts, size, j, c, first, begin)
+            m = _choose_pivot(fronts, size, j, c, first, begin, definite)
+            if definite:
+                G[j, j] = min(G[j, j], _ROUNDING * fronts.block[7, j])
             negative -= _invert_block(G, j, m, fronts.block)
             at = _store(G, j, m, j + m, size, fronts.block, fronts.numbers, at)
             j += m
         if k < n:
-            m = tree.dofs[k]
+            m, high = tree.dofs[k], size if parent[k] < n else w  # the world does not move
             if m > 0:
                 _joint_pivot(k, tree, fronts, matrix, c, w)
                 negative += _invert_block(G, size, m, fronts.block)
-                at = _store(G, size, m, c, size, fronts.block, fronts.numbers, at)
+                at = _store(G, size, m, c, high, fronts.block, fronts.numbers, at)
+            p = parent[k]
+            if p < n:
+                x, y, z = _arm(matrix.position, k, p)
+                _shift(G, c, w, x, y, z)
+            # The front of an only child with the same rows stays where it is.
+            ready = (
+                p < n and order[i + 1] == p and c == 0 and closing[p] == 0 and start[p + 1] - start[p] == w
+            )
+            ready = ready and (height == 0 or parent[waiting[height - 1]] != p)
+            if ready:
+                continue
             waiting[height], stack_at[k] = k, top
             height += 1
-            for a in range(c, size):
-                for b in range(c, size):
+            for a in range(c, high):
+                for b in range(c, high):
                     fronts.stack[top] = G[a, b]
                     top += 1
     return negative
+
+
+@_jit
+def _sort(rows, first, last):
+    """Sort rows, which earlier pivots have exchanged, so that no result depends on what was factored before."""
+    for i in range(first + 1, last):
+        r, j = rows[i], i
+        while j > first and rows[j - 1] > r:
+            rows[j] = rows[j - 1]
+            j -= 1
+        rows[j] = r
 
 
 @_inline
@@ -342,33 +380,38 @@ def _add_end(k, end, tree, fronts, position, w):
 
 
 @_jit
-def _add_child(child, k, tree, fronts, position, w):
-    """Add the front of a child to that of node k, shifted to its origin."""
+def _shift(G, low, w, x, y, z):
+    """Refer force and twist of a front, rows from `low` on, to a point from which its origin is at (x, y, z)."""
+    for a in range(low, w + 6):
+        u, v, t = G[a, w], G[a, w + 1], G[a, w + 2]
+        G[a, w + 3] += y * t - z * v
+        G[a, w + 4] += z * u - x * t
+        G[a, w + 5] += x * v - y * u
+    for b in range(low, w + 6):
+        u, v, t = G[w, b], G[w + 1, b], G[w + 2, b]
+        G[w + 3, b] += y * t - z * v
+        G[w + 4, b] += z * u - x * t
+        G[w + 5, b] += x * v - y * u
+
+
+@_inline
+def _add_child(child, k, tree, fronts, w):
+    """Add the front of a child, which is about the origin of node k, to that of node k."""
     G, stack, rows, place = fronts.front, fronts.stack, fronts.rows, fronts.place
     begin = fronts.start[child] + fronts.closing[child]
     open_rows, base = fronts.start[child + 1] - begin, fronts.stack_at[child]
-    size = open_rows + 6
     world = k == tree.parent.shape[0]
-    if not world:
-        x, y, z = _arm(position, child, k)
-        for a in range(size):
-            o = base + a * size + open_rows
-            u, v, t = stack[o], stack[o + 1], stack[o + 2]
-            stack[o + 3] += y * t - z * v
-            stack[o + 4] += z * u - x * t
-            stack[o + 5] += x * v - y * u
-        o = base + open_rows * size
-        for b in range(size):
-            u, v, t = stack[o + b], stack[o + size + b], stack[o + 2 * size + b]
-            stack[o + 3 * size + b] += y * t - z * v
-            stack[o + 4 * size + b] += z * u - x * t
-            stack[o + 5 * size + b] += x * v - y * u
+    size = open_rows if world else open_rows + 6
     for a in range(open_rows):
         p, o = place[rows[begin + a]], base + a * size
         for b in range(open_rows):
             G[p, place[rows[begin + b]]] += stack[o + b]
+        if world:
+            continue
         for b in range(6):
             G[p, w + b] += stack[o + open_rows + b]
+    if world:
+        return
     for a in range(6):
         o = base + (open_rows + a) * size
         for b in range(open_rows):
@@ -377,14 +420,14 @@ def _add_child(child, k, tree, fronts, position, w):
             G[w + a, w + b] += stack[o + open_rows + b]
 
 
-@_jit
-def _choose_pivot(fronts, size, j, c, first, begin):
+@_inline
+def _choose_pivot(fronts, size, j, c, first, begin, definite):
     """Bring the next pivot among the closing rows j to c to place j: one row, or two; returns how many."""
-    G, pivot = fronts.front, fronts.pivot
+    G, pivot, numbers, rows = fronts.front, fronts.pivot, fronts.numbers, fronts.rows
     own, p, cross, u, v = 0.0, j, 0.0, j, j
     for a in range(j, c):
         own = max(own, abs(G[a, a]))
-        for b in range(a + 1, c):
+        for b in range(c if definite else a + 1, c):
             x = max(abs(G[a, b]), abs(G[b, a]))
             if x > cross:
                 cross, u, v = x, a, b
@@ -392,40 +435,41 @@ def _choose_pivot(fronts, size, j, c, first, begin):
     if own >= _DIAGONAL * cross or j + 1 == c:
         while abs(G[p, p]) < _ALIKE * own:
             p += 1
-        _swap(fronts, size, j, p, j, first, begin)
+        _swap(G, numbers, rows, pivot, fronts.block[7], size, j, p, j, first, begin)
     else:
         m = 2
-        _swap(fronts, size, j, u, j, first, begin)
-        _swap(fronts, size, j + 1, v, j, first, begin)
+        _swap(G, numbers, rows, pivot, fronts.block[7], size, j, u, j, first, begin)
+        _swap(G, numbers, rows, pivot, fronts.block[7], size, j + 1, v, j, first, begin)
         pivot[first + j + 1] = 0
     pivot[first + j] = m
     return m
 
 
 @_jit
-def _swap(fronts, size, j, p, done, first, begin):
+def _swap(G, numbers, rows, pivot, whole, size, j, p, done, first, begin):
     """Exchange two rows of a front, and the columns of their multipliers, also in the `done` pivots before them."""
     if p == j:
         return
-    G, rows, numbers, at, i = fronts.front, fronts.rows, fronts.numbers, begin, 0
+    at, i = begin, 0
     while i < done:
-        m = fronts.pivot[first + i]
+        m = pivot[first + i]
         i += m
         at += m * m
         for _ in range(2 * m):
             numbers[at + j - i], numbers[at + p - i] = numbers[at + p - i], numbers[at + j - i]
             at += size - i
     rows[first + j], rows[first + p] = rows[first + p], rows[first + j]
+    whole[j], whole[p] = whole[p], whole[j]
     for b in range(size):
         G[j, b], G[p, b] = G[p, b], G[j, b]
     for a in range(size):
         G[a, j], G[a, p] = G[a, p], G[a, j]
 
 
-@_jit
+@_inline
 def _joint_pivot(k, tree, fronts, matrix, c, w):
     """Rows and columns of the joint's motions, behind those of the front: equations -D motion + ... = -force."""
-    G, place, screw, turned = fronts.front, fronts.place, matrix.screw, matrix.turned
+    G, place, screw = fronts.front, fronts.place, matrix.screw
     d, m, size = tree.dof[k], tree.dofs[k], w + 6
     for a in range(m):
         for i in range(c, size):
@@ -435,7 +479,7 @@ def _joint_pivot(k, tree, fronts, matrix, c, w):
                 row += screw[d + a, j] * G[w + j, i]
             G[i, size + a], G[size + a, i] = column, row
         for j in range(6):
-            G[w + j, size + a] += turned[d + a, j]
+            G[w + j, size + a] += matrix.column[d + a, j]
         for e in range(tree.entry_start[d + a], tree.entry_start[d + a + 1]):
             r = tree.entry_row[e]
             if fronts.kept[r] == 1:
@@ -447,6 +491,9 @@ def _joint_pivot(k, tree, fronts, matrix, c, w):
             for j in range(6):
                 total += G[size + a, w + j] * screw[d + b, j]
             G[size + a, size + b] = total
+    for a in range(m):
+        for j in range(6):
+            G[size + a, w + j] += matrix.row[d + a, j]
 
 
 @_jit
@@ -518,6 +565,13 @@ def _store(G, j, m, low, high, block, numbers, at):
         for i in range(rest):
             numbers[columns + a * rest + i] = G[low + i, j + a]
             numbers[across + a * rest + i] = G[j + a, low + i]
+    if m == 1:
+        for i in range(rest):
+            x = numbers[columns + i] * block[0, 0]
+            if x != 0.0:
+                for b in range(rest):
+                    G[low + i, low + b] -= x * numbers[across + b]
+        return across + rest
     for i in range(rest):
         for a in range(m):
             x = 0.0
@@ -535,7 +589,10 @@ def _store(G, j, m, low, high, block, numbers, at):
 
 @_jit
 def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
-    """Motions (nv,) and multipliers (m,) under generalised forces, rows moving by `gap`; 0 for rows left out."""
+    """Motions (nv,) and multipliers (m,) under generalised forces and `motion.force` on links, rows moving by `gap`.
+
+    Multipliers of rows that are left out are zero.
+    """
     order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
     numbers, position, screw, pivot = fronts.numbers, matrix.position, matrix.screw, fronts.pivot
     p, sums, twist = motion.force, motion.sums, motion.twist
@@ -544,14 +601,15 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
         sums[r] = multipliers[r] = 0.0
     for k in range(n + 1):
         for i in range(6):
-            p[k, i] = twist[k, i] = 0.0
+            twist[k, i] = 0.0
     for index in range(n + 1):
         k = order[index]
         first, c, last = start[k], closing[k], start[k + 1]
+        moving = 6 if k < n else 0
         j = first
         while j < first + c:
             m = pivot[j]
-            rest = last - j - m + 6
+            rest = last - j - m + moving
             columns = at + m * m
             for a in range(m):
                 total = 0.0
@@ -561,9 +619,9 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
                 multipliers[rows[j + a]] = total
             for a in range(m):
                 x, o = multipliers[rows[j + a]], columns + a * rest
-                for i in range(rest - 6):
+                for i in range(rest - moving):
                     sums[rows[j + m + i]] += numbers[o + i] * x
-                for i in range(6):
+                for i in range(moving):
                     p[k, i] += numbers[o + rest - 6 + i] * x
             at = columns + 2 * m * rest
             j += m
@@ -571,7 +629,8 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
             break
         m, d = tree.dofs[k], tree.dof[k]
         if m > 0:
-            rest = last - first - c + 6
+            moving = 6 if parent[k] < n else 0
+            rest = last - first - c + moving
             columns = at + m * m
             for a in range(m):
                 total = 0.0
@@ -583,9 +642,9 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
                 step[d + a] = total
             for a in range(m):
                 x, o = step[d + a], columns + a * rest
-                for i in range(rest - 6):
+                for i in range(rest - moving):
                     sums[rows[first + c + i]] += numbers[o + i] * x
-                for i in range(6):
+                for i in range(moving):
                     p[k, i] += numbers[o + rest - 6 + i] * x
             at = columns + 2 * m * rest
         q = parent[k]
@@ -612,9 +671,20 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
                 twist[k, 3], twist[k, 4], twist[k, 5] = u, v, t
             m, d = tree.dofs[k], tree.dof[k]
             if m > 0:
-                rest = last - first - c + 6
+                rest = last - first - c + (6 if q < n else 0)
                 at -= m * m + 2 * m * rest
-                _substitute(m, rest, at, numbers, rows, first + c, multipliers, twist[k], fronts.block)
+                _substitute(
+                    m,
+                    rest,
+                    last - first - c,
+                    at,
+                    numbers,
+                    rows,
+                    first + c,
+                    multipliers,
+                    twist[k],
+                    fronts.block,
+                )
                 for a in range(m):
                     step[d + a] -= fronts.block[0, a]
                     for i in range(6):
@@ -623,23 +693,23 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
         while j > first:
             m = 1 if pivot[j - 1] == 1 else 2
             j -= m
-            rest = last - j - m + 6
+            rest = last - j - m + (6 if k < n else 0)
             at -= m * m + 2 * m * rest
-            _substitute(m, rest, at, numbers, rows, j + m, multipliers, twist[k], fronts.block)
+            _substitute(m, rest, last - j - m, at, numbers, rows, j + m, multipliers, twist[k], fronts.block)
             for a in range(m):
                 multipliers[rows[j + a]] -= fronts.block[0, a]
 
 
 @_inline
-def _substitute(m, rest, at, numbers, rows, first, multipliers, twist, block):
-    """Change of a pivot's unknowns with the multipliers of rows from `first` on and the twist: `block[0]`."""
+def _substitute(m, rest, count, at, numbers, rows, first, multipliers, twist, block):
+    """Change of a pivot's unknowns with the multipliers of `count` rows from `first` on, and the twist: `block[0]`."""
     across = at + m * m + m * rest
     for a in range(m):
         o, total = across + a * rest, 0.0
-        for i in range(rest - 6):
+        for i in range(count):
             total += numbers[o + i] * multipliers[rows[first + i]]
-        for i in range(6):
-            total += numbers[o + rest - 6 + i] * twist[i]
+        for i in range(rest - count):
+            total += numbers[o + count + i] * twist[i]
         block[1, a] = total
     for a in range(m):
         total = 0.0
@@ -677,6 +747,14 @@ def row_motions(tree, position, twist, step, out):
 
 
 @_jit
+def clear(motion):
+    """No forces on links."""
+    for k in range(motion.force.shape[0]):
+        for i in range(6):
+            motion.force[k, i] = 0.0
+
+
+@_jit
 def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step, multipliers):
     """Motions and multipliers for right sides in rows; gaps that rounding leaves are closed by a second solution.
 
@@ -684,6 +762,7 @@ def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step,
     """
     nv, m = force.shape[1], gap.shape[1]
     for right in range(force.shape[0]):
+        clear(motion)
         solve(tree, fronts, matrix, force[right], gap[right], motion, step[right], multipliers[right])
         if m == 0:
             continue
@@ -692,6 +771,7 @@ def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step,
             miss[1, r] = gap[right, r] - miss[0, r] + matrix.give[r] * multipliers[right, r]
         for d in range(nv):
             correction[0, d] = 0.0
+        clear(motion)
         solve(tree, fronts, matrix, correction[0], miss[1], motion, correction[1], miss[2])
         for d in range(nv):
             step[right, d] += correction[1, d]
@@ -703,11 +783,12 @@ def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step,
 
 
 @_jit
-def find_redundant(tree, fronts, position, screw, unit, tolerance):
+def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
     """Take rows that depend on others out of `kept`, by a QR decomposition of their transpose.
 
     A row is redundant if what is orthogonal to the rows before it is at most `tolerance` long, in radians and loop
-    sizes, dofs in their `unit` (nv,). Rows that close at the same link are taken largest remainder first.
+    sizes, dofs in their `unit` (nv,); rows of `before` have the tolerance `faithful`. Rows that close at the same link
+    are taken largest remainder first.
     """
     order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
     place, waiting, stack_at, stack, T = (
@@ -717,10 +798,11 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance):
         fronts.stack,
         fronts.front,
     )
-    row, least = fronts.block[0], tolerance * tolerance
+    row = fronts.block[0]
     set_rows(tree, fronts)
     n = parent.shape[0]
     height, top = 0, 0
+    fronts.block[7, 0] = math.inf  # the smallest remainder
     for index in range(n + 1):
         k = order[index]
         first, c = start[k], closing[k]
@@ -751,7 +833,7 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance):
                     at += 1
                 _insert(T, row, 0, w)
             fresh = fresh and count == 0
-        rank = _triangularise(T, c, w, least, rows, first, fronts.kept)
+        rank = _triangularise(fronts, c, w, tolerance, faithful, first)
         for a in range(rank, c):
             for b in range(c, w):
                 row[b] = T[a, b]
@@ -770,14 +852,21 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance):
 
 
 @_jit
-def choose_rows(tree, fronts, position, screw, unit, tolerance, hard, soft):
-    """Keep independent rows among the first `hard` ones, and of the others those that `soft` (m,) marks."""
+def choose_rows(tree, fronts, position, screw, unit, tolerance, faithful, hard, soft):
+    """Keep independent rows among the first `hard` ones, and of the others those that `soft` (m,) marks.
+
+    Rows that were kept before come first, and have the tolerance `faithful`: where loops are open, redundant rows are
+    known no better than their gaps, but what was independent while they were closed still is. Returns the smallest
+    remainder of the rows that are kept.
+    """
     for r in range(fronts.kept.shape[0]):
+        fronts.before[r] = fronts.kept[r]
         fronts.kept[r] = 1 if r < hard else 0
-    find_redundant(tree, fronts, position, screw, unit, tolerance)
+    find_redundant(tree, fronts, position, screw, unit, tolerance, faithful)
     for r in range(hard, fronts.kept.shape[0]):
         fronts.kept[r] = soft[r]
     set_rows(tree, fronts)
+    return fronts.block[7, 0]
 
 
 @_inline
@@ -833,29 +922,36 @@ def _insert(T, row, low, high):
             row[b] = cosine * u - sine * t
 
 
-@_jit
-def _triangularise(T, c, w, least, rows, first, kept):
+@_inline
+def _triangularise(fronts, c, w, tolerance, faithful, first):
     """Pivoted QR decomposition of the first c columns; returns their rank, and takes the other rows out of `kept`."""
+    T, rows, before = fronts.front, fronts.rows, fronts.before
     for a in range(c):
         for b in range(a):
             T[a, b] = 0.0
     for j in range(c):
-        largest = 0.0
-        for b in range(j, c):
-            largest = max(largest, _squared(T, b, j, c))
-        if not largest > least:
+        p = -1
+        for turn in range(2):
+            least, largest = (faithful, 0.0) if turn == 0 else (tolerance, 0.0)
             for b in range(j, c):
-                kept[rows[first + b]] = 0
+                if before[rows[first + b]] == 1 - turn:
+                    largest = max(largest, _squared(T, b, j, c))
+            if largest > least * least:
+                p = j
+                while before[rows[first + p]] != 1 - turn or _squared(T, p, j, c) < _ALIKE * _ALIKE * largest:
+                    p += 1
+                break
+        if p < 0:
+            for b in range(j, c):
+                fronts.kept[rows[first + b]] = 0
             return j
-        p = j
-        while _squared(T, p, j, c) < _ALIKE * _ALIKE * largest:
-            p += 1
         if p != j:
             rows[first + j], rows[first + p] = rows[first + p], rows[first + j]
             for a in range(c):
                 T[a, j], T[a, p] = T[a, p], T[a, j]
         # Householder reflection of rows j to c
         alpha = math.sqrt(_squared(T, j, j, c))
+        fronts.block[7, 0] = min(fronts.block[7, 0], alpha)
         if T[j, j] > 0.0:
             alpha = -alpha
         T[j, j] -= alpha

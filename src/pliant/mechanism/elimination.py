@@ -159,6 +159,7 @@ def _counting(n: int, m: int) -> kernels.Fronts:
     floats, ints = np.zeros(0), np.zeros(0, dtype=np.int64)
     return kernels.Fronts(
         kept=np.ones(m, dtype=np.int64),
+        before=np.zeros(m, dtype=np.int64),
         start=np.zeros(n + 2, dtype=np.int64),
         closing=np.zeros(n + 1, dtype=np.int64),
         rows=ints,

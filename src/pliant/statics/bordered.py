@@ -88,7 +88,13 @@ class BorderedTree:
         give[hard:][acting] = compliance[acting] * plan.scale[hard:][acting] ** 2
         stiffness = np.where((m.dof_kind == BALL)[:, None], blocks, diagonal[:, None])
         self._matrix = kernels.Matrix(
-            np.empty((n, 3)), np.empty((nv, 6)), np.empty((nv, 6)), np.empty((n, 6, 6)), stiffness, give
+            position=np.empty((n, 3)),
+            screw=np.empty((nv, 6)),
+            column=np.empty((nv, 6)),
+            row=np.zeros((nv, 6)),
+            tangent=np.empty((n, 6, 6)),
+            stiffness=stiffness,
+            give=give,
         )
         _tree_kernels.world_matrix(m.links.arrays, poses, wrench, tangent, self._matrix)
         soft = np.zeros(count, dtype=np.int64)
@@ -96,8 +102,10 @@ class BorderedTree:
         if count:
             tolerance = min(max(_OPEN * gap, _REDUNDANT), _COARSEST)
             place = self._matrix.position, self._matrix.screw
-            kernels.choose_rows(self._tree, self._fronts, *place, m.dof_unit, tolerance, hard, soft)
-        self.negative = kernels.factor(self._tree, self._fronts, self._matrix)
+            kernels.choose_rows(
+                self._tree, self._fronts, *place, m.dof_unit, tolerance, tolerance, hard, soft
+            )
+        self.negative = kernels.factor(self._tree, self._fronts, self._matrix, False)
 
     def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
         """Motions and scaled multipliers for forces and scaled gaps in rows, regularization included."""

@@ -8,8 +8,7 @@ import pliant
 from formats import corpus
 from oracles import dense, linkages, motion, newton
 from oracles.random_mechanisms import unit
-from pliant.engines.constrained import _border as border
-from pliant.engines.constrained import arrays as col
+from pliant.mechanism import _elimination_kernels as kernels
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pliant.errors.UnsupportedWarning"),
@@ -90,16 +89,31 @@ SMALL = {
 # --- the choice of rows
 
 
-def choose(rows, couplings=0, tendons=0, gap=0.0):
+def choose(rows, couplings=0, tendons=0, gap=0.0, before=()):
+    """Rows kept among those of a matrix: one hinge on the world per column. Couplings have length 1."""
     m, nv = rows.shape
-    dofs = np.zeros((nv, col.DOF_COLUMNS))
-    dofs[:, col.UNIT] = 1.0
-    kept = np.zeros(m, dtype=np.int64)
     hard = m - tendons
-    count = border.independent_rows(
-        rows, hard, hard - couplings, dofs, gap, np.zeros_like(rows), np.zeros((2, m)), kept
-    )
-    return kept[:count].tolist()
+    rows = rows.copy()
+    rows[hard - couplings : hard] /= np.linalg.norm(rows[hard - couplings : hard], axis=1)[:, None]
+    b = pliant.Builder("star")
+    for d in range(nv):
+        b.body(f"b{d}", mass=1.0, inertia=(1, 1, 1))
+        b.hinge(f"j{d}", "world", f"b{d}", anchor=(0, 0, 0), axis=(0, 0, 1))
+    for r in range(m):
+        b.couple({f"j{d}": 1.0 for d in range(nv)}, name=f"c{r}")
+    star = b.build()
+    plan = star.elimination
+    tree = plan.tree._replace(entry_value=np.ascontiguousarray(rows.T).ravel())
+    fronts, _ = plan.allocate()
+    fronts.kept[:] = 0
+    fronts.kept[list(before)] = 1
+    soft = np.zeros(m, dtype=np.int64)
+    soft[hard:] = 1
+    tolerance = min(max(10 * gap, 1e-9), 1e-3)
+    faithful = min(tolerance, 1e-6)
+    shape = np.zeros((nv, 3)), np.zeros((nv, 6)), np.ones(nv)
+    kernels.choose_rows(tree, fronts, *shape, tolerance, faithful, hard, soft)
+    return np.flatnonzero(fronts.kept).tolist()
 
 
 def rank(rows):
@@ -142,6 +156,13 @@ def test_couplings_count_whatever_their_scale_and_tendons_always():
 def test_a_row_with_a_small_share_of_its_own_is_kept_behind_a_better_one():
     rows = np.array([[1.0, 0, 0], [1.0, 1e-6, 0], [0, 1.0, 0]])
     assert choose(rows) == [0, 2]
+
+
+def test_rows_kept_before_stay_while_loops_are_open():
+    rows = np.array([[1.0, 0, 0], [1.0, 1e-4, 0], [0, 0, 1.0]])
+    assert choose(rows, gap=1e-3) == [0, 2]
+    assert choose(rows, gap=1e-3, before=(0, 1)) == [0, 1, 2]
+    assert choose(rows, gap=1e-3, before=(1,)) == [1, 2]
 
 
 # --- rounding decides nothing

@@ -1,8 +1,8 @@
-"""Rows that border the tree: loops, couplings and tendons, by a Schur complement over their multipliers.
+"""Rows that border the tree: loops, couplings and tendons, eliminated with it (`pliant.mechanism.elimination`).
 
 Loops are cut at a body: a copy of it, with its share of the mass, must coincide with it (see `packing`). Rows of loops
-come first, six each (position over the unit of length, then rotation), then couplings, then tendons, whose rows give by
-`give` per multiplier.
+come first, six each (position over the size of the loop, then rotation), then couplings, then tendons, whose rows give
+way in proportion to their multipliers.
 """
 
 import math
@@ -10,29 +10,31 @@ import math
 from pliant.compilation import njit
 from pliant.engines.constrained import _aba
 from pliant.engines.constrained import arrays as col
-from pliant.engines.constrained._links import add_vector, axis, between, matrix, vector
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_SLIDE
+from pliant.engines.constrained._links import add_vector, axis, between, matrix, symmetric, vector
+from pliant.mechanism import _elimination_kernels as elimination
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.spatial import _kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _sums = njit(
     error_model="numpy", nogil=True, fastmath={"contract", "reassoc"}
 )  # reassociated: in vector registers
-# Remainder of a redundant row over the largest row: with closed loops, per gap of open loops, at most.
+# Remainder of a redundant row, rad or loop sizes: with closed loops, per gap of open loops, at most.
 _REDUNDANT, _OPEN, _COARSEST = 1e-9, 10.0, 1e-3
-_ORDERED = 0.01  # squared share of the largest remainder from which on a row may be the next pivot
-_DOWNDATED = 1e-4  # fraction of a squared length below which downdating has lost digits: it is summed again
+_CLOSED = 1e-6  # the same of rows that were kept before, at most
+LONGEST = 0.5  # step that closes loops, rad or radii, beyond which they are closed by a part only
 _MENDED = 1e-13  # residual of rows that counts as zero, as a fraction of the first one
 _ROUNDING = 1e-15  # least pivot, as a fraction of the row's diagonal
 
 
 @_jit
-def loop_gaps(loops, work, unit, small, out):
-    """Gaps of loops: position of copies from bodies over `unit`, rotation vector, world axes. Returns the largest."""
+def loop_gaps(loops, work, small, out):
+    """Gaps of loops: position of copies from bodies over the loop's size, rotation vector. Returns the largest."""
     largest, turn, log = 0.0, small[:3], small[3]
     for n in range(loops.shape[0]):
         a, b = int(loops[n, col.LOOP_COPY]), int(loops[n, col.LOOP_BODY])
         x, y, z = vector(loops, n, col.LOOP_POINT)
+        unit = loops[n, col.LOOP_UNIT]
         for i in range(3):
             rx, ry, rz = vector(work, b, col.W_ROTATION + 3 * i)
             at = work[b, col.W_POSITION + i] + rx * x + ry * y + rz * z
@@ -58,44 +60,11 @@ def loop_gaps(loops, work, unit, small, out):
 
 
 @_jit
-def loop_rows(links, loops, work, unit, rows):
-    """Jacobian of loops: velocity of copies relative to their bodies, over `unit`, per joint velocity."""
-    for n in range(loops.shape[0]):
-        for i in range(6):
-            for d in range(rows.shape[1]):
-                rows[6 * n + i, d] = 0.0
-        a, b = int(loops[n, col.LOOP_COPY]), int(loops[n, col.LOOP_BODY])
-        x, y, z = vector(work, a, col.W_POSITION)
-        _add_jacobian(links, work, a, x, y, z, 1.0, unit, 6 * n, rows)
-        _add_jacobian(links, work, b, x, y, z, -1.0, unit, 6 * n, rows)
-
-
-@_jit
-def _add_jacobian(links, work, k, x, y, z, sign, unit, row, rows):
-    """Add `sign` times the velocity of a point (x, y, z) of link k, over `unit`, and its angular velocity."""
-    while k >= 0:
-        kind, d = links[k, col.KIND], links[k, col.DOF]
-        px, py, pz = vector(work, k, col.W_POSITION)
-        rx, ry, rz = x - px, y - py, z - pz
-        for j in range(3 if kind == LINK_BALL else 0 if kind == LINK_FIXED else 1):
-            ax, ay, az = axis(work, k, j if kind == LINK_BALL else 2)
-            ax, ay, az = sign * ax, sign * ay, sign * az
-            if kind != LINK_SLIDE:
-                rows[row + 3, d + j] += ax
-                rows[row + 4, d + j] += ay
-                rows[row + 5, d + j] += az
-                ax, ay, az = ay * rz - az * ry, az * rx - ax * rz, ax * ry - ay * rx
-            rows[row, d + j] += ax / unit
-            rows[row + 1, d + j] += ay / unit
-            rows[row + 2, d + j] += az / unit
-        k = links[k, col.PARENT]
-
-
-@_jit
-def loop_tension(loops, multipliers, unit, t, work):
+def loop_tension(loops, multipliers, t, work):
     """Add the forces that close loops to W_FORCE, and their tension."""
     for n in range(loops.shape[0]):
         a, b = int(loops[n, col.LOOP_COPY]), int(loops[n, col.LOOP_BODY])
+        unit = loops[n, col.LOOP_UNIT]
         fx, fy, fz = multipliers[6 * n] / unit, multipliers[6 * n + 1] / unit, multipliers[6 * n + 2] / unit
         add_vector(work, a, col.W_FORCE, fx, fy, fz)
         add_vector(work, b, col.W_FORCE, -fx, -fy, -fz)
@@ -103,135 +72,238 @@ def loop_tension(loops, multipliers, unit, t, work):
         _aba.add_tension(work, b, x, y, z, -fx, -fy, -fz, t)
 
 
-@_sums
-def independent_rows(rows, free, tied, dofs, gap, left, size, kept):
-    """Choose a largest set of independent rows, by Gram-Schmidt with pivoting; returns how many.
+@_jit
+def geometry(links, work, border):
+    """Origins of links and unit twists of dofs, from kinematics."""
+    position, screw = border.matrix.position, border.matrix.screw
+    for k in range(links.shape[0]):
+        kind, d = links[k, col.KIND], links[k, col.DOF]
+        for i in range(3):
+            position[k, i] = work[k, col.W_POSITION + i]
+        for j in range(3 if kind == LINK_BALL else 0 if kind == LINK_FIXED else 1):
+            x, y, z = axis(work, k, j if kind == LINK_BALL else 2)
+            at, other = (3, 0) if kind in (LINK_BALL, LINK_HINGE) else (0, 3)
+            screw[d + j, at], screw[d + j, at + 1], screw[d + j, at + 2] = x, y, z
+            screw[d + j, other] = screw[d + j, other + 1] = screw[d + j, other + 2] = 0.0
 
-    Geometry alone decides: rows in radians and radii (couplings scaled to length 1), no masses, no springs. The first
-    row with at least a tenth of the largest remainder is the next pivot, so that equally good rows are taken in their
-    own order, whatever rounding says. A row is redundant if its remainder is less than 1e-9 of the largest row; or
-    than ten times the gap, where loops are open: rows that are redundant in closed loops are then known no better.
 
-    Args:
-        rows: all of them.
-        free: rows from this one on are of tendons, and always kept.
-        tied: rows from this one on are of couplings.
-        dofs: table of dofs, for their units.
-        gap: of open loops, rad or radii.
-        left: scratch, as large as rows: their remainders.
-        size: scratch, (2, rows): squared length of remainders, and the last one that was not downdated.
-        kept: indices, ascending.
+@_jit
+def choose_rows(links, poses, border, gap, hard, soft, flags):
+    """Choose independent rows among the `hard` ones at these poses of links, and the tendons that `soft` marks.
+
+    A row is redundant if its remainder, in radians and loop sizes, is less than 1e-9; or than ten times the gap, where
+    loops are open: rows that are redundant in closed loops are then known no better. A row that was kept while loops
+    were closed, as `flags` (m,) tell, stays while they are open. Returns the smallest remainder of the rows kept.
     """
-    m, nv = rows.shape
-    largest = 0.0
-    for r in range(free):
-        total = 0.0
-        for d in range(nv):
-            left[r, d] = rows[r, d] / dofs[d, col.UNIT]
-            total += left[r, d] ** 2
-        if r >= tied and total > 0.0:
-            scale = 1.0 / math.sqrt(total)
-            for d in range(nv):
-                left[r, d] *= scale
-            total = 1.0
-        size[0, r], size[1, r], kept[r] = total, total, 0
-        largest = max(largest, total)
-    least = largest * min(max(_OPEN * gap, _REDUNDANT), _COARSEST) ** 2
-    for _ in range(min(free, nv)):
-        if not largest > least:
-            break
-        p = 0
-        while size[0, p] < _ORDERED * largest:
-            p += 1
-        kept[p], size[0, p] = 1, 0.0
-        first, last = 0, nv
-        while left[p, first] == 0.0:
-            first += 1
-        while left[p, last - 1] == 0.0:
-            last -= 1
-        unit = left[p, first:last]
-        scale = 1.0 / math.sqrt(_square(unit))
-        for d in range(unit.shape[0]):
-            unit[d] *= scale
-        largest = 0.0
-        for r in range(free):
-            if size[0, r] <= least:
-                size[0, r] = 0.0
-                continue
-            row = left[r, first:last]
-            share = 0.0
-            for d in range(unit.shape[0]):
-                share += unit[d] * row[d]
-            if share != 0.0:
-                for d in range(unit.shape[0]):
-                    row[d] -= share * unit[d]
-                size[0, r] -= share * share
-                if size[0, r] < _DOWNDATED * size[1, r]:
-                    size[0, r] = size[1, r] = _square(left[r])
-            largest = max(largest, size[0, r])
+    geometry(links, poses, border)
+    fronts, matrix = border.fronts, border.matrix
+    tolerance = min(max(_OPEN * gap, _REDUNDANT), _COARSEST)
+    for r in range(flags.shape[0]):
+        fronts.kept[r] = int(flags[r])
+    smallest = elimination.choose_rows(
+        border.tree,
+        fronts,
+        matrix.position,
+        matrix.screw,
+        border.unit,
+        tolerance,
+        min(tolerance, _CLOSED),
+        hard,
+        soft,
+    )
+    for r in range(hard):
+        flags[r] = fronts.kept[r]
+    return smallest
+
+
+@_jit
+def set_rows(border, hard, soft, flags):
+    """Rows as they were chosen before."""
+    kept, same = border.fronts.kept, True
+    for r in range(kept.shape[0]):
+        wanted = int(flags[r]) if r < hard else soft[r]
+        if kept[r] != wanted:
+            kept[r], same = wanted, False
+    if not same:
+        elimination.set_rows(border.tree, border.fronts)
+
+
+@_jit
+def count_kept(border, hard):
+    """Number of the `hard` rows that are kept."""
     count = 0
-    for r in range(m):
-        if r >= free or kept[r] == 1:
-            kept[count] = r
-            count += 1
+    for r in range(hard):
+        count += border.fronts.kept[r]
     return count
 
 
-@_sums
-def _square(x):
-    """Squared length of a vector."""
-    total = 0.0
-    for d in range(x.shape[0]):
-        total += x[d] * x[d]
-    return total
+@_jit
+def moved(links, dofs, q, before):
+    """Largest change of a coordinate, rad or radii."""
+    largest = 0.0
+    for k in range(links.shape[0]):
+        kind, c = links[k, col.KIND], links[k, col.COORDINATE]
+        if kind == LINK_BALL:
+            for i in range(c, c + 4):
+                largest = max(largest, 2.0 * abs(q[i] - before[i]))
+        elif kind != LINK_FIXED:
+            largest = max(largest, abs(q[c] - before[c]) * dofs[links[k, col.DOF], col.UNIT])
+    return largest
 
 
-@_sums
-def factor_rows(links, scratch):
-    """Response of the tree to the kept rows (its negative, `columns`), and Cholesky factors of the complement."""
-    rows, columns, schur, kept = scratch.rows, scratch.columns, scratch.schur, scratch.kept
-    n, nv = int(scratch.info[col.INFO_KEPT]), rows.shape[1]
-    for i in range(n):
-        _aba.load(links, rows[kept[i]], scratch.work)
-        _aba.solve(links, scratch.work, columns[i])
-    for i in range(n):
-        row = rows[kept[i]]
-        for j in range(i + 1):
-            total = 0.0
-            for d in range(nv):
-                total -= row[d] * columns[j, d]
-            schur[i, j] = total
-        schur[i, i] += scratch.give[kept[i]]
-    cholesky(schur[:n, :n])
+@_jit
+def tree_matrix(links, t, work, border, force):
+    """Matrix of the tree, forces on links and generalised forces `force`, after `residual` and `springs`.
+
+    The same terms as in `_aba.factor`; `t` is half the step.
+    """
+    geometry(links, work, border)
+    tangent, stiffness = border.matrix.tangent, border.matrix.stiffness
+    column, row, given = border.matrix.column, border.matrix.row, border.motion.force
+    for k in range(links.shape[0] - 1, -1, -1):
+        p, kind, d = links[k, col.PARENT], links[k, col.KIND], links[k, col.DOF]
+        for i in range(3):
+            given[k, i] = -work[k, col.W_RIGHT_FORCE + i]
+            given[k, 3 + i] = -work[k, col.W_RIGHT_TORQUE + i]
+        if kind == LINK_BALL:
+            sxx, sxy, sxz, syy, syz, szz = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+            tx, ty, tz = 0.0, 0.0, 0.0
+            if links[k, col.SPRUNG]:
+                sxx, sxy, sxz, syy, syz, szz = symmetric(work, k, col.W_SPRING)
+                tx, ty, tz = vector(work, k, col.W_SPRING_TORQUE)
+            for i in range(3):
+                x, y, z = axis(work, k, i)
+                force[d + i] = -(x * tx + y * ty + z * tz)
+                ux, uy, uz = (
+                    sxx * x + sxy * y + sxz * z,
+                    sxy * x + syy * y + syz * z,
+                    sxz * x + syz * y + szz * z,
+                )
+                for j in range(3):
+                    x, y, z = axis(work, k, j)
+                    stiffness[d + i, j] = x * ux + y * uy + z * uz
+        elif kind != LINK_FIXED:
+            stiffness[d, 0] = work[k, col.W_SPRING]
+            force[d] = -work[k, col.W_SPRING_TORQUE]
+            if kind == LINK_HINGE:
+                # A torque across the hinge couples its turn with its parent's, by half (a x T); with as much
+                # inertia in both as keeps the matrix positive.
+                x, y, z = axis(work, k, 2)
+                mx, my, mz = vector(work, k, col.W_TORQUE)
+                nx, ny, nz = y * mz - z * my, z * mx - x * mz, x * my - y * mx
+                size, half = math.sqrt(nx * nx + ny * ny + nz * nz), 0.5 * t
+                column[d, 3], column[d, 4], column[d, 5] = -half * nx, -half * ny, -half * nz
+                row[d, 3], row[d, 4], row[d, 5] = -half * nx, -half * ny, -half * nz
+                stiffness[d, 0] += half * size
+                if size > 0.0 and p >= 0:
+                    half /= size
+                    add_vector(work, p, col.W_ANGULAR, half * nx * nx, half * nx * ny, half * nx * nz)
+                    add_vector(work, p, col.W_ANGULAR + 3, half * ny * ny, half * ny * nz, half * nz * nz)
+        _put_inertia(work, k, tangent)
+        if p >= 0:
+            sx, sy, sz = vector(work, k, col.W_ARM)
+            fx, fy, fz = vector(work, k, col.W_FORCE)
+            tx, ty, tz = vector(work, k, col.W_TORQUE)
+            add_vector(work, p, col.W_FORCE, fx, fy, fz)
+            tx, ty, tz = tx + sy * fz - sz * fy, ty + sz * fx - sx * fz, tz + sx * fy - sy * fx
+            add_vector(work, p, col.W_TORQUE, tx, ty, tz)
+            g = links[p, col.TURNING]
+            if g >= 0 and links[k, col.TURNING] == k:
+                sx, sy, sz = between(work, k, g)
+                _aba.add_tension(work, g, sx, sy, sz, fx, fy, fz, t)
 
 
-@_sums
-def correct(links, scratch, multipliers):
-    """Correct `du` so that `rows du - give multipliers = wanted` for the kept rows; multipliers of others are zero."""
-    rows, columns, schur, kept = scratch.rows, scratch.columns, scratch.schur, scratch.kept
-    give, wanted, change, du = scratch.give, scratch.wanted, scratch.change[0], scratch.du
-    n, nv = int(scratch.info[col.INFO_KEPT]), rows.shape[1]
-    factor_rows(links, scratch)
-    for r in range(rows.shape[0]):
-        multipliers[r] = 0.0
-    first = 0.0
-    for _ in range(2):  # the second round removes the rounding error of the first
-        largest = 0.0
-        for i in range(n):
-            r = kept[i]
-            total = -wanted[r] - give[r] * multipliers[r]
-            for d in range(nv):
-                total += rows[r, d] * du[d]
-            change[i] = total
-            largest = max(largest, abs(total))
-        if largest <= _MENDED * first:
-            break
-        first = largest
-        substitute(schur[:n, :n], change)
-        for i in range(n):
-            multipliers[kept[i]] += change[i]
-            for d in range(nv):
-                du[d] += change[i] * columns[i, d]
+@_jit
+def _put_inertia(work, k, tangent):
+    """Minus the inertia of link k, 6 x 6."""
+    lxx, lxy, lxz, lyy, lyz, lzz = symmetric(work, k, col.W_LINEAR)
+    hxx, hxy, hxz, hyy, hyz, hzz = symmetric(work, k, col.W_ANGULAR)
+    P = tangent[k]
+    P[0, 0], P[0, 1], P[0, 2] = -lxx, -lxy, -lxz
+    P[1, 0], P[1, 1], P[1, 2] = -lxy, -lyy, -lyz
+    P[2, 0], P[2, 1], P[2, 2] = -lxz, -lyz, -lzz
+    P[3, 3], P[3, 4], P[3, 5] = -hxx, -hxy, -hxz
+    P[4, 3], P[4, 4], P[4, 5] = -hxy, -hyy, -hyz
+    P[5, 3], P[5, 4], P[5, 5] = -hxz, -hyz, -hzz
+    for i in range(3):
+        for j in range(3):
+            P[i, 3 + j] = P[3 + j, i] = -work[k, col.W_COUPLING + 3 * i + j]
+
+
+@_jit
+def solve(links, t, scratch, multipliers):
+    """Newton step `du` and multipliers, so that `rows du - give multipliers = wanted`, after `residual` and `springs`.
+
+    Returns False if some joint meets no inertia.
+    """
+    border, wanted, change, du = scratch.border, scratch.wanted, scratch.change, scratch.du
+    tree, fronts, system, motion = border.tree, border.fronts, border.matrix, border.motion
+    force = scratch.force
+    tree_matrix(links, t, scratch.work, border, force[0])
+    if elimination.factor(tree, fronts, system, True) != 0:
+        return False
+    elimination.solve(tree, fronts, system, force[0], wanted, motion, du, multipliers)
+    # A second solution removes the rounding error of the first.
+    elimination.row_motions(tree, system.position, motion.twist, du, change[0])
+    largest, miss = 0.0, 0.0
+    for r in range(wanted.shape[0]):
+        if fronts.kept[r] == 1:
+            change[1, r] = wanted[r] - change[0, r] + system.give[r] * multipliers[r]
+            largest = max(largest, abs(change[0, r]))
+            miss = max(miss, abs(change[1, r]))
+    if miss > _MENDED * largest:
+        for d in range(du.shape[0]):
+            force[0, d] = 0.0
+        elimination.clear(motion)
+        elimination.solve(tree, fronts, system, force[0], change[1], motion, force[1], change[2])
+        for d in range(du.shape[0]):
+            du[d] += force[1, d]
+        for r in range(wanted.shape[0]):
+            multipliers[r] += change[2, r]
+    return True
+
+
+@_jit
+def shorten(dofs, length, hard, scratch, multipliers):
+    """Close gaps of `hard` rows by a part only, if the step of `solve` is longer than LONGEST.
+
+    Where loops are far open and nearly singular, all at once would be many turns.
+    """
+    border, wanted, change, du, force = (
+        scratch.border,
+        scratch.wanted,
+        scratch.change,
+        scratch.du,
+        scratch.force,
+    )
+    longest = 0.0
+    for d in range(du.shape[0]):
+        longest = max(longest, length * abs(du[d]) * dofs[d, col.UNIT])
+        force[0, d] = 0.0
+    if not longest > LONGEST:
+        return
+    for r in range(wanted.shape[0]):
+        change[1, r] = (LONGEST / longest - 1.0) * wanted[r] if r < hard else 0.0
+    elimination.clear(border.motion)
+    elimination.solve(
+        border.tree, border.fronts, border.matrix, force[0], change[1], border.motion, force[1], change[2]
+    )
+    for d in range(du.shape[0]):
+        du[d] += force[1, d]
+    for r in range(wanted.shape[0]):
+        multipliers[r] += change[2, r]
+
+
+@_jit
+def respond(scratch, force, out):
+    """Joint velocities per generalised impulse `force`, rows held, by the factors of the last `solve`."""
+    border, change = scratch.border, scratch.change
+    for r in range(change.shape[1]):
+        change[0, r] = 0.0
+    elimination.clear(border.motion)
+    elimination.solve(
+        border.tree, border.fronts, border.matrix, force, change[0], border.motion, out, change[1]
+    )
 
 
 @_sums

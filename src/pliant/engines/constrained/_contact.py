@@ -14,6 +14,7 @@ from pliant.engines.constrained._links import axis, matrix, put_vector, rotate, 
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
+OPENED = 1e-3  # gap, rad or loop sizes, up to which a correction of positions may open loops
 HALVINGS = 12  # of a correction of positions that raises the energy too far
 
 
@@ -64,17 +65,18 @@ def shift(h, w, lift, model, state, scratch, ahead, moving):
 
     Contacts are linear in w, but the mechanism is not: a correction can turn joints of a light cable many times over.
     It is halved until it raises the energy by no more than the kinetic energy and `lift`, the work of contact forces
-    along it. The rise is taken from the kinetic energy, as far as that goes.
+    along it, and opens no loop. The rise is taken from the kinetic energy, as far as that goes.
     """
     constants, u, v = model.constants, state.u, state.v
     kinetic = _links.kinetic(constants, state.momentum) + _step.rotor_energy(model.dofs, v)
     for d in range(u.shape[0]):
         scratch.backup[d], u[d] = u[d], w[d]
     before = _step.potential_energy(model, state, 0.0, scratch)
+    allowed = max(_step.open_loops(model, scratch), OPENED)
     rise, share = 0.0, 1.0
     for _ in range(HALVINGS):
         rise = _step.potential_energy(model, state, share * h, scratch) - before
-        if rise <= kinetic + share * lift:
+        if rise <= kinetic + share * lift and not _step.open_loops(model, scratch) > allowed:
             break
         share *= 0.5
     else:
@@ -115,31 +117,15 @@ def correction_work(count, body, side, J, impulse, correction, first, last, w):
 
 
 @_jit
-def prepare(links, scratch):
-    """Columns whose `columnsᵀ columns j` is the share of loops, couplings and tendons in a response A⁻¹ j."""
-    columns, schur = scratch.columns, scratch.schur
-    _border.factor_rows(links, scratch)
-    for i in range(int(scratch.info[col.INFO_KEPT])):
-        for d in range(columns.shape[1]):
-            total = columns[i, d]
-            for k in range(i):
-                total -= schur[i, k] * columns[k, d]
-            columns[i, d] = total * schur[i, i]
-
-
-@_jit
-def respond(links, work, columns, force, out):
+def respond(links, scratch, force, out):
     """Joint velocities per generalised impulse `force`."""
-    _aba.load(links, force, work)
-    _aba.solve(links, work, out)
+    if scratch.wanted.shape[0]:
+        _border.respond(scratch, force, out)
+        return
+    _aba.load(links, force, scratch.work)
+    _aba.solve(links, scratch.work, out)
     for d in range(out.shape[0]):
         out[d] = -out[d]
-    for r in range(columns.shape[0]):
-        total = 0.0
-        for d in range(out.shape[0]):
-            total += columns[r, d] * force[d]
-        for d in range(out.shape[0]):
-            out[d] -= total * columns[r, d]
 
 
 @_jit
@@ -175,9 +161,7 @@ def contact_rows(
     Its bodies are numbered from `first` on. `start` holds kinematics where the step starts, as the points do.
     """
     links, work = model.links, scratch.work
-    columns = scratch.columns[: int(scratch.info[col.INFO_KEPT])]
     last, nv = first + body_link.shape[0], u.shape[0]
-    prepare(links, scratch)
     for b in range(count):
         for s in range(2):
             if not first <= body[b, s] < last:
@@ -190,7 +174,7 @@ def contact_rows(
                 for d in range(nv):
                     force[d] = J[at + i * nv + d]
                 out = Y[at + i * nv : at + (i + 1) * nv]
-                respond(links, work, columns, force, out)
+                respond(links, scratch, force, out)
                 for d in range(nv):
                     u[d] -= impulse[b, i] * out[d]
 

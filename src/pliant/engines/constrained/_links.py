@@ -329,7 +329,7 @@ def work_of_loads(loads, first, constants, at_middle, t, work):
 
 
 @_jit
-def joint_reactions(links, loops, work, at_middle, impulse, momentum, multipliers, unit, out):
+def joint_reactions(links, loops, work, at_middle, impulse, momentum, multipliers, out):
     """Half impulse through every joint in the last step, linear and angular about its origin, world axes, (n, 6)."""
     n = links.shape[0]
     for k in range(n):
@@ -347,6 +347,7 @@ def joint_reactions(links, loops, work, at_middle, impulse, momentum, multiplier
     for j in range(loops.shape[0]):
         a, b = int(loops[j, col.LOOP_COPY]), int(loops[j, col.LOOP_BODY])
         x, y, z = between(work, a, b)
+        unit = loops[j, col.LOOP_UNIT]
         fx, fy, fz = multipliers[6 * j] / unit, multipliers[6 * j + 1] / unit, multipliers[6 * j + 2] / unit
         add_vector(out, a, col.LINEAR, fx, fy, fz)
         add_vector(out, b, col.LINEAR, -fx, -fy, -fz)

@@ -20,6 +20,8 @@ SLOW = 0.001  # squared half turn of a body beyond which the tolerance is tighte
 FINEST = 1 / 64  # tightest tolerance, as a fraction of the given one
 SHORTENED = 6  # largest number of halvings of a damped step
 EXCESS = 4.0  # a damped step is halved while its kinetic energy exceeds this multiple of the available energy
+OPENED = 0.01  # gap, rad or loop sizes, up to which a damped step may open loops
+REUSED = 0.1  # motion since rows were chosen, as a share of their smallest remainder, up to which they stay
 CLEANED = 8  # steps between checks of momenta
 GHOST = 0.5  # share of kinetic energy outside the joints' motions from which a check is bad
 LOOKS = 6  # bad checks in a row after which momenta are projected
@@ -48,61 +50,66 @@ def evaluate_midpoint(model, state, h, scratch, equations):
 
 @_jit
 def _update_rows(model, state, length, scratch):
-    """Rows of loops at the midpoint, right-hand side and compliance of rows; returns the largest gap after `length`."""
-    links, loops, tendons = model.links, model.loops, model.tendons
+    """Right-hand side and compliance of bordering rows; returns the largest gap after `length`."""
+    loops, tendons = model.loops, model.tendons
     q, u, v = state.q, state.u, state.v
-    ahead, rows, wanted, give, small = (
-        scratch.ahead,
-        scratch.rows,
-        scratch.wanted,
-        scratch.give,
-        scratch.small,
-    )
-    unit, m = scratch.info[col.INFO_UNIT], rows.shape[0]
-    first = 6 * loops.shape[0]
+    wanted, change, border = scratch.wanted, scratch.change, scratch.border
+    tree, give, scale = border.tree, border.matrix.give, border.scale
+    m, first = wanted.shape[0], 6 * loops.shape[0]
     largest = 0.0
     if first:
-        _border.loop_rows(links, loops, scratch.work, unit, rows)
-        _links.forward(links, model.constants, q, u, length, ahead)
-        largest = _border.loop_gaps(loops, ahead, unit, small, wanted)
+        _links.forward(model.links, model.constants, q, u, length, scratch.ahead)
+        largest = _border.loop_gaps(loops, scratch.ahead, scratch.small, wanted)
         for r in range(first):
             wanted[r] = -wanted[r] / length
+    for r in range(first, m):  # of coordinates, velocities at the midpoint and before the step
+        change[0, r], change[1, r], change[2, r] = -model.offsets[r - first], 0.0, 0.0
+    for d in range(u.shape[0]):
+        for e in range(tree.entry_start[d], tree.entry_start[d + 1]):
+            r, x = tree.entry_row[e], tree.entry_value[e]
+            change[0, r] += x * q[model.where[d]]
+            change[1, r] += x * u[d]
+            change[2, r] += x * v[d]
     for r in range(first, m):
-        value, rate, before = -model.offsets[r - first], 0.0, 0.0
-        for d in range(rows.shape[1]):
-            if rows[r, d] != 0.0:
-                value += rows[r, d] * q[model.where[d]]
-                rate += rows[r, d] * u[d]
-                before += rows[r, d] * v[d]
-        n = r - m + tendons.shape[0]
+        value, rate, n = change[0, r], change[1, r], r - m + tendons.shape[0]
         if n < 0:
             largest = max(largest, abs(value + length * rate))
             wanted[r] = -value / length - rate
-        else:
+        elif border.soft[r] == 1:
             # a tendon has the columns of a dof that `coefficients` fills
-            at = value + tendons[n, col.AHEAD] * rate - tendons[n, col.BEHIND] * before
+            at = value + tendons[n, col.AHEAD] * rate - tendons[n, col.BEHIND] * change[2, r]
             force = tendons[n, col.HALF] * at
-            force += tendons[n, col.DRAG] * rate + tendons[n, col.DRAGGED] * before
-            give[r] = 1.0 / tendons[n, col.GIVEN]
-            wanted[r] = -force * give[r]
+            force += tendons[n, col.DRAG] * rate + tendons[n, col.DRAGGED] * change[2, r]
+            wanted[r] = -force / tendons[n, col.GIVEN]
+            give[r] = scale[r] * scale[r] / tendons[n, col.GIVEN]
     return largest
 
 
 @_jit
-def _choose_rows(model, poses, scratch):
-    """Choose independent rows among the bordering ones, which must be those of these poses of links."""
-    loops, rows, small, info = model.loops, scratch.rows, scratch.small, scratch.info
-    gap = _border.loop_gaps(loops, poses, info[col.INFO_UNIT], small, scratch.change[0])
-    info[col.INFO_KEPT] = _border.independent_rows(
-        rows,
-        rows.shape[0] - model.tendons.shape[0],
-        6 * loops.shape[0],
-        model.dofs,
-        gap,
-        scratch.columns,
-        scratch.change,
-        scratch.kept,
-    )
+def _start_rows(model, state, scratch, soft):
+    """Independent rows among the bordering ones at the start of a step.
+
+    They are chosen anew after motions of a tenth of the smallest remainder: before that, none becomes redundant.
+    """
+    links, q, chosen = model.links, state.q, state.chosen
+    nq, rows = q.shape[0], scratch.wanted.shape[0]
+    flags, hard = chosen[nq : nq + rows], rows - model.tendons.shape[0]
+    if _border.moved(links, model.dofs, q, chosen) < REUSED * chosen[nq + rows]:
+        _border.set_rows(scratch.border, hard, soft, flags)
+        return
+    _links.forward(links, model.constants, q, state.u, 0.0, scratch.ahead)
+    _choose_rows(model, state, scratch.ahead, scratch, soft)
+    for i in range(nq):
+        chosen[i] = q[i]
+
+
+@_jit
+def _choose_rows(model, state, poses, scratch, soft):
+    """Choose independent rows among the bordering ones, at these poses of links."""
+    nq, rows = state.q.shape[0], scratch.wanted.shape[0]
+    gap = _border.loop_gaps(model.loops, poses, scratch.small, scratch.change[0])
+    hard, flags = rows - model.tendons.shape[0], state.chosen[nq : nq + rows]
+    state.chosen[nq + rows] = _border.choose_rows(model.links, poses, scratch.border, gap, hard, soft, flags)
 
 
 @_jit
@@ -115,26 +122,27 @@ def newton_step(model, state, h, length, scratch, first):
     at the midpoint.
     """
     links, loops, info = model.links, model.loops, scratch.info
-    multipliers, work, du, rows = state.multipliers, scratch.work, scratch.du, scratch.rows
+    work, du, rows = scratch.work, scratch.du, scratch.wanted.shape[0]
     evaluate_midpoint(model, state, h, scratch, True)
-    bordered = rows.shape[0] > 0
-    if bordered:
-        _border.loop_tension(loops, multipliers, info[col.INFO_UNIT], 0.5 * h, work)
-    if _aba.factor(links, 0.5 * h, work) >= 0:
-        du[0] = math.inf  # not finite
-        return math.inf
-    _aba.solve(links, work, du)
-    if not bordered:
+    if rows == 0:
+        if _aba.factor(links, 0.5 * h, work) >= 0:
+            du[0] = math.inf  # not finite
+            return math.inf
+        _aba.solve(links, work, du)
         return 0.0
+    _border.loop_tension(loops, state.multipliers, 0.5 * h, work)
     if first:
-        if loops.shape[0]:
-            _links.forward(links, model.constants, state.q, state.u, 0.0, scratch.ahead)
-            _border.loop_rows(links, loops, scratch.ahead, info[col.INFO_UNIT], rows)
-        _choose_rows(model, scratch.ahead, scratch)
+        _start_rows(model, state, scratch, scratch.border.soft)
     gap = _update_rows(model, state, length, scratch)
-    if not first and gap >= info[col.INFO_CLOSE] and info[col.INFO_KEPT] < rows.shape[0]:
-        _choose_rows(model, work, scratch)
-    _border.correct(links, scratch, multipliers)
+    hard = rows - model.tendons.shape[0]
+    if not first and gap >= info[col.INFO_CLOSE] and _border.count_kept(scratch.border, hard) < hard:
+        _choose_rows(model, state, work, scratch, scratch.border.soft)
+        state.chosen[state.q.shape[0] + rows] = 0.0  # at another pose than the step's start
+    if not _border.solve(links, 0.5 * h, scratch, state.multipliers):
+        du[0] = math.inf
+        return math.inf
+    if gap >= info[col.INFO_CLOSE]:
+        _border.shorten(model.dofs, length, hard, scratch, state.multipliers)
     return gap
 
 
@@ -233,6 +241,12 @@ def potential_energy(model, state, t, scratch):
 
 
 @_jit
+def open_loops(model, scratch):
+    """Largest gap of loops, rad or loop sizes, at the pose of the last `potential_energy`."""
+    return _border.loop_gaps(model.loops, scratch.ahead, scratch.small, scratch.change[0])
+
+
+@_jit
 def _conserves_energy(model, state, h, scratch):
     """Whether the step, momenta already reflected, gains no energy beyond the work of loads."""
     constants = model.constants
@@ -274,9 +288,10 @@ def accept_damped(model, state, h, scratch, own, brought):
             return False
     had = _links.kinetic(constants, momentum) + rotor_energy(dofs, v)
     had = had + potential_energy(model, state, 0.0, scratch)
+    allowed = max(open_loops(model, scratch), OPENED)
     left = -1.0
     for attempt in range(SHORTENED + 1):
-        # A motion with far too much energy is halved; after the last attempt the joints stay.
+        # A motion with far too much energy, or that opens loops, is halved; after the last attempt the joints stay.
         if attempt:
             share = 0.5 if attempt < SHORTENED else 0.0
             brought *= share
@@ -287,7 +302,7 @@ def accept_damped(model, state, h, scratch, own, brought):
         left -= max(_links.work_of_loads(model.loads, own, constants, at_middle, h, work) - brought, 0.0)
         left -= potential_energy(model, state, h, scratch)
         kinetic = _links.kinetic_at(constants, at_middle, work) + rotor_energy(dofs, u)
-        if left >= 0.0 and kinetic <= EXCESS * left:
+        if left >= 0.0 and kinetic <= EXCESS * left and not open_loops(model, scratch) > allowed:
             break
     # Half impulses through joints, for `joint_reactions`, before the momenta are overwritten.
     for k in range(momentum.shape[0]):
@@ -342,17 +357,16 @@ def _project_momenta(model, state, scratch):
     _links.momenta(0, n, constants, work, at_middle)
     _joints.springs(0, n, links, model.bare, model.rest, state.q, du, v, 0.0, work)
     _aba.residual(0, n, links, constants, momentum, impulse, at_middle, 0.0, work)
-    if _aba.factor(links, 0.0, work) >= 0:
-        return
-    _aba.solve(links, work, du)
     if wanted.shape[0]:
-        _border.loop_rows(links, model.loops, work, scratch.info[col.INFO_UNIT], scratch.rows)
-        hard = wanted.shape[0] - model.tendons.shape[0]
         for r in range(wanted.shape[0]):
             wanted[r] = 0.0
-            scratch.give[r] = 0.0 if r < hard else 1e300  # tendons lock nothing
-        _choose_rows(model, work, scratch)
-        _border.correct(links, scratch, scratch.change[1])
+        _start_rows(model, state, scratch, scratch.border.none)  # tendons lock nothing
+        if not _border.solve(links, 0.0, scratch, scratch.spare):
+            return
+    else:
+        if _aba.factor(links, 0.0, work) >= 0:
+            return
+        _aba.solve(links, work, du)
     _links.forward(links, constants, state.q, du, 0.0, work)
     _links.momenta(0, n, constants, work, at_middle)
     has, allowed = _links.kinetic(constants, momentum), 0.0

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.mechanism._elimination_kernels import Fronts, Matrix, Motion, Tree
+
 # columns of loads: rows in the joint frame's axes about the centre of mass
 from pliant.statics._load_kernels import FORCE as LOAD_FORCE
 from pliant.statics._load_kernels import LINK as LOAD_LINK
@@ -47,7 +49,8 @@ DOF_COLUMNS = 17
 LOOP_COPY, LOOP_BODY = 0, 1  # links of the copy and of the body it must coincide with
 LOOP_POINT = 2  # origin of the copy's joint frame in that of the body, m
 LOOP_ROTATION = 5  # from the body's joint frame to the copy's, 3 x 3
-LOOP_COLUMNS = 14
+LOOP_UNIT = 14  # size of the loop, m
+LOOP_COLUMNS = 15
 
 # momentum, impulse and reactions: linear and angular part
 LINEAR, ANGULAR = 0, 3
@@ -86,15 +89,13 @@ PAST = 3
 # info
 INFO_LENGTH = 0  # of the steps that coefficients are for, s
 INFO_SOLVES, INFO_SUBSTEPS, INFO_UNSETTLED = 1, 2, 3  # counts since the start, see `Effort`
-INFO_UNIT = 4  # radius of the mechanism, m
-INFO_TOLERANCE = 5  # change of coordinates that ends iterations, rad or radii
-INFO_CLOSE = 6  # gap of loops that counts as closed, rad or radii
-INFO_HITS, INFO_HELD = 7, 8  # joints that run into a stop, and that are at one or near it
-INFO_LAST = 9  # length of the last part of a step, s
-INFO_TURN = 10  # largest half turn of a body in a step, squared
-INFO_KEPT = 11  # number of bordering rows that are not redundant
-INFO_TAKEN = 12  # whole steps since the start
-INFO = 13
+INFO_TOLERANCE = 4  # change of coordinates that ends iterations, rad or radii
+INFO_CLOSE = 5  # gap of loops that counts as closed, rad or loop sizes
+INFO_HITS, INFO_HELD = 6, 7  # joints that run into a stop, and that are at one or near it
+INFO_LAST = 8  # length of the last part of a step, s
+INFO_TURN = 9  # largest half turn of a body in a step, squared
+INFO_TAKEN = 10  # whole steps since the start
+INFO = 11
 DEPTH = 4  # of Anderson acceleration
 
 
@@ -109,7 +110,7 @@ class Model(NamedTuple):
         gravity: m/s².
         loads: rows in the joint frames' axes about centres of mass, (loads, LOAD_COLUMNS).
         loops: (loops, LOOP_COLUMNS).
-        offsets: of couplings and tendons.
+        offsets: of couplings and tendons, scaled as their rows.
         tendons: the columns of dofs, (tendons, DOF_COLUMNS).
         where: coordinate of a dof, (nv,).
         bare: dofs with rotors, and without springs: for the projection of momenta.
@@ -139,6 +140,8 @@ class State(NamedTuple):
         multipliers: of bordering rows, as half impulses.
         earlier: midpoint velocity of the step before the last, (nv,).
         past: EXTRAPOLATE, SINCE_CHECK, BAD_CHECKS.
+        chosen: coordinates where bordering rows were chosen, which of them are kept, and their smallest remainder (0
+            if they must be chosen anew), (nq + m + 1,).
     """
 
     q: NDArray[np.float64]
@@ -148,6 +151,28 @@ class State(NamedTuple):
     multipliers: NDArray[np.float64]
     earlier: NDArray[np.float64]
     past: NDArray[np.float64]
+    chosen: NDArray[np.float64]
+
+
+class Border(NamedTuple):
+    """Loops, couplings and tendons along the tree of links; see `pliant.mechanism.elimination`.
+
+    Attributes:
+        tree, fronts, matrix, motion: arguments of its kernels.
+        scale: of rows, (m,).
+        unit: of dofs, rad and m, (nv,).
+        soft: 1 for tendons that act, else 0, (m,).
+        none: zeros, (m,).
+    """
+
+    tree: Tree
+    fronts: Fronts
+    matrix: Matrix
+    motion: Motion
+    scale: NDArray[np.float64]
+    unit: NDArray[np.float64]
+    soft: NDArray[np.int64]
+    none: NDArray[np.int64]
 
 
 class Scratch(NamedTuple):
@@ -160,13 +185,9 @@ class Scratch(NamedTuple):
         impulse: of gravity and loads in half a step, world axes, at centres of mass, (n, 6).
         du: Newton step of the midpoint velocity, (nv,).
         backup: midpoint velocity before the step, (nv,).
-        rows: Jacobian of bordering rows: loops, six each, couplings, tendons, (m, nv).
-        columns: response of the tree to the rows, (m, nv).
-        schur: complement over the rows, (m, m).
-        wanted: right-hand side of the rows, (m,).
-        give: compliance of the rows, (m,).
-        change: scratch, (2, m).
-        kept: rows that are not redundant, (m,).
+        wanted: right-hand side of the bordering rows: loops, six each, couplings, tendons, (m,).
+        change, spare, force: scratch, (3, m), (m,) and (2, nv).
+        border: the bordering rows along the tree.
         small: scratch of rotations, (4, 3).
         history, gram: of Anderson acceleration.
         info: INFO_LENGTH ... INFO_TAKEN.
@@ -178,13 +199,11 @@ class Scratch(NamedTuple):
     impulse: NDArray[np.float64]
     du: NDArray[np.float64]
     backup: NDArray[np.float64]
-    rows: NDArray[np.float64]
-    columns: NDArray[np.float64]
-    schur: NDArray[np.float64]
     wanted: NDArray[np.float64]
-    give: NDArray[np.float64]
     change: NDArray[np.float64]
-    kept: NDArray[np.int64]
+    spare: NDArray[np.float64]
+    force: NDArray[np.float64]
+    border: Border
     small: NDArray[np.float64]
     history: NDArray[np.float64]
     gram: NDArray[np.float64]

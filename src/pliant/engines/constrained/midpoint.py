@@ -245,7 +245,6 @@ class Midpoint:
             scratch.impulse,
             self._state.momentum,
             self._state.multipliers,
-            m.radius,
             through,
         )
         last = m.links.joint_link

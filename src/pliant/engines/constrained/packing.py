@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.engines.constrained import _aba, _joints, _links
 from pliant.engines.constrained import arrays as col
-from pliant.engines.constrained.arrays import Model, Scratch, State
+from pliant.engines.constrained.arrays import Border, Model, Scratch, State
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
+from pliant.mechanism._elimination_kernels import Matrix
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
@@ -62,10 +63,11 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
     for k, (parent, kind) in enumerate(zip(m.links.parent.tolist(), m.links.kind.tolist(), strict=True)):
         turns = kind in (LINK_BALL, LINK_HINGE)
         links[k, col.TURNING] = k if turns else links[parent, col.TURNING] if parent >= 0 else -1
-    tendons, rows, offsets = _rows(m)
-    n, nv, count = len(links), m.nv, len(rows)
+    tendons, soft = _tendons(m)
+    plan = m.elimination
+    fronts, motion = plan.allocate()
+    n, nv, count, first = len(links), m.nv, len(plan.scale), 6 * m.topology.loops
     info = np.zeros(col.INFO)
-    info[col.INFO_UNIT] = m.radius
     bare = np.zeros_like(dofs)
     bare[:, col.ARMATURE] = bare[:, col.GIVEN] = m.armature
     bare[:, col.UNIT] = 1.0
@@ -78,7 +80,7 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         gravity=gravity.copy(),
         loads=np.zeros((0, col.LOAD_COLUMNS)),
         loops=_loops(m, frames),
-        offsets=offsets,
+        offsets=plan.scale[first:] * np.concatenate([m.coupling_offset, m.tendon_rest]),
         tendons=tendons,
         where=m.dof_coordinate.copy(),
         bare=bare,
@@ -91,6 +93,7 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         multipliers=np.zeros(count),
         earlier=np.zeros(nv),
         past=np.zeros(col.PAST),
+        chosen=np.zeros(m.nq + count + 1),
     )
     scratch = Scratch(
         work=np.zeros((n, col.WORK_COLUMNS)),
@@ -99,13 +102,28 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         impulse=np.zeros((n, 6)),
         du=np.zeros(nv),
         backup=np.zeros(nv),
-        rows=rows,
-        columns=np.zeros((count, nv)),
-        schur=np.zeros((count, count)),
         wanted=np.zeros(count),
-        give=np.zeros(count),
-        change=np.zeros((2, count)),
-        kept=np.zeros(count, dtype=np.int64),
+        change=np.zeros((3, count)),
+        spare=np.zeros(count),
+        force=np.zeros((2, nv)),
+        border=Border(
+            tree=plan.tree,
+            fronts=fronts,
+            matrix=Matrix(
+                position=np.zeros((n, 3)),
+                screw=np.zeros((nv, 6)),
+                column=np.zeros((nv, 6)),
+                row=np.zeros((nv, 6)),
+                tangent=np.zeros((n, 6, 6)),
+                stiffness=np.zeros((nv, 3)),
+                give=np.zeros(count),
+            ),
+            motion=motion,
+            scale=plan.scale,
+            unit=m.dof_unit,
+            soft=soft,
+            none=np.zeros(count, dtype=np.int64),
+        ),
         small=np.zeros((4, 3)),
         history=np.zeros((2 * col.DEPTH + 2, nv)),
         gram=np.zeros((col.DEPTH + 1, col.DEPTH)),
@@ -146,8 +164,8 @@ def _dofs(m: Mechanism) -> Floats:
     return out
 
 
-def _rows(m: Mechanism) -> tuple[Floats, Floats, Floats]:
-    """Tendons with a spring or damper, all bordering rows, and offsets of couplings and tendons."""
+def _tendons(m: Mechanism) -> tuple[Floats, Ints]:
+    """Table of tendons, STIFFNESS ... DAMPING, and the bordering rows of those with a spring or damper: 1, else 0."""
     for rows, names, what in (
         (m.couplings, m.coupling_names, "coupling"),
         (m.tendons, m.tendon_names, "tendon"),
@@ -157,14 +175,13 @@ def _rows(m: Mechanism) -> tuple[Floats, Floats, Floats]:
                 raise InputError(
                     f"{what} '{name}' acts on a ball joint: ConstrainedSimulation knows those of hinges and slides only"
                 )
+    tendons = np.zeros((len(m.tendons), col.DOF_COLUMNS))
+    tendons[:, col.STIFFNESS] = m.tendon_stiffness
+    tendons[:, col.DAMPING] = m.tendon_damping
     acting = (m.tendon_stiffness > 0) | (m.tendon_damping > 0)
-    tendons = np.zeros((int(acting.sum()), col.DOF_COLUMNS))
-    tendons[:, col.STIFFNESS] = m.tendon_stiffness[acting]
-    tendons[:, col.DAMPING] = m.tendon_damping[acting]
-    rows = np.concatenate(
-        [np.zeros((6 * m.topology.loops, m.nv)), m.couplings.dense(m.nv), m.tendons.dense(m.nv)[acting]]
-    )
-    return tendons, rows, np.concatenate([m.coupling_offset, m.tendon_rest[acting]])
+    soft = np.zeros(len(m.elimination.scale), dtype=np.int64)
+    soft[m.elimination.hard :] = acting
+    return tendons, soft
 
 
 def _loops(m: Mechanism, frames: Floats) -> Floats:
@@ -174,7 +191,8 @@ def _loops(m: Mechanism, frames: Floats) -> Floats:
         between = spatial.se3_inverse(frames[body]) @ frames[copy]
         out[n, col.LOOP_COPY], out[n, col.LOOP_BODY] = copy, body
         out[n, col.LOOP_POINT : col.LOOP_POINT + 3] = between[:3, 3]
-        out[n, col.LOOP_ROTATION :] = between[:3, :3].T.ravel()
+        out[n, col.LOOP_ROTATION : col.LOOP_ROTATION + 9] = between[:3, :3].T.ravel()
+    out[:, col.LOOP_UNIT] = m.elimination.tree.unit
     return out
 
 
@@ -205,7 +223,9 @@ def _effective_inertia(m: Mechanism, packed: Packed) -> None:
         else:
             dofs[d, col.INERTIA] = 1 / work[k, col.W_RECIPROCAL]
     for n in range(len(tendons)):
-        row = scratch.rows[len(scratch.rows) - len(tendons) + n]
+        row = np.zeros(m.nv)
+        dof, coefficient = m.tendons.row(n)
+        row[dof] = coefficient
         _aba.load(links, row, work)
         _aba.solve(links, work, scratch.du)
         tendons[n, col.INERTIA] = 1.0 / max(-float(row @ scratch.du), 1e-300)
