@@ -23,11 +23,16 @@ FILES = {
 }
 
 
-def load(name):
+def file_of(name):
     file = corpus.folder("shared").parent / FILES[name]
     if not file.is_file():
         pytest.skip("the models of the folder shared are not beside the project")
-    return pliant.load(file, allow=[file.parent])
+    return file
+
+
+def load(name, keyframe=None):
+    file = file_of(name)
+    return pliant.load(file, allow=[file.parent], keyframe=keyframe)
 
 
 def planar(seed, cells=3):
@@ -207,6 +212,59 @@ def test_real_robots_do_not_feel_a_change_of_the_last_digits(name, h):
 def test_real_robots_hardly_feel_it_after_many_steps(name, h):
     poses, _ = perturbed(load(name), h, 60, steps=60)
     assert poses < 1e-9
+
+
+def fifth_of_a_second(m, h, gravity):
+    """Poses after 0.2 s, loops closed all the way."""
+    s = pliant.ConstrainedSimulation(m, h, gravity=gravity)
+    for _ in range(4):
+        s.step(round(0.05 / h))
+        assert s.violation < 1e-6 * m.radius
+    return s.poses.copy()
+
+
+def never_by_luck(name, h, trials):
+    """From the file's pose and each keyframe: the same motion if gravity changes by 1e-13, no loop opens."""
+    keyframes = mujoco.MjModel.from_xml_path(str(file_of(name))).nkey
+    rng = np.random.default_rng(0)
+    for keyframe in (None, *range(keyframes)):
+        m = load(name, keyframe)
+        poses = fifth_of_a_second(m, h, G)
+        for _ in range(trials):
+            other = fifth_of_a_second(m, h, G * (1 + 1e-13 * rng.normal()))
+            assert np.abs(other - poses).max() < 1e-6 * m.radius
+
+
+@pytest.mark.parametrize("h", [1 / 60, 1e-3])
+@pytest.mark.parametrize("name", FILES)
+def test_real_robots_move_alike_for_a_fifth_of_a_second(name, h):
+    never_by_luck(name, h, 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("h", [1 / 60, 1 / 240, 1e-3, 1e-5])
+@pytest.mark.parametrize("name", FILES)
+def test_real_robots_always_move_alike(name, h):
+    never_by_luck(name, h, 20)
+
+
+@pytest.mark.parametrize("h", [1 / 60, 1e-3])
+def test_a_parallelogram_swings_through_its_flat_pose(h):
+    """Where rows become redundant in motion: links in line, from either side, loops closed and energy kept."""
+    ends = []
+    for change in (0.0, 1e-13, -1e-13):
+        m = linkages.parallelogram(0.4 + change)
+        s = pliant.ConstrainedSimulation(m, h, gravity=(-9.81, 0.0, 0.0))
+        had, height = s.energy.total, []
+        for _ in range(round(1.0 / h)):
+            s.step()
+            height.append(s.pose("left")[2, 3])
+            assert s.violation < 1e-7
+        assert min(height) < -0.05  # it went through the pose in line
+        assert max(height) > 0.05
+        assert s.energy.total == pytest.approx(had, abs=0.01 * 9.81)
+        ends.append(s.poses.copy())
+    assert max(np.abs(end - ends[0]).max() for end in ends) < 1e-6
 
 
 def test_forces_of_redundant_loops_do_not_hang_on_rounding():
