@@ -28,12 +28,14 @@ class Elimination:
         tree: for the kernels.
         scale: of rows, (m,): position rows of loops are divided by the size of the loop, coefficients of couplings and
             tendons by their length in radians and radii. Scaled rows, times motions, are scaled gaps.
+        owner: link of every dof, (nv,).
         hard: number of rows of loops and couplings; those of tendons follow.
         numbers, stack, front: sizes of work space.
     """
 
     tree: kernels.Tree
     scale: Floats
+    owner: Ints
     hard: int
     numbers: int
     stack: int
@@ -123,7 +125,7 @@ def plan_elimination(m: Mechanism) -> Elimination:
     )
     fronts = _counting(n, count)
     kernels.count_rows(tree, fronts)
-    return Elimination(tree, scale, hard, *kernels.measure(tree, fronts))
+    return Elimination(tree, scale, owner, hard, *kernels.measure(tree, fronts))
 
 
 def _entries(m: Mechanism) -> tuple[Ints, Ints, Floats, Floats]:
