@@ -38,6 +38,7 @@ _ALIKE = (
     0.1  # remainders of at least this share of the largest one count as alike: their rows keep their order
 )
 _ROUNDING = 1e-15  # least pivot of a row, as a fraction of what it is the remainder of
+_DOWNDATED = 1e-4  # fraction of a squared length below which differences have lost digits: it is summed again
 _NOTHING = 1e-13  # entries of rows, radians and loop sizes, that count as zero; far below any tolerance
 
 
@@ -428,9 +429,8 @@ def _choose_pivot(fronts, size, j, c, first, begin, definite):
     for a in range(j, c):
         own = max(own, abs(G[a, a]))
         for b in range(c if definite else a + 1, c):
-            x = max(abs(G[a, b]), abs(G[b, a]))
-            if x > cross:
-                cross, u, v = x, a, b
+            if abs(G[a, b]) > cross:
+                cross, u, v = abs(G[a, b]), a, b
     m = 1
     if own >= _DIAGONAL * cross or j + 1 == c:
         while abs(G[p, p]) < _ALIKE * own:
@@ -811,7 +811,7 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
             place[rows[first + a]] = a
             for b in range(a, w):
                 T[a, b] = 0.0
-        fresh = c == 0
+        fresh = c in (0, w)  # the child's order of columns
         while height > 0 and parent[waiting[height - 1]] == k:
             height -= 1
             child = waiting[height]
@@ -820,7 +820,7 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
             count = start[child + 1] - begin
             at = top
             for a in range(count):
-                if fresh:  # the same order of columns: triangular as it is
+                if fresh:  # triangular as it is
                     p = place[rows[begin + a]]
                     for b in range(a, count):
                         T[p, place[rows[begin + b]]] = stack[at]
@@ -926,30 +926,43 @@ def _insert(T, row, low, high):
 def _triangularise(fronts, c, w, tolerance, faithful, first):
     """Pivoted QR decomposition of the first c columns; returns their rank, and takes the other rows out of `kept`."""
     T, rows, before = fronts.front, fronts.rows, fronts.before
+    size, last, sums = (
+        fronts.block[1],
+        fronts.block[2],
+        fronts.block[3],
+    )  # squared remainders, now and when summed
     for a in range(c):
         for b in range(a):
             T[a, b] = 0.0
+    for b in range(c):
+        size[b] = 0.0
+    for a in range(c):
+        for b in range(a, c):
+            size[b] += T[a, b] * T[a, b]
+    for b in range(c):
+        last[b] = size[b]
+    rank = 0
     for j in range(c):
         p = -1
         for turn in range(2):
             least, largest = (faithful, 0.0) if turn == 0 else (tolerance, 0.0)
             for b in range(j, c):
                 if before[rows[first + b]] == 1 - turn:
-                    largest = max(largest, _squared(T, b, j, c))
+                    largest = max(largest, size[b])
             if largest > least * least:
                 p = j
-                while before[rows[first + p]] != 1 - turn or _squared(T, p, j, c) < _ALIKE * _ALIKE * largest:
+                while before[rows[first + p]] != 1 - turn or size[p] < _ALIKE * _ALIKE * largest:
                     p += 1
                 break
         if p < 0:
-            for b in range(j, c):
-                fronts.kept[rows[first + b]] = 0
-            return j
+            break
+        rank += 1
         if p != j:
             rows[first + j], rows[first + p] = rows[first + p], rows[first + j]
+            size[p], last[p] = size[j], last[j]
             for a in range(c):
                 T[a, j], T[a, p] = T[a, p], T[a, j]
-        # Householder reflection of rows j to c
+        # Householder reflection of rows j to c, row by row
         alpha = math.sqrt(_squared(T, j, j, c))
         fronts.block[7, 0] = min(fronts.block[7, 0], alpha)
         if T[j, j] > 0.0:
@@ -957,16 +970,27 @@ def _triangularise(fronts, c, w, tolerance, faithful, first):
         T[j, j] -= alpha
         beta = 1.0 / (alpha * T[j, j])
         for b in range(j + 1, w):
-            total = 0.0
-            for a in range(j, c):
-                total += T[a, j] * T[a, b]
-            total *= beta
-            for a in range(j, c):
-                T[a, b] += total * T[a, j]
+            sums[b] = 0.0
+        for a in range(j, c):
+            x = T[a, j]
+            if x != 0.0:
+                for b in range(j + 1, w):
+                    sums[b] += x * T[a, b]
+        for a in range(j, c):
+            x = beta * T[a, j]
+            if x != 0.0:
+                for b in range(j + 1, w):
+                    T[a, b] += x * sums[b]
         T[j, j] = alpha
         for a in range(j + 1, c):
             T[a, j] = 0.0
-    return c
+        for b in range(j + 1, c):
+            size[b] -= T[j, b] * T[j, b]
+            if size[b] < _DOWNDATED * last[b]:
+                size[b] = last[b] = _squared(T, b, j + 1, c)
+    for b in range(rank, c):
+        fronts.kept[rows[first + b]] = 0
+    return rank
 
 
 @_inline
