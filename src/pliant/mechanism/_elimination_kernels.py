@@ -809,8 +809,7 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
         w = start[k + 1] - first
         for a in range(w):
             place[rows[first + a]] = a
-            for b in range(a, w):
-                T[a, b] = 0.0
+            T[a, a] = 0.0  # an empty row: what is beside the diagonal does not count
         fresh = c in (0, w)  # the child's order of columns
         while height > 0 and parent[waiting[height - 1]] == k:
             height -= 1
@@ -820,8 +819,13 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
             count = start[child + 1] - begin
             at = top
             for a in range(count):
+                if stack[at] == 0.0:
+                    at += 1
+                    continue
                 if fresh:  # triangular as it is
                     p = place[rows[begin + a]]
+                    for b in range(p, w):
+                        T[p, b] = 0.0
                     for b in range(a, count):
                         T[p, place[rows[begin + b]]] = stack[at]
                         at += 1
@@ -846,7 +850,7 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
         waiting[height], stack_at[k] = k, top
         height += 1
         for a in range(c, w):
-            for b in range(a, w):
+            for b in range(a, w if T[a, a] != 0.0 else a + 1):
                 stack[top] = T[a, b]
                 top += 1
 
@@ -932,7 +936,7 @@ def _triangularise(fronts, c, w, tolerance, faithful, first):
         fronts.block[3],
     )  # squared remainders, now and when summed
     for a in range(c):
-        for b in range(a):
+        for b in range(a if T[a, a] != 0.0 else w):
             T[a, b] = 0.0
     for b in range(c):
         size[b] = 0.0
