@@ -49,10 +49,10 @@ WHY = {  # by table: why a peer wins in some rows
     "short chain take less. MuJoCo has to be told the answer to know when to stop, and its damping is chosen for the "
     "case.",
     "equilibrium-exudyn": "Loops. In small mechanisms those iterations of pliant that handle loops run in Python, some "
-    "3 ms a solve, where Exudyn's run in C++; with many loops pliant decomposes all loop equations as one dense system "
-    "in every iteration, where Exudyn factors one sparse matrix and keeps it for several. pliant also says whether "
-    "the equilibrium is stable, and needs no choice of coordinates, load steps or tolerance. Open chains and large "
-    "deflections turn the comparison around.",
+    "2 ms a solve, where Exudyn's run in C++ and keep a factorisation for several. Long ladders cost pliant no more "
+    "than chains do, unless they are cut at their rails: its spanning tree then leaves all loops open up to the root, "
+    "where Exudyn orders its sparse matrix by itself. pliant also says whether the equilibrium is stable, and needs no "
+    "choice of coordinates, load steps or tolerance. Open chains and large deflections turn the comparison around.",
     "tvcg-table-2": "A blend solves six equations per end effector at every step, thirty for the arm with its five "
     "fingertips, and the whole arm has twenty links, which MuJoCo moves at once. Blend few end effectors, or long "
     "mechanisms.",
