@@ -68,14 +68,18 @@ def test_imports_point_one_way(path):
 
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
 def test_no_private_names_across_packages(path):
-    """Neither private modules nor private functions of another package; kernels are called by kernels."""
-    own = package(path)
+    """Neither private modules nor private functions of another package; engines are packages of their own."""
+    own = home(path.relative_to(SOURCE).with_suffix("").parts)
     for module, names in imports(ast.parse(path.read_text(encoding="utf-8"))):
-        parts = module.split(".")
-        if len(parts) < 2 or parts[1] == own:
-            continue
-        private = [name for name in names if name.startswith("_") and not name.endswith("kernels")]
-        assert not private, f"{path.name} takes {private} from {module}"
+        parts = module.split(".")[1:]
+        for full in [[*parts, name] for name in names] or [parts]:
+            private = [name for name in full if name.startswith("_") and not name.endswith("__")]
+            assert not private or home(full) == own, f"{path.name} takes {'.'.join(full)}"
+
+
+def home(parts) -> tuple[str, ...]:
+    """The package that a module or name belongs to: of the engines, each its own."""
+    return tuple(parts[: 2 if parts[0] == "engines" and len(parts) > 2 else 1])
 
 
 def private_names(tree: ast.AST) -> set[str]:

@@ -18,9 +18,9 @@ import numpy as np
 from pathlib import Path
 from pliant.compilation import places
 {before}
-from pliant.spatial import _kernels
+from pliant.spatial import kernels
 out = np.zeros(4)
-_kernels.quat_multiply(np.array([.5, .5, .5, .5]), np.array([.1, .7, -.7, .1]), out)
+kernels.quat_multiply(np.array([.5, .5, .5, .5]), np.array([.1, .7, -.7, .1]), out)
 print(out.tobytes().hex())
 """
 
@@ -189,11 +189,11 @@ def test_stamp_knows_imported_kernels():
     ("text", "expected"),
     [
         ("import pliant.shapes\n", ["pliant.shapes"]),
-        ("from pliant.spatial import _kernels as se3\n", ["pliant.spatial._kernels"]),
+        ("from pliant.spatial import kernels as se3\n", ["pliant.spatial.kernels"]),
         ("from pliant.mechanism.links import LINK_BALL, LINK_FIXED\n", ["pliant.mechanism.links"] * 2),
         (
-            "from pliant.statics import (\n    _tree_kernels,\n    inertia as i,\n)\n",
-            ["pliant.statics._tree_kernels", "pliant.statics.inertia"],
+            "from pliant.statics import (\n    tree_kernels,\n    inertia as i,\n)\n",
+            ["pliant.statics.tree_kernels", "pliant.statics.inertia"],
         ),
         ("    from pliant.statics import loads\n", ["pliant.statics.loads"]),
         ("import numpy\nfrom plian import a\n", []),

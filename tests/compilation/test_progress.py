@@ -18,8 +18,8 @@ import numpy as np
 from pliant.compilation import progress
 progress._PATIENCE = -1.0
 {before}
-from pliant.spatial import _kernels
-_kernels.quat_multiply(np.ones(4), np.ones(4), np.zeros(4))
+from pliant.spatial import kernels
+kernels.quat_multiply(np.ones(4), np.ones(4), np.zeros(4))
 import time; time.sleep(1.0)
 print("result")
 """
@@ -123,7 +123,7 @@ def watch(monkeypatch):
 
 def test_listeners_hear_the_outermost_kernel(watch):
     heard = []
-    outer, inner = Event("pliant.engines.constrained._step"), Event("pliant.spatial._kernels")
+    outer, inner = Event("pliant.engines.constrained._step"), Event("pliant.spatial.kernels")
     with progress.listening(heard.append):
         watch.start(outer)
         watch.start(inner)

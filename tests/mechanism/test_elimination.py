@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from oracles import linkages
 from oracles.random_mechanisms import random_mechanism
 from pliant import gallery
-from pliant.mechanism import _elimination_kernels as kernels
+from pliant.mechanism import elimination_kernels as kernels
 from pliant.mechanism import kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.mechanism import Rows

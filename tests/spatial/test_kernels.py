@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import pliant.spatial as spatial
-from pliant.spatial import _kernels as kernels
+from pliant.spatial import kernels as kernels
 
 from . import reference
 from .strategies import (

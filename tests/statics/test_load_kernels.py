@@ -7,8 +7,8 @@ import pytest
 
 from pliant import spatial
 from pliant.compilation import njit
-from pliant.statics import _load_kernels as kernels
-from pliant.statics import _tree_kernels
+from pliant.statics import load_kernels as kernels
+from pliant.statics import tree_kernels
 from pliant.statics.loads import Load, load_rows
 
 
@@ -72,7 +72,7 @@ def test_the_tangent_is_the_derivative_of_the_wrench():
     for frame in ("world", "body"):
         row, pose, own = random_load(rng, frame).row(), random_pose(rng), np.zeros((2, 6))
         wrench, tangent = np.zeros((1, 6)), np.zeros((1, 6, 6))
-        _tree_kernels.add_loads(pose[None], row[None], 1.0, wrench, tangent)
+        tree_kernels.add_loads(pose[None], row[None], 1.0, wrench, tangent)
         for i, direction in enumerate(np.eye(6)):
             for side, sign in enumerate((-1e-6, 1e-6)):
                 body(row, pose @ spatial.se3_exp(sign * direction), own[side])

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 from pliant.compilation import njit
 from pliant.contact.arrays import ROWS
 from pliant.engines.actor import IMPULSE, NORMAL, ROLLING, START
-from pliant.spatial import _kernels as se3
-from pliant.statics._load_kernels import ACTS, wrench_in_world
+from pliant.spatial import kernels as se3
+from pliant.statics.load_kernels import ACTS, wrench_in_world
 
 # Columns of `state`: centre of mass, quaternion of the principal axes, momentum, angular momentum about the centre of
 # mass, world. Columns of `fixed`: mass, centre of mass in the body's frame, principal moments of inertia.

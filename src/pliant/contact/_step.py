@@ -14,9 +14,9 @@ from pliant.contact._rows import fill_rows, lay_out, restitution, store
 from pliant.contact._solve import delassus, recover_penetration
 from pliant.contact._solve import solve as solve_rows
 from pliant.contact.arrays import CONTACTS, DONE, FORCES_LOST, FREE_LOST, KEPT, MODEL_LOST, MORE_NUMBERS, ROWS
-from pliant.engines.reduced import _contact_kernels as reduced
-from pliant.engines.reduced._kernels import WORK, WRENCH, reconstruct
-from pliant.engines.reduced._kernels import advance as advance_model
+from pliant.engines.reduced import contact_kernels as reduced
+from pliant.engines.reduced.kernels import WORK, WRENCH, reconstruct
+from pliant.engines.reduced.kernels import advance as advance_model
 
 __all__ = ["advance", "begin", "delassus", "detect_contacts", "fill_rows", "finish", "solve", "widen_margins"]
 

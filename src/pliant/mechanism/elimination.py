@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.mechanism import _elimination_kernels as kernels
+from pliant.mechanism import elimination_kernels as kernels
 from pliant.mechanism import kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED

@@ -41,11 +41,11 @@ def read_only(array: Floats) -> Floats:
 
 def link_transforms(m: Mechanism, q: Floats) -> tuple[Floats, Floats]:
     """Poses of all links in their parents and in the world, (links, 4, 4) each."""
-    from pliant.mechanism import _kernels
+    from pliant.mechanism import kernels
 
     local, poses = np.zeros((2, len(m.links), 4, 4))
     local[:, 3, 3] = poses[:, 3, 3] = 1.0
-    _kernels.forward(m.links.arrays, read_only(q), local, poses)
+    kernels.forward(m.links.arrays, read_only(q), local, poses)
     return local, poses
 
 
@@ -56,19 +56,19 @@ def link_poses(m: Mechanism, q: Floats) -> Floats:
 
 def move(m: Mechanism, q: Floats, step: Floats) -> Floats:
     """`q` moved along a tangent vector."""
-    from pliant.mechanism import _kernels
+    from pliant.mechanism import kernels
 
     out = q.copy()
-    _kernels.move(m.links.arrays, read_only(q), read_only(step), out)
+    kernels.move(m.links.arrays, read_only(q), read_only(step), out)
     return out
 
 
 def link_jacobian(m: Mechanism, poses: Floats, link: int) -> Floats:
     """Velocity of a link's origin and its angular velocity, world axes, per dof: (6, nv)."""
-    from pliant.mechanism import _kernels
+    from pliant.mechanism import kernels
 
     rows = np.zeros((6, m.nv))
-    _kernels.add_jacobian(m.links.arrays, poses, link, 1.0, rows)
+    kernels.add_jacobian(m.links.arrays, poses, link, 1.0, rows)
     return rows
 
 
@@ -84,14 +84,14 @@ def constraint_gaps(m: Mechanism, q: Floats, poses: Floats) -> Floats:
 
 def constraint_rows(m: Mechanism, poses: Floats) -> Floats:
     """Derivative of `constraint_gaps` along tangent vectors when loops are closed: (6 loops + couplings, nv)."""
-    from pliant.mechanism import _kernels
+    from pliant.mechanism import kernels
 
     links, loops = m.links, m.topology.loops
     rows = np.zeros((6 * loops + len(m.couplings), m.nv))
     for loop in range(loops):
         block = rows[6 * loop : 6 * loop + 6]
         for link, sign in ((links.loop_copy[loop], 1.0), (links.loop_body[loop], -1.0)):
-            _kernels.add_jacobian(links.arrays, poses, link, sign, block)
+            kernels.add_jacobian(links.arrays, poses, link, sign, block)
     if len(m.couplings):
         rows[6 * loops :] = m.couplings.dense(m.nv)
     return rows

@@ -69,7 +69,7 @@ class _LeastNorm:
     """
 
     def __init__(self, m: Mechanism, free: Floats):
-        from pliant.mechanism import _elimination_kernels as kernels
+        from pliant.mechanism import elimination_kernels as kernels
 
         plan = m.elimination
         n, count = len(m.links), len(plan.scale)
@@ -93,7 +93,7 @@ class _LeastNorm:
 
     def step(self, poses: Floats, wanted: Floats, gap: float) -> Floats:
         """The motion (nv,), rows that are redundant within ten times the gap left out."""
-        from pliant.mechanism import _elimination_kernels as kernels
+        from pliant.mechanism import elimination_kernels as kernels
 
         m, matrix = self._m, self._matrix
         turn, screw = poses[self._owner, :3, :3], m.links.screw

@@ -4,7 +4,7 @@ Conventions: twists and wrenches have their linear part first. A pose ``T_a_b`` 
 coordinates in frame b to frame a. Quaternions are unit, in the order w, x, y, z. Twists are in the body
 frame: ``T exp(ξ)``. Functions take anything array-like and return float64. All hold to a few units in the
 last place at all angles, from zero through exact half turns. The same functions for use inside numba code are
-in `pliant.spatial._kernels`.
+in `pliant.spatial.kernels`.
 """
 
 from ._quaternion import (

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism
-from pliant.mechanism import _elimination_kernels as kernels
+from pliant.mechanism import elimination_kernels as kernels
 from pliant.mechanism.joints import BALL
-from pliant.statics import _tree_kernels
+from pliant.statics import tree_kernels
 
 __all__ = ["BorderedTree", "add_diagonal"]
 
@@ -96,7 +96,7 @@ class BorderedTree:
             stiffness=stiffness,
             give=give,
         )
-        _tree_kernels.world_matrix(m.links.arrays, poses, wrench, tangent, self._matrix)
+        tree_kernels.world_matrix(m.links.arrays, poses, wrench, tangent, self._matrix)
         soft = np.zeros(count, dtype=np.int64)
         soft[hard:] = acting
         if count:

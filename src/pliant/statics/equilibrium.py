@@ -19,10 +19,10 @@ from pliant import spatial
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.loop_closure import close_loops
-from pliant.statics._load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, POINT, TORQUE
 from pliant.statics.configuration import Configuration
 from pliant.statics.inertia import link_twists
 from pliant.statics.limit_springs import typical_stiffness
+from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, POINT, TORQUE
 from pliant.statics.loads import Loads, collect_loads
 from pliant.statics.tangent import PASSIVE, Tangent
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
-from pliant.statics import _tree_kernels
+from pliant.statics import tree_kernels
 from pliant.statics.bordered import BorderedTree, add_diagonal
 
 __all__ = ["Inertia", "link_twists"]
@@ -24,7 +24,7 @@ _REGULARIZATION = 1e-6  # of the median inertia, for dofs that move no mass
 def link_twists(m: Mechanism, local: Floats, motion: Floats) -> Floats:
     """Twists of all links, each in its own frame, under the joint motions in the rows of `motion`: (rows, links, 6)."""
     out = np.zeros((len(motion), len(m.links), 6))
-    _tree_kernels.link_twists(m.links.arrays, local, motion, out)
+    tree_kernels.link_twists(m.links.arrays, local, motion, out)
     return out
 
 
@@ -39,17 +39,17 @@ class Inertia:
         self.m = m
         self._local, self._poses = kinematics.link_transforms(m, q)
         self.links = np.zeros((len(m.links), 6, 6))
-        _tree_kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
+        tree_kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
 
     def _composite(self, links: Floats) -> Floats:
         out = links.copy()
-        _tree_kernels.composite_inertias(self.m.links.arrays, self._local, out)
+        tree_kernels.composite_inertias(self.m.links.arrays, self._local, out)
         return out
 
     def dense(self) -> Floats:
         """Joint-space inertia, (nv, nv)."""
         out = np.zeros((self.m.nv, self.m.nv))
-        _tree_kernels.mass_matrix(self.m.links.arrays, self._local, self._composite(self.links), out)
+        tree_kernels.mass_matrix(self.m.links.arrays, self._local, self._composite(self.links), out)
         return out + np.diag(self.m.armature)
 
     def diagonal(self) -> Floats:
@@ -78,7 +78,7 @@ class Inertia:
         wrench = -np.einsum("kij,rkj->rki", self.links, link_twists(self.m, self._local, motion))
         out = self.m.armature * motion
         for r in range(len(motion)):
-            _tree_kernels.accumulate(self.m.links.arrays, self._local, wrench[r], out[r])
+            tree_kernels.accumulate(self.m.links.arrays, self._local, wrench[r], out[r])
         return out
 
     def factor(self) -> BorderedTree:

@@ -1,7 +1,7 @@
 """Loads: wrenches on bodies, gravity, springs and their rest positions.
 
 `Load` is one wrench on one body, parsed once from the caller's argument; kernels of all engines take it as a row of
-numbers (`_load_kernels`). `Loads` holds all loads of a static problem as arrays.
+numbers (`load_kernels`). `Loads` holds all loads of a static problem as arrays.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.statics._load_kernels import (
+from pliant.statics.limit_springs import Stops, make_stops
+from pliant.statics.load_kernels import (
     ACTS,
     FOLLOWER_FORCE,
     FOLLOWER_TORQUE,
@@ -28,7 +29,6 @@ from pliant.statics._load_kernels import (
     POINT,
     TORQUE,
 )
-from pliant.statics.limit_springs import Stops, make_stops
 
 __all__ = [
     "LOAD_SIZE",
@@ -102,7 +102,7 @@ class Load(NamedTuple):
         return cls.of(body, **value)
 
     def row(self) -> Floats:
-        """Row of the load in the body's frame, (LOAD_SIZE,); columns: `_load_kernels`."""
+        """Row of the load in the body's frame, (LOAD_SIZE,); columns: `load_kernels`."""
         out = np.zeros(LOAD_SIZE)
         self.write(out)
         return out

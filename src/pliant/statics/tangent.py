@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL
-from pliant.statics import _tree_kernels
-from pliant.statics._load_kernels import FORCE, LINK, LOAD_SIZE, POINT
+from pliant.statics import tree_kernels
 from pliant.statics.bordered import BorderedTree, add_diagonal
 from pliant.statics.limit_springs import typical_stiffness
+from pliant.statics.load_kernels import FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.loads import Loads, spring_coordinates
 
 __all__ = ["PASSIVE", "Tangent", "static_response"]
@@ -68,8 +68,8 @@ class Tangent:
         pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
         if len(balls):
             where = m.primitive_dof[balls], m.primitive_coordinate[balls]
-            springs = _tree_kernels.BallSprings(*where, m.stiffness, pull, rest)
-            _tree_kernels.ball_springs(springs, q, self.residual, self._blocks, stretch, jacobian)
+            springs = tree_kernels.BallSprings(*where, m.stiffness, pull, rest)
+            tree_kernels.ball_springs(springs, q, self.residual, self._blocks, stretch, jacobian)
             for d in m.primitive_dof[balls]:
                 self._rows[:, d : d + 3] = self._rows[:, d : d + 3] @ jacobian[d : d + 3]
         self.residual += np.where(straight, pull, 0.0)
@@ -89,7 +89,7 @@ class Tangent:
         self.wrench = np.zeros((len(links), 6))
         self._load_tangent = np.zeros((len(links), 6, 6))
         args = self.wrench, self._load_tangent
-        _tree_kernels.add_loads(self.poses, loads.rows, 0.5 if symmetric else 1.0, *args)
+        tree_kernels.add_loads(self.poses, loads.rows, 0.5 if symmetric else 1.0, *args)
         loops = m.topology.loops
         if loops:
             # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their derivative
@@ -98,8 +98,8 @@ class Tangent:
             rows = np.zeros((2 * loops, LOAD_SIZE))
             rows[:loops, FORCE:POINT], rows[loops:, FORCE:POINT] = -given, given
             rows[:loops, LINK], rows[loops:, LINK] = links.loop_copy, links.loop_body
-            _tree_kernels.add_loads(self.poses, rows, 0.5, *args)
-        _tree_kernels.accumulate(links.arrays, self.local, self.wrench, self.residual)
+            tree_kernels.add_loads(self.poses, rows, 0.5, *args)
+        tree_kernels.accumulate(links.arrays, self.local, self.wrench, self.residual)
         rows = m.couplings
         if len(rows):
             forces = np.repeat(self.multipliers[6 * loops :], np.diff(rows.start)) * rows.coefficient

@@ -14,9 +14,9 @@ import numpy as np
 
 import pliant
 from pliant.compilation import njit
-from pliant.mechanism import _kernels as kinematics
-from pliant.spatial import _kernels as se3
-from pliant.statics import _tree_kernels
+from pliant.mechanism import kernels as kinematics
+from pliant.spatial import kernels as se3
+from pliant.statics import tree_kernels
 from pliant.statics.inertia import Inertia
 
 from ..harness.results import Progress, Row, Table
@@ -62,7 +62,7 @@ def _accelerate(parent, screw, local, diagonal, tangent, columns, inverse, right
             for j in range(6):
                 P[i, j] += scaled * u[j]
         if parent[k] >= 0:
-            _tree_kernels.congruence_add(local[k], P, moved, tangent[parent[k]])
+            tree_kernels.congruence_add(local[k], P, moved, tangent[parent[k]])
             se3.force_to_parent_add(local[k], force[k], force[parent[k]])
     for k in range(n):
         if parent[k] >= 0:
@@ -130,7 +130,7 @@ def articulated_steps(count, h, links, inertia, springs, push, state, work):
         f[3] += point[1] * z - point[2] * y
         f[4] += point[2] * x - point[0] * z
         f[5] += point[0] * y - point[1] * x
-        _tree_kernels.accumulate(links, local, wrench, residual)
+        tree_kernels.accumulate(links, local, wrench, residual)
         for k in range(n):
             residual[k] *= -h
         _accelerate(

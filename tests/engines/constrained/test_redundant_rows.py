@@ -8,7 +8,7 @@ import pliant
 from formats import corpus
 from oracles import dense, linkages, motion, newton
 from oracles.random_mechanisms import unit
-from pliant.mechanism import _elimination_kernels as kernels
+from pliant.mechanism import elimination_kernels as kernels
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::pliant.errors.UnsupportedWarning"),

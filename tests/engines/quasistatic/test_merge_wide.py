@@ -15,8 +15,8 @@ from pliant.engines.quasistatic.measures import MEASURES
 from pliant.engines.quasistatic.solver import Solver
 from pliant.errors import InputError
 from pliant.mechanism import kinematics
-from pliant.statics._load_kernels import FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.inertia import Inertia
+from pliant.statics.load_kernels import FORCE, LINK, LOAD_SIZE, POINT
 
 SINGLE = ("hinge", "slide", "ball", "universal", "cylindrical", "planar")
 

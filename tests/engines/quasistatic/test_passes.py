@@ -12,8 +12,8 @@ from oracles.assembly_tree import GRAVITY, solved, spring_torques, sums, torques
 from oracles.random_mechanisms import KINDS, random_mechanism, random_q
 from pliant.engines.quasistatic import _passes as passes
 from pliant.mechanism import kinematics
-from pliant.statics._load_kernels import LINK
 from pliant.statics.inertia import Inertia
+from pliant.statics.load_kernels import LINK
 
 
 def movable(seed, bodies, kinds=KINDS, **options):

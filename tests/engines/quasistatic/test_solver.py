@@ -13,7 +13,7 @@ from pliant.engines.quasistatic.arrays import DOF, DOFS
 from pliant.engines.quasistatic.measures import MEASURES
 from pliant.engines.quasistatic.solver import Solver
 from pliant.mechanism import kinematics
-from pliant.statics._load_kernels import LOAD_SIZE
+from pliant.statics.load_kernels import LOAD_SIZE
 
 GRAVITY = np.array([0.3, -0.4, -9.81])
 

@@ -11,9 +11,9 @@ from pliant.compilation import njit
 from pliant.engines.constrained import _aba
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained._links import add_vector, axis, between, matrix, symmetric, vector
-from pliant.mechanism import _elimination_kernels as elimination
+from pliant.mechanism import elimination_kernels as elimination
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
-from pliant.spatial import _kernels as se3
+from pliant.spatial import kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _sums = njit(

@@ -5,9 +5,9 @@ import math
 from pliant.compilation import njit
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained._links import matrix, put_vector, rotate
-from pliant.mechanism._kernels import rotation_from_rest
+from pliant.mechanism.kernels import rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
-from pliant.spatial._kernels import inverse_transpose_product, log_vector, quat_turn
+from pliant.spatial.kernels import inverse_transpose_product, log_vector, quat_turn
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 

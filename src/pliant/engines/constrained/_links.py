@@ -9,8 +9,8 @@ import math
 from pliant.compilation import njit
 from pliant.engines.constrained import arrays as col
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
-from pliant.spatial import _kernels as se3
-from pliant.statics._load_kernels import wrench_in_world
+from pliant.spatial import kernels as se3
+from pliant.statics.load_kernels import wrench_in_world
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 # inlined by numba: access by name costs nothing, and results do not depend on LLVM's choice of calls to inline

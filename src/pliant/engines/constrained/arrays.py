@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.mechanism._elimination_kernels import Fronts, Matrix, Motion, Tree
+from pliant.mechanism.elimination_kernels import Fronts, Matrix, Motion, Tree
 
 # columns of loads: rows in the joint frame's axes about the centre of mass
-from pliant.statics._load_kernels import FORCE as LOAD_FORCE
-from pliant.statics._load_kernels import LINK as LOAD_LINK
-from pliant.statics._load_kernels import LOAD_SIZE as LOAD_COLUMNS
-from pliant.statics._load_kernels import TORQUE as LOAD_TORQUE
+from pliant.statics.load_kernels import FORCE as LOAD_FORCE
+from pliant.statics.load_kernels import LINK as LOAD_LINK
+from pliant.statics.load_kernels import LOAD_SIZE as LOAD_COLUMNS
+from pliant.statics.load_kernels import TORQUE as LOAD_TORQUE
 
 __all__ = ["LOAD_COLUMNS", "LOAD_FORCE", "LOAD_LINK", "LOAD_TORQUE", "Model", "Scratch", "State"]
 

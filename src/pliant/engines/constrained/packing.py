@@ -19,7 +19,7 @@ from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained.arrays import Border, Model, Scratch, State
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
-from pliant.mechanism._elimination_kernels import Matrix
+from pliant.mechanism.elimination_kernels import Matrix
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 

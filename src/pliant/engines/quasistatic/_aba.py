@@ -11,7 +11,7 @@ from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import integrate_joint, wrench_to_parent
 from pliant.engines.quasistatic._passes import update_joints, world_poses, wrench_on
 from pliant.mechanism.links import LINK_HINGE
-from pliant.statics._load_kernels import LINK
+from pliant.statics.load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})

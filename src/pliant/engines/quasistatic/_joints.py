@@ -10,9 +10,9 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.mechanism._kernels import rotation_from_rest
+from pliant.mechanism.kernels import rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
-from pliant.spatial import _kernels as se3
+from pliant.spatial import kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})

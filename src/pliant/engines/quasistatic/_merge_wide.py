@@ -35,7 +35,7 @@ from pliant.engines.quasistatic._merge import (
     squared_rows,
     store_closure,
 )
-from pliant.spatial import _kernels as se3
+from pliant.spatial import kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})

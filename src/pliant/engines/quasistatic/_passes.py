@@ -17,7 +17,7 @@ from pliant.engines.quasistatic._merge import (
     update_span,
 )
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide, merge_wide, total_acceleration_wide
-from pliant.statics._load_kernels import LINK, wrench_in_body
+from pliant.statics.load_kernels import LINK, wrench_in_body
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 # inlined by numba: else LLVM would compile the same code again for every caller

@@ -24,7 +24,7 @@ from pliant.engines.quasistatic._passes import (
     total_acceleration,
     update_joints,
 )
-from pliant.statics._load_kernels import LINK
+from pliant.statics.load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _ROUND_OFF = 1e-14  # accelerations below this fraction of the terms they are sums of count as zero

@@ -36,7 +36,7 @@ from pliant.engines.quasistatic.loop_ranks import LoopRanks
 from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
-from pliant.statics._load_kernels import LINK, LOAD_SIZE
+from pliant.statics.load_kernels import LINK, LOAD_SIZE
 from pliant.statics.loads import Load, load_rows
 
 __all__ = ["Solver", "Tree"]

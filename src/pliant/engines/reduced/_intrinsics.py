@@ -56,7 +56,7 @@ def matrix(flat, start, rows, columns):
 
 @njit(error_model="numpy", nogil=True, inline="always")
 def five_arrays(at):
-    """`sizes, links, constants, state, poses` of `_kernels`, from the address of a table of addresses and lengths.
+    """`sizes, links, constants, state, poses` of `kernels`, from the address of a table of addresses and lengths.
 
     One integer as argument takes less than half the time of five arrays.
     """

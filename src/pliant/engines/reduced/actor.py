@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.actor import Rows
-from pliant.engines.reduced import _contact_kernels as kernels
-from pliant.engines.reduced._kernels import SIZES
+from pliant.engines.reduced import contact_kernels as kernels
 from pliant.engines.reduced.arrays import link_places
 from pliant.engines.reduced.coordinates import Amplitudes
+from pliant.engines.reduced.kernels import SIZES
 from pliant.engines.single_actor import SingleActor
 
 if TYPE_CHECKING:

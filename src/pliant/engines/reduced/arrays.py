@@ -1,4 +1,4 @@
-"""Arrays of a reduced or blended model, as the kernels take them; see `_kernels` for the layout."""
+"""Arrays of a reduced or blended model, as the kernels take them; see `kernels` for the layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 from pliant.checks import EARTH, acceleration, choice, seconds
-from pliant.engines.reduced import _blend_kernels, _kernels
+from pliant.engines.reduced import blend_kernels, kernels
 from pliant.engines.reduced._intrinsics import (
     BALL,
     BALL_TWISTS,
@@ -103,14 +103,14 @@ class Packed:
     @property
     def work(self) -> Floats:
         """Work space of reconstruction, a part of `state`."""
-        return self.state[self.sizes[_kernels.WORK] + self.sizes[_kernels.WRENCH] :]
+        return self.state[self.sizes[kernels.WORK] + self.sizes[kernels.WRENCH] :]
 
     def base(self) -> BaseViews | None:
         """Views of the floating base; None if the base is fixed."""
-        if not self.sizes[_kernels.FREE]:
+        if not self.sizes[kernels.FREE]:
             return None
-        k, state = _kernels, self.state[self.sizes[_kernels.BASE_STATE] :]
-        fixed = self.constants[self.sizes[_kernels.BASE] :]
+        k, state = kernels, self.state[self.sizes[kernels.BASE_STATE] :]
+        fixed = self.constants[self.sizes[kernels.BASE] :]
         return BaseViews(
             state[k.CENTRE : k.QUATERNION],
             state[k.QUATERNION : k.VELOCITY],
@@ -157,25 +157,23 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
     found = _twists(model) if twist else _joints(model, model.basis)
     rows = found.motions.size // n
     parts = {
-        _kernels.UPDATE: update.T,
-        _kernels.RESPONSE: response.T,
-        _kernels.STEADY: -response @ model.wrench,
-        _kernels.BASIS: found.motions,
-        _kernels.BOUND: np.abs(found.motions.reshape(n, -1)).max(axis=1, initial=0.0),
-        _kernels.LOCAL: found.local,
-        _kernels.HINGE: found.hinge,
-        _kernels.BASE: _base_constants(model, gravity),
+        kernels.UPDATE: update.T,
+        kernels.RESPONSE: response.T,
+        kernels.STEADY: -response @ model.wrench,
+        kernels.BASIS: found.motions,
+        kernels.BOUND: np.abs(found.motions.reshape(n, -1)).max(axis=1, initial=0.0),
+        kernels.LOCAL: found.local,
+        kernels.HINGE: found.hinge,
+        kernels.BASE: _base_constants(model, gravity),
     }
-    sizes = np.zeros(_kernels.SIZES, dtype=np.int64)
-    sizes[_kernels.ROWS], sizes[_kernels.TWIST] = rows, twist
-    work = max(
-        n + _kernels.WRENCH_WORK + _kernels.BASE_WORK, rows + 2 * len(found.links) + _kernels.BALL_WORK
-    )
-    return _lay_out(model, coordinates, _kernels, sizes, found.links, {_kernels.TIMESTEP: h}, parts, work)
+    sizes = np.zeros(kernels.SIZES, dtype=np.int64)
+    sizes[kernels.ROWS], sizes[kernels.TWIST] = rows, twist
+    work = max(n + kernels.WRENCH_WORK + kernels.BASE_WORK, rows + 2 * len(found.links) + kernels.BALL_WORK)
+    return _lay_out(model, coordinates, kernels, sizes, found.links, {kernels.TIMESTEP: h}, parts, work)
 
 
 def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> Packed:
-    first, models, k = blend.models[0], len(blend.models), _blend_kernels
+    first, models, k = blend.models[0], len(blend.models), blend_kernels
     coordinates = StaticWrenches(blend, h)
     n, unit, directions = coordinates.count, coordinates.unit, np.zeros((0, coordinates.count))
     if twist:
@@ -205,19 +203,19 @@ def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> 
         k.SHIFTS: shifts,
         k.MAPS: maps,
         k.DIRECTIONS: directions,
-        _kernels.LOCAL: found.local,
-        _kernels.HINGE: found.hinge,
-        _kernels.BASE: _base_constants(first, gravity),
+        kernels.LOCAL: found.local,
+        kernels.HINGE: found.hinge,
+        kernels.BASE: _base_constants(first, gravity),
     }
     products = len(shifts) if len(directions) else 0
     sizes = np.zeros(k.BLEND_SIZES, dtype=np.int64)
-    sizes[_kernels.ROWS], sizes[_kernels.TWIST] = rows, twist
+    sizes[kernels.ROWS], sizes[kernels.TWIST] = rows, twist
     sizes[k.MODELS], sizes[k.EIGEN] = models, blend.matrices == "eigen"
     sizes[k.SPANNED], sizes[k.PRODUCTS] = len(directions), products
-    step = models + n + _kernels.WRENCH_WORK + 3 * n * n + n + _kernels.BASE_WORK
-    placing = max(POSE_SIZE * models + k.MEAN_WORK, 2 * len(found.links) + _kernels.BALL_WORK)
+    step = models + n + kernels.WRENCH_WORK + 3 * n * n + n + kernels.BASE_WORK
+    placing = max(POSE_SIZE * models + k.MEAN_WORK, 2 * len(found.links) + kernels.BALL_WORK)
     work = max(step, models + rows + models * n + max(n, len(directions) + products, placing))
-    header = {_kernels.TIMESTEP: h, k.EXPONENT: blend.exponent, k.RIGID: coordinates.rigid}
+    header = {kernels.TIMESTEP: h, k.EXPONENT: blend.exponent, k.RIGID: coordinates.rigid}
     header[k.LENGTH] = coordinates.length
     start = blend.samples[0] / unit
     return _lay_out(first, coordinates, k, sizes, found.links, header, parts, work, start)
@@ -226,7 +224,7 @@ def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> 
 def _lay_out(
     model: ReducedModel,
     coordinates: Amplitudes | StaticWrenches,
-    kernels: Any,
+    stepper: Any,
     sizes: Ints,
     links: Ints,
     header: dict[int, float],
@@ -240,30 +238,30 @@ def _lay_out(
     `sizes` has its counts of rows and models; `work` is the work space of a step or a reconstruction.
     """
     n, effectors = coordinates.count, len(model.end_effectors)
-    sizes[: _kernels.ROWS] = n, effectors, len(links)
-    sizes[_kernels.FREE] = model.base is not None
-    starts = _kernels.HEADER + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
-    sizes[_kernels.BASE_STATE] = _kernels.Y + 2 * n
-    sizes[_kernels.WRENCH] = sizes[_kernels.BASE_STATE] + _kernels.BASE_SIZE * sizes[_kernels.FREE]
-    sizes[_kernels.WORK] = sizes[_kernels.WRENCH] + LOAD_SIZE * effectors
+    sizes[: kernels.ROWS] = n, effectors, len(links)
+    sizes[kernels.FREE] = model.base is not None
+    starts = kernels.HEADER + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
+    sizes[kernels.BASE_STATE] = kernels.Y + 2 * n
+    sizes[kernels.WRENCH] = sizes[kernels.BASE_STATE] + kernels.BASE_SIZE * sizes[kernels.FREE]
+    sizes[kernels.WORK] = sizes[kernels.WRENCH] + LOAD_SIZE * effectors
     # The work space begins with a copy of the state up to the loads.
-    length = int(sizes[_kernels.WORK] + sizes[_kernels.WRENCH]) + work
+    length = int(sizes[kernels.WORK] + sizes[kernels.WRENCH]) + work
     constants, state, poses = _aligned((int(starts[-1]),), (length,), (len(model.mechanism.links) + 2, 4, 4))
     for place, number in header.items():
         constants[place] = number
     for (entry, part), at in zip(parts.items(), starts.tolist(), strict=False):
         sizes[entry] = at
         constants[at : at + part.size] = part.ravel()
-    state[_kernels.Y : _kernels.Y + n] = start
+    state[kernels.Y : kernels.Y + n] = start
     poses[:, 3, 3] = 1.0
     poses[-2] = poses[-1] = np.eye(4)
     targets = np.zeros((effectors, LINK_SIZE), dtype=np.int64)
     targets[:, PLACE] = [model.mechanism.body_index(body) for body in model.end_effectors]
-    packed = Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, kernels)
+    packed = Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, stepper)
     base = packed.base()
     if base is not None and model.base is not None:
         base.place(model.at.pose(model.base.body))
-    kernels.reconstruct(*packed.arrays, packed.work)
+    stepper.reconstruct(*packed.arrays, packed.work)
     return packed
 
 

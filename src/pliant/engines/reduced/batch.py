@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import whole
-from pliant.engines.reduced import _kernels
+from pliant.engines.reduced import kernels
 from pliant.engines.reduced.arrays import check_arguments, pack
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
@@ -66,8 +66,8 @@ class ReducedBatch:
         self._all_poses = np.tile(packed.poses, (copies, 1, 1, 1))
         self._shown = self._all_poses[:, : model.mechanism.body_count].view()
         self._shown.flags.writeable = False
-        self._moving = self._states[:, : packed.sizes[_kernels.WRENCH]]
-        self._wrenches = self._states[:, packed.sizes[_kernels.WRENCH] : packed.sizes[_kernels.WORK]].reshape(
+        self._moving = self._states[:, : packed.sizes[kernels.WRENCH]]
+        self._wrenches = self._states[:, packed.sizes[kernels.WRENCH] : packed.sizes[kernels.WORK]].reshape(
             copies, -1, LOAD_SIZE
         )
         threads = min(threads, copies)
@@ -101,7 +101,7 @@ class ReducedBatch:
     @property
     def time(self) -> float:
         """Seconds since the start."""
-        return float(self._states[0, _kernels.TIME])
+        return float(self._states[0, kernels.TIME])
 
     def step(self, n: int = 1) -> None:
         """Advance all copies by `n` time steps.
@@ -111,14 +111,14 @@ class ReducedBatch:
         """
         n = whole(n, "step: n", 0)
         before = self._moving.copy()
-        ends = self._map(_kernels.advance_batch, n)
+        ends = self._map(kernels.advance_batch, n)
         done = min(least for _, least in ends)
         if done == n:
             return
         part, copy = next((p, c) for p, (c, least) in zip(self._parts, ends, strict=True) if least == done)
         self._moving[:] = before
-        self._map(_kernels.reconstruct_batch)
-        self._map(_kernels.advance_batch, done)
+        self._map(kernels.reconstruct_batch)
+        self._map(kernels.advance_batch, done)
         raise ConvergenceError(f"copy {part.start + copy} left the finite numbers at t = {self.time:.6g} s")
 
     @property
@@ -151,7 +151,7 @@ class ReducedBatch:
     def reset(self) -> None:
         """Restore all copies as constructed, without wrenches."""
         self._states[:] = self._start
-        self._map(_kernels.reconstruct_batch)
+        self._map(kernels.reconstruct_batch)
 
     @property
     def state(self) -> Floats:
@@ -166,7 +166,7 @@ class ReducedBatch:
         if not np.isfinite(given).all():
             raise InputError("state: not all numbers are finite")
         self._moving[:] = given
-        self._map(_kernels.reconstruct_batch)
+        self._map(kernels.reconstruct_batch)
 
     def __repr__(self) -> str:
         return f"<ReducedBatch of {self._copies} copies of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"

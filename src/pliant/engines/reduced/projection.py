@@ -23,7 +23,7 @@ from pliant import spatial
 from pliant.engines.reduced.recursive import recursive_projection
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.statics import Configuration, _tree_kernels
+from pliant.statics import Configuration, tree_kernels
 from pliant.statics.loads import Load, Loads, collect_loads, tendon_lengths
 from pliant.statics.tangent import Tangent, static_response
 
@@ -160,6 +160,6 @@ def wrench_maps(model: ReducedModel) -> Floats:
             np.add.at(wrench, at, turned)
             if at is links.loop_body:
                 np.add.at(direct, at, turned)
-        _tree_kernels.accumulate(links.arrays, local, wrench, unused)
+        tree_kernels.accumulate(links.arrays, local, wrench, unused)
         maps[:, :, column] = (wrench - direct)[links.body_link]
     return maps

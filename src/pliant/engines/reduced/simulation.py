@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 from pliant.checks import vector, whole
-from pliant.engines.reduced import _kernels
+from pliant.engines.reduced import kernels
 from pliant.engines.reduced.actor import ReducedActor
 from pliant.engines.reduced.arrays import check_arguments, pack
 from pliant.engines.reduced.blended import BlendedModel
@@ -109,9 +109,9 @@ class ReducedSimulation(Simulation):
         self._arrays, self._places = packed.arrays, packed.places()
         self._at, self._advance_at = self._places.ctypes.data, packed.kernels.advance_at
         self._state, self._map, self._floating = packed.state, packed.coordinates, packed.base()
-        n, steady = packed.coordinates.count, int(packed.sizes[_kernels.STEADY])
-        base, loads, work = packed.sizes[[_kernels.BASE_STATE, _kernels.WRENCH, _kernels.WORK]]
-        self._y, self._rates = packed.state[_kernels.Y : base].reshape(2, n)
+        n, steady = packed.coordinates.count, int(packed.sizes[kernels.STEADY])
+        base, loads, work = packed.sizes[[kernels.BASE_STATE, kernels.WRENCH, kernels.WORK]]
+        self._y, self._rates = packed.state[kernels.Y : base].reshape(2, n)
         self._steady = packed.constants[steady : steady + n]  # constant term of the step, with motors
         self._plain = self._steady.copy()  # without motors
         self._moving, self._base = packed.state[:loads], packed.state[base:loads]
@@ -154,13 +154,13 @@ class ReducedSimulation(Simulation):
     @property
     def time(self) -> float:
         """Seconds since the start."""
-        return float(self._state[_kernels.TIME])
+        return float(self._state[kernels.TIME])
 
     def _clock(self) -> tuple[float, int]:
         return self.time, 0
 
     def _set_clock(self, origin: float, steps: int = 0) -> None:
-        self._state[_kernels.TIME] = origin
+        self._state[kernels.TIME] = origin
 
     @property
     def poses(self) -> Floats:
@@ -183,10 +183,10 @@ class ReducedSimulation(Simulation):
         )
 
     def _read(self) -> Floats:
-        return self._moving[_kernels.Y :].copy()
+        return self._moving[kernels.Y :].copy()
 
     def _write(self, values: Floats) -> None:
-        self._moving[_kernels.Y :] = values
+        self._moving[kernels.Y :] = values
         self._reconstruct()
 
     def _identity(self) -> tuple[str, ...]:
@@ -479,9 +479,7 @@ class ReducedSimulation(Simulation):
         if self._pool is None:
             self._packed.kernels.reconstruct(*self._arrays, self._packed.work)
             return
-        _kernels.base_displacement(
-            self._packed.sizes, self._packed.constants, self._state, self._packed.poses
-        )
+        kernels.base_displacement(self._packed.sizes, self._packed.constants, self._state, self._packed.poses)
         edges = np.linspace(0, len(self._room), self._threads + 1).astype(int).tolist()
         run = partial(_by_twists, self._arrays)
         list(self._pool.map(run, edges[:-1], edges[1:]))
@@ -501,4 +499,4 @@ def _across(m: Mechanism, poses: Floats, joints: NDArray[np.int64]) -> Floats:
 
 
 def _by_twists(arguments: tuple[Any, ...], first: int, last: int) -> None:
-    _kernels.by_twists(first, last, *arguments)
+    kernels.by_twists(first, last, *arguments)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17._rows import JOINT, turn
 from pliant.engines.constrained.gs17._tree import CHILD
-from pliant.spatial import _kernels as se3
-from pliant.statics._load_kernels import LINK, wrench_in_world
+from pliant.spatial import kernels as se3
+from pliant.statics.load_kernels import LINK, wrench_in_world
 
 _jit = njit(counts_references=True, error_model="numpy")
 

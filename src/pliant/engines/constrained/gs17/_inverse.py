@@ -9,7 +9,7 @@ from pliant.compilation import njit
 from pliant.engines.constrained.gs17._rows import JOINT, KIND, POINT, SLOT, turn
 from pliant.engines.constrained.gs17._stiffness import ball_factors, row_factors
 from pliant.engines.constrained.gs17._tree import CHILD, PARENT
-from pliant.spatial._kernels import add_hats
+from pliant.spatial.kernels import add_hats
 
 _jit = njit(counts_references=True, error_model="numpy")
 

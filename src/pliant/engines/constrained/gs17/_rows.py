@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from pliant.compilation import njit
 from pliant.engines.constrained.gs17._tree import CHILD, PARENT, backward, cholesky, forward
-from pliant.mechanism._kernels import copy_pose, primitive_pose, rotation_from_rest
+from pliant.mechanism.kernels import copy_pose, primitive_pose, rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
-from pliant.spatial import _kernels as se3
+from pliant.spatial import kernels as se3
 
 _jit = njit(counts_references=True, error_model="numpy")
 

@@ -19,8 +19,8 @@ from pliant.engines.constrained.gs17._rows import (
     turn,
 )
 from pliant.engines.constrained.gs17._tree import CHILD, PARENT
-from pliant.spatial import _kernels as se3
-from pliant.spatial._kernels import add_hat, add_hats
+from pliant.spatial import kernels as se3
+from pliant.spatial.kernels import add_hat, add_hats
 
 _jit = njit(counts_references=True, error_model="numpy")
 

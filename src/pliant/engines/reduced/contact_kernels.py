@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 from pliant.compilation import njit
 from pliant.engines.actor import START
-from pliant.engines.reduced import _kernels as kernels
+from pliant.engines.reduced import kernels
 from pliant.engines.reduced._intrinsics import matrix
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
-from pliant.spatial import _kernels as se3
+from pliant.spatial import kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True)
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
@@ -27,7 +27,7 @@ class ContactModel(NamedTuple):
     """Arrays of a reduced model in contact.
 
     Attributes:
-        sizes, links, constants, state, poses: those of the simulation, see `_kernels`.
+        sizes, links, constants, state, poses: those of the simulation, see `kernels`.
         body_link: link of each body.
         tree: PARENT, KIND, DOF and place of the POSE of each link.
         screw: twist of a link per dof, in its frame, (nv, 6).

@@ -6,7 +6,7 @@ import numpy as np
 
 from pliant.compilation import njit
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE, LINK_SLIDE
-from pliant.spatial import _kernels as se3
+from pliant.spatial import kernels as se3
 
 
 @njit(counts_references=True, error_model="numpy")

@@ -1,4 +1,4 @@
-"""Steps of a blended model and the poses of all its links; arrays as in `_kernels`, those of all models side by side.
+"""Steps of a blended model and the poses of all its links; arrays as in `kernels`, those of all models side by side.
 
 Coordinates are static wrenches in body axes, torques divided by the unit of length, so that all are forces.
 """
@@ -7,7 +7,7 @@ from math import inf, sqrt
 
 from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import PARENT, PLACE, POSE_SIZE, five_arrays, matrix
-from pliant.engines.reduced._kernels import (
+from pliant.engines.reduced.kernels import (
     BASE,
     BASE_STATE,
     COORDINATES,
@@ -29,8 +29,8 @@ from pliant.engines.reduced._kernels import (
     by_joints,
     move_base,
 )
-from pliant.spatial import _kernels as se3
-from pliant.statics._load_kernels import ACTS, LOAD_SIZE, body_wrench
+from pliant.spatial import kernels as se3
+from pliant.statics.load_kernels import ACTS, LOAD_SIZE, body_wrench
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
@@ -46,7 +46,7 @@ MEAN_WORK = 12 + POSE_SIZE  # work space of `by_twists` besides a pose per model
 
 @_jit
 def advance(count, ends, sizes, links, constants, state, poses):
-    """Take up to `count` steps, poses included, as `_kernels.advance`; `ends` is ignored."""
+    """Take up to `count` steps, poses included, as `kernels.advance`; `ends` is ignored."""
     moving = sizes[WRENCH]
     work = state[sizes[WORK] :]
     for done in range(count):

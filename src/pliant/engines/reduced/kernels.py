@@ -25,8 +25,8 @@ from pliant.engines.reduced._intrinsics import (
     matrix,
     swing,
 )
-from pliant.spatial import _kernels as se3
-from pliant.statics._load_kernels import ACTS, LOAD_SIZE, body_wrench
+from pliant.spatial import kernels as se3
+from pliant.statics.load_kernels import ACTS, LOAD_SIZE, body_wrench
 
 # Functions that a step calls once are inlined: passing arrays takes longer than a short loop.
 _inline = njit(error_model="numpy", nogil=True, inline="always")

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.compilation import njit
-from pliant.mechanism._kernels import rotation_from_rest
+from pliant.mechanism.kernels import rotation_from_rest
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
-from pliant.spatial import _kernels as se3
-from pliant.statics._load_kernels import LINK, POINT, dead_wrench, wrench_in_body
+from pliant.spatial import kernels as se3
+from pliant.statics.load_kernels import LINK, POINT, dead_wrench, wrench_in_body
 
 _jit = njit(counts_references=True, error_model="numpy")
 
