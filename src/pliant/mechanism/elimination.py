@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from pliant.mechanism import elimination_kernels as kernels
 from pliant.mechanism import kinematics
 from pliant.mechanism.joints import BALL
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.mechanism.mechanism import Mechanism
 
 __all__ = ["Elimination", "plan_elimination"]
@@ -76,11 +75,7 @@ def plan_elimination(m: Mechanism) -> Elimination:
     links, loops = m.links, m.topology.loops
     n = len(links)
     parent = np.where(links.parent < 0, n, links.parent)
-    dofs = np.where(links.kind == LINK_FIXED, 0, np.where(links.kind == LINK_BALL, 3, 1))
-    owner = np.zeros(m.nv, dtype=np.int64)
-    for d in range(3):
-        has = np.flatnonzero(dofs > d)
-        owner[links.dof[has] + d] = has
+    owner = links.dof_link
 
     row, dof, value, scale = _entries(m)
     hard = 6 * loops + len(m.couplings)
@@ -110,7 +105,7 @@ def plan_elimination(m: Mechanism) -> Elimination:
     tree = kernels.Tree(
         parent=parent,
         dof=links.dof,
-        dofs=dofs,
+        dofs=links.dofs,
         order=order,
         unit=unit,
         copy=links.loop_copy,

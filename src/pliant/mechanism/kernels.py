@@ -128,3 +128,24 @@ def primitive_pose(kind, screw, anchor, d, c, q, turn, motion):
         for j in range(3):
             total -= motion[i, j] * anchor[j]
         motion[i, 3] = total
+
+
+@njit(error_model="numpy")
+def count_open(parent, depth, ends, most, through, closing):
+    """Number of loops that pass through and that close at every body, the world last.
+
+    Returns False where it takes more than `most` steps from bodies to their parents.
+    """
+    steps = 0
+    for loop in range(ends.shape[0]):
+        a, b = ends[loop, 0], ends[loop, 1]
+        while a != b:
+            if depth[a] < depth[b]:
+                a, b = b, a
+            through[a] += 1
+            a = parent[a]
+            steps += 1
+        closing[a] += 1
+        if steps > most:
+            return False
+    return True

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = [
     "constraint_gaps",
     "constraint_rows",
+    "joint_twists",
+    "joint_wrenches",
     "link_jacobian",
     "link_poses",
     "link_transforms",
@@ -70,6 +72,35 @@ def link_jacobian(m: Mechanism, poses: Floats, link: int) -> Floats:
     rows = np.zeros((6, m.nv))
     kernels.add_jacobian(m.links.arrays, poses, link, 1.0, rows)
     return rows
+
+
+def joint_twists(m: Mechanism, poses: Floats) -> Floats:
+    """Twist of a joint's child from its parent per dof, in the child's frame, (nv, 6), at these poses of links.
+
+    Of the copy of the child, if the joint closes a loop.
+    """
+    links = m.links
+    link = links.dof_link
+    joint = links.joint[link]
+    to_child = spatial.adjoint(spatial.se3_inverse(poses[links.joint_child[joint]]) @ poses[link])
+    sign = np.where(np.isin(joint, links.backwards), -1.0, 1.0)
+    return sign[:, None] * np.einsum("dij,dj->di", to_child, links.screw)
+
+
+def joint_wrenches(m: Mechanism, poses: Floats, carried: Floats) -> Floats:
+    """Wrench of every joint on its child, child's frame, (joints, 6), from those on what links carry, (links, 6).
+
+    `carried` are sums over the links behind each link, in its frame, in balance with the wrench of the joint.
+    """
+    links = m.links
+    last = np.zeros(m.joint_count, dtype=np.int64)
+    last[links.joint] = np.arange(len(links))  # the last link of a joint comes last
+    out = -carried[last]
+    if len(links.backwards):
+        j = links.backwards
+        motion = spatial.adjoint(spatial.se3_inverse(poses[last[j]]) @ poses[links.joint_child[j]])
+        out[j] = np.einsum("nji,nj->ni", motion, carried[last[j]])
+    return out
 
 
 def constraint_gaps(m: Mechanism, q: Floats, poses: Floats) -> Floats:

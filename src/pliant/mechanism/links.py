@@ -57,6 +57,9 @@ class Links:
         body: the body whose frame a link is, -1 for none.
         body_link: per body, its link.
         loop_copy, loop_body: per loop, the link of the copy and of the body it must coincide with.
+        backwards: joints that the tree passes from child to parent. Their primitives come in reverse order, with
+            opposite unit twists: coordinates mean the same.
+        joint_child: per joint, the link in the frame of its child (of the copy, if the joint closes a loop).
     """
 
     parent: NDArray[np.int64]
@@ -71,6 +74,8 @@ class Links:
     body_link: NDArray[np.int64]
     loop_copy: NDArray[np.int64]
     loop_body: NDArray[np.int64]
+    backwards: NDArray[np.int64]
+    joint_child: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -83,10 +88,17 @@ class Links:
         )
 
     @cached_property
-    def joint_link(self) -> NDArray[np.int64]:
-        """Per joint, its last link, which is in the child's frame."""
-        out = np.zeros(int(self.joint.max(initial=-1)) + 1, dtype=np.int64)
-        out[self.joint] = np.arange(len(self))
+    def dofs(self) -> NDArray[np.int64]:
+        """Number of dofs of every link, (n,)."""
+        return np.array([0, 1, 1, 3])[self.kind]
+
+    @cached_property
+    def dof_link(self) -> NDArray[np.int64]:
+        """Link of every dof, (nv,)."""
+        out = np.zeros(len(self.screw), dtype=np.int64)
+        for d in range(3):
+            has = np.flatnonzero(self.dofs > d)
+            out[self.dof[has] + d] = has
         return out
 
     def joint_frames(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -125,6 +137,15 @@ def build_links(
 ) -> Links:
     """Links of a validated mechanism, from its arrays."""
     joints = np.concatenate([topology.tree, topology.chords])
+    # from the body that carries a joint in the tree to the body that it carries
+    backwards = np.zeros(len(parents), dtype=bool)
+    backwards[topology.backwards] = True
+    turned = backwards[:, None, None]
+    parents, children = np.where(backwards, children, parents), np.where(backwards, parents, children)
+    parent_frames, child_frames = (
+        np.where(turned, child_frames, parent_frames),
+        np.where(turned, parent_frames, child_frames),
+    )
     count = np.bincount(primitive_joint, minlength=len(parents)) if len(parents) else np.empty(0, int)
     first_primitive = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     length = np.maximum(count[joints], 1)  # a fixed joint still needs a link for its child's frame
@@ -135,6 +156,7 @@ def build_links(
     joint = np.repeat(joints, length)
     slot = np.arange(n) - np.repeat(starts, length)
     moving = count[joint] > 0
+    slot = np.where(backwards[joint], count[joint] - 1 - slot, slot)
     primitive = np.where(moving, first_primitive[joint] + slot, 0)
 
     body_link = np.zeros(len(topology.parent), dtype=np.int64)
@@ -170,9 +192,13 @@ def build_links(
         twists = np.einsum(
             "nij,ndj->ndi", spatial.adjoint(to_link[moving]), primitive_screws(kind, axis, anchor)[p]
         )
+        twists[backwards[joint[moving]]] *= -1
         for d in range(3):
             has = NDOF[kind[p]] > d
             screw[dof[moving][has] + d] = twists[has, d]
+    joint_child = np.zeros(len(parents), dtype=np.int64)
+    joint_child[joints] = lasts
+    joint_child[backwards] = body_link[parents[backwards]]
 
     return Links(
         parent=parent,
@@ -187,4 +213,6 @@ def build_links(
         body_link=body_link,
         loop_copy=lasts[tree_count:].copy(),
         loop_body=body_link[children[topology.chords]],
+        backwards=topology.backwards,
+        joint_child=joint_child,
     )

@@ -19,6 +19,7 @@ from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import edit, validate
 from pliant.mechanism.joints import BALL, NDOF, NQ, SLIDE
 from pliant.mechanism.links import Links, build_links
+from pliant.mechanism.spanning import choose_tree
 from pliant.mechanism.summary import summarize
 from pliant.mechanism.tree import Topology, spanning_tree
 from pliant.text import counted, suggestion
@@ -292,14 +293,30 @@ class Mechanism:
 
     @cached_property
     def topology(self) -> Topology:
-        """Spanning tree, chords and depth."""
+        """Spanning tree in joint order, chords and depth."""
         return spanning_tree(self.joint_parents, self.joint_children, self.body_names, self.joint_names)
+
+    @cached_property
+    def solved_tree(self) -> Topology:
+        """Spanning tree that links and solvers go by: `topology`, or one that is much cheaper to solve."""
+        turning = self.primitive_joint[self.ball_primitives]
+        return choose_tree(
+            self.topology, self.joint_parents, self.joint_children, turning, self.reference_poses
+        )
 
     @cached_property
     def links(self) -> Links:
         """Primitives of all joints as a tree of links, for kernels."""
+        return self._links(self.solved_tree)
+
+    @cached_property
+    def described_links(self) -> Links:
+        """The same along `topology`, where every joint carries its child."""
+        return self.links if self.solved_tree is self.topology else self._links(self.topology)
+
+    def _links(self, tree: Topology) -> Links:
         return build_links(
-            self.topology,
+            tree,
             self.joint_parents,
             self.joint_children,
             self.parent_frames,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ class Topology:
         tree_joint: per body, the joint of the tree that carries it.
         parent: per body, its parent body in the tree.
         depth: per body, the number of tree joints to the world.
+        backwards: joints of the tree that are passed from child to parent: they carry the body that they name parent.
     """
 
     tree: NDArray[np.int64]
@@ -31,6 +32,7 @@ class Topology:
     tree_joint: NDArray[np.int64]
     parent: NDArray[np.int64]
     depth: NDArray[np.int64]
+    backwards: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def loops(self) -> int:

@@ -117,7 +117,7 @@ class Configuration:
     def loop_forces(self) -> dict[str, Floats]:
         """Per loop-closing joint, the wrench it puts on its child at the child's origin, world axes, linear first."""
         m = self.mechanism
-        names = [m.joint_names[j] for j in m.topology.chords.tolist()]
+        names = [m.joint_names[j] for j in m.solved_tree.chords.tolist()]
         return dict(zip(names, self.multipliers[: 6 * len(names)].reshape(-1, 6).copy(), strict=True))
 
     def compliance(self, *bodies: str) -> Floats:

@@ -255,7 +255,7 @@ def _configuration(m: Mechanism, loads: Loads, state: _State, residual: float) -
     t = Tangent(m, state.q, loads, state.multipliers)
     found.residual, found.loads, found.iterations = residual, loads, state.iterations
     found.multipliers = state.multipliers
-    found.joint_forces = -t.wrench[m.links.joint_link]
+    found.joint_forces = kinematics.joint_wrenches(m, t.poses, t.wrench)
     return found
 
 

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.statics import tree_kernels
 from pliant.statics.bordered import BorderedTree, add_diagonal
 
@@ -61,16 +60,12 @@ class Inertia:
         m = self.m
         copies = self.links.copy()
         copies[m.links.loop_copy] = self.links[m.links.loop_body]
-        closing = np.isin(m.dof_joint, m.topology.chords)
+        closing = np.isin(m.dof_joint, m.solved_tree.chords)
         return np.where(closing, self._moved(copies), self.diagonal())
 
     def _moved(self, inertias: Floats) -> Floats:
         links = self.m.links
-        owner = np.zeros(self.m.nv, dtype=np.int64)
-        for d in range(3):
-            has = np.flatnonzero(links.kind == LINK_BALL) if d else np.flatnonzero(links.kind != LINK_FIXED)
-            owner[links.dof[has] + d] = has
-        composite = self._composite(inertias)[owner]
+        composite = self._composite(inertias)[links.dof_link]
         return np.einsum("di,dij,dj->d", links.screw, composite, links.screw) + self.m.armature
 
     def times(self, motion: Floats) -> Floats:

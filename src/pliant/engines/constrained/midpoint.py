@@ -230,9 +230,8 @@ class Midpoint:
     def joint_wrenches(self) -> Floats:
         """Wrench through every joint on its child in the last step, child's frame, (joints, 6)."""
         m = self.m
-        out = np.zeros((m.joint_count, 6))
         if not self._moved:
-            return out
+            return np.zeros((m.joint_count, 6))
         h = float(self._info[col.INFO_LAST])
         scratch = self._packed.scratch
         work = scratch.work
@@ -247,18 +246,14 @@ class Midpoint:
             self._state.multipliers,
             through,
         )
-        last = m.links.joint_link
-        frames = self._packed.frames[last]
-        turn = np.einsum(
-            "nij,nkj->nki",
-            work[last, col.W_ROTATION : col.W_ROTATION + 9].reshape(-1, 3, 3),
-            frames[:, :3, :3],
-        )
-        through = through[last] * (2 / h)
-        force = np.einsum("nij,nj->ni", turn, through[:, :3])
-        torque = np.einsum("nij,nj->ni", turn, through[:, 3:])
-        out[:, :3], out[:, 3:] = force, torque + np.cross(frames[:, :3, 3], force)
-        return out
+        # from joint frames to the frames of links
+        poses = np.zeros((len(work), 4, 4))
+        poses[:, :3, :3] = work[:, col.W_ROTATION : col.W_ROTATION + 9].reshape(-1, 3, 3)
+        poses[:, :3, 3], poses[:, 3, 3] = work[:, col.W_POSITION : col.W_POSITION + 3], 1.0
+        poses = poses @ spatial.se3_inverse(self._packed.frames)
+        carried = np.einsum("nji,nbj->nbi", poses[:, :3, :3], through.reshape(-1, 2, 3)) * (-2 / h)
+        carried[:, 1] += np.cross(self._packed.frames[:, :3, 3], carried[:, 0])
+        return kinematics.joint_wrenches(m, poses, carried.reshape(-1, 6))
 
 
 class ContactStep:

@@ -313,7 +313,7 @@ def _joints(model: ReducedModel, motions: Floats) -> _Kinematics:
     m, links = model.mechanism, model.mechanism.links
     local, _ = kinematics.link_transforms(m, model.q)
     place, parent = _places(model)
-    kept = np.flatnonzero(~np.isin(links.joint, m.topology.chords))
+    kept = np.flatnonzero(~np.isin(links.joint, m.solved_tree.chords))
     kind, dof = links.kind[kept], links.dof[kept]
     count, balls = len(kept), np.flatnonzero(kind == LINK_BALL)
     table = np.zeros((count, LINK_SIZE), dtype=np.int64)

@@ -90,7 +90,7 @@ def project_recursively(
     with np.errstate(divide="ignore"):
         given = 1 / m.stiffness
     found = recursive_projection(m, c.link_poses, given, [m.body_index(body) for body in bodies], tolerance)
-    closing = m.topology.chords
+    closing = m.solved_tree.chords
     turn = c.poses[m.joint_children[closing], :3, :3]  # constraint forces of loops: world axes, on the child
     forces = turn[:, None] @ found.joint_wrenches[closing].reshape(-1, 2, 3, 6 * len(bodies))
     tangent = Tangent(m, c.q, held_loads(m, c.q))

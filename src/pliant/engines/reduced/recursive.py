@@ -25,7 +25,7 @@ import numpy as np
 
 from pliant import spatial
 from pliant.errors import InputError
-from pliant.mechanism import Mechanism
+from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.mechanism import Floats
 from pliant.mechanism.tree import blocks_of, joint_ends
 from pliant.text import listed
@@ -75,7 +75,7 @@ def recursive_projection(
     poses = _orthonormal(poses)
     frames = np.concatenate([poses[m.links.body_link], np.eye(4)[None]])  # the world is the last
     inverse = spatial.se3_inverse(frames)
-    twists = _joint_twists(m, poses)
+    twists = kinematics.joint_twists(m, poses)
     world, width, ends = m.body_count, 6 * len(effectors), joint_ends(m)
 
     def move(to: int, of: int) -> Floats:
@@ -156,19 +156,6 @@ def _orthonormal(poses: Floats) -> Floats:
     r = poses[:, :3, :3]
     out[:, :3, :3] = r @ (3 * np.eye(3) - r.transpose(0, 2, 1) @ r) / 2
     return out
-
-
-def _joint_twists(m: Mechanism, poses: Floats) -> Floats:
-    """Twist of a joint's child per dof, in the child's frame, (nv, 6); of its copy, if the joint closes a loop."""
-    links = m.links
-    last = np.zeros(m.joint_count, dtype=np.int64)
-    np.maximum.at(last, links.joint, np.arange(len(links)))
-    moving = np.flatnonzero(links.kind)
-    # The link of a dof: the last one, sorted by first dofs, whose first dof is not beyond it.
-    order = moving[np.argsort(links.dof[moving])]
-    link = order[np.searchsorted(links.dof[order], np.arange(m.nv), side="right") - 1]
-    to_child = spatial.adjoint(spatial.se3_inverse(poses[last[links.joint[link]]]) @ poses[link])
-    return np.einsum("dij,dj->di", to_child, links.screw)
 
 
 # --- inside a block

@@ -33,7 +33,7 @@ from pliant.engines.constrained.gs17._rows import (
 from pliant.engines.constrained.gs17._stiffness import Springs
 from pliant.errors import InputError
 from pliant.mechanism.joints import BALL, HINGE, NDOF, SLIDE
-from pliant.mechanism.kinematics import link_jacobian, link_poses
+from pliant.mechanism.kinematics import joint_twists, link_poses
 from pliant.mechanism.mechanism import Mechanism
 
 __all__ = ["Maximal"]
@@ -244,12 +244,9 @@ class Maximal:
     def _subspace(self, joint: int) -> Floats:
         """Twists of a joint's dofs in the child's frame at the reference pose, (dofs, 6)."""
         m = self.mechanism
-        if not hasattr(self, "_poses"):
-            self._poses = link_poses(m, m.reference)
-        last = int(np.flatnonzero(m.links.joint == joint)[-1])
-        R = self._poses[last, :3, :3]
-        rows = link_jacobian(m, self._poses, last)[:, m.joint_dofs(joint)].T
-        return np.hstack([rows[:, :3] @ R, rows[:, 3:] @ R])
+        if not hasattr(self, "_twists"):
+            self._twists = joint_twists(m, link_poses(m, m.reference))
+        return self._twists[m.joint_dofs(joint)]
 
     # --- couplings and tendons
 
@@ -296,7 +293,9 @@ class Maximal:
         """
         m, known = self.mechanism, measured or self.measured
         if len(known.joints):
-            kernels.measure(known, self.joints, m.links.arrays, m.rest, m.radius, rounds, x, R, self.com, q)
+            kernels.measure(
+                known, self.joints, m.described_links.arrays, m.rest, m.radius, rounds, x, R, self.com, q
+            )
 
     def all_coordinates(self, q: Floats, x: Floats, R: Floats) -> Floats:
         """Coordinates of all joints, near `q`."""
@@ -318,7 +317,7 @@ def _measured(
         centres: point in the child's frame that the joint's turns leave in place; the origin if not given.
         complements: rows that vanish on the joint's motions at the reference pose.
     """
-    links, count = m.links, len(which)
+    links, count = m.described_links, len(which)
     joints, index = np.zeros((count, 6), dtype=np.int64), np.full(m.joint_count, -1, dtype=np.int64)
     complement, form = np.zeros((2, count, 6, 6))
     order = np.argsort(links.joint, kind="stable")
