@@ -148,6 +148,23 @@ def test_motions_are_those_of_dense_algebra(seed, loops, couplings, tendons, sym
     assert np.abs(moved).max(initial=0.0) < 1e-9 * size
 
 
+@given(seed=st.integers(0, 10**6), loops=st.integers(0, 50), ties=st.integers(0, 2))
+def test_lower_triangles_of_definite_matrices_suffice(seed, loops, ties):
+    m = tied(
+        random_mechanism(seed, 12, loops, kinds=("hinge", "ball", "universal", "slide")), seed, ties, ties
+    )
+    system = System(m, seed)
+    rng = np.random.default_rng(seed)
+    force, gap = rng.normal(size=m.nv), system.A @ rng.normal(size=m.nv)
+    whole = system.solve(force, gap)
+    assert kernels.factor(system.tree, system.fronts, system.matrix, True) == 0
+    lower = system.solve(force, gap)
+    for a, b in zip(lower, whole, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-8 * np.abs(b).max(initial=1.0))
+    expected, _ = system.dense(force, gap)
+    assert np.abs(lower[0] - expected).max(initial=0.0) < 1e-8 * np.abs(expected).max(initial=1.0)
+
+
 @given(seed=st.integers(0, 10**6), loops=st.integers(0, 4))
 def test_directions_of_negative_stiffness_are_counted(seed, loops):
     m = random_mechanism(seed, 6, loops, kinds=("hinge", "ball", "universal"))

@@ -163,6 +163,7 @@ def _counting(n: int, m: int) -> kernels.Fronts:
         sign=floats,
         pivot=ints,
         numbers=floats,
+        copies=np.ones(1, dtype=np.int64),
         stack=floats,
         stack_at=np.zeros(n + 1, dtype=np.int64),
         waiting=np.zeros(n + 1, dtype=np.int64),

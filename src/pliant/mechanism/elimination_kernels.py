@@ -5,14 +5,18 @@
 
 H is the matrix of a tree, eliminated link by link, tips first. A row is carried up from its ends to the lowest link
 that carries all of them, and closed there. What is left of a subtree is the *front* of its link: the equations of
-open rows and the change of force on the link, as functions of the multipliers of these rows and of its twist x:
+open rows and the force that the link's motion takes, as functions of the multipliers of these rows and of its twist x:
 
     [ rows  ]   [ C  R ] [ multipliers ]
-    [ force ] = [ F  P ] [ x           ]
+    [ force ] = [ F  Q ] [ x           ]
 
 Joint motions and closed rows are pivots, blocks B of one to three unknowns; each changes the front by
 `-columns B⁻¹ rows`. The cost is the sum of squares of the sizes of fronts. All is in world axes about the origins of
-links, so fronts go from a link to its parent by a shift. Nothing is assumed symmetric: derivatives of loads are not.
+links, so fronts go from a link to its parent by a shift. Derivatives of loads are not symmetric, so in general fronts
+are not; where H is known to be symmetric and positive definite, lower triangles suffice, and closing rows need no
+search for pivots.
+
+Inner loops run over slices from zero, whose indices the compiler knows not to be negative: two to five times as fast.
 
 Redundant rows are a matter of geometry: `find_redundant` decides by an orthogonal decomposition along the same tree,
 in which neither stiffness nor mass appears.
@@ -83,6 +87,7 @@ class Fronts(NamedTuple):
         rows, sign: row, and which end of a loop is in the subtree: 1 for the copy, -1 for the other.
         pivot: for closing rows, in the order of pivots: unknowns of the pivot that starts there, or 0 within one.
         numbers: per pivot its inverse, columns and rows.
+        copies: of what is stored beside inverses: 2 for columns and rows, 1 for columns only (symmetric), (1,).
         stack, stack_at, waiting: fronts that wait for their parents, where they start, and their nodes.
         front, block: the front at hand, (s, s), and scratch, (8, s).
         place: per row, its place in the front at hand, (m,).
@@ -97,6 +102,7 @@ class Fronts(NamedTuple):
     sign: NDArray[np.float64]
     pivot: NDArray[np.int64]
     numbers: NDArray[np.float64]
+    copies: NDArray[np.int64]
     stack: NDArray[np.float64]
     stack_at: NDArray[np.int64]
     waiting: NDArray[np.int64]
@@ -274,13 +280,15 @@ def set_rows(tree, fronts):
 def factor(tree, fronts, matrix, definite):
     """Eliminate all joints and rows; returns the number of allowed motions with negative stiffness (if symmetric).
 
-    Where the matrix is known to be positive `definite`, pivots of rows are kept from being less than rounding, so that
-    no sign depends on the last bit.
+    Where H is known to be symmetric and positive `definite`, lower triangles of fronts are computed only, and pivots of
+    rows are kept from being less than rounding, so that no sign depends on the last bit.
     """
     order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
     place, waiting, stack_at, G = fronts.place, fronts.waiting, fronts.stack_at, fronts.front
+    stack, numbers, block = fronts.stack, fronts.numbers, fronts.block
     n = parent.shape[0]
     negative, height, top, at, ready = 0, 0, 0, 0, False
+    fronts.copies[0] = 1 if definite else 2
     for i in range(n + 1):
         k = order[i]
         first, c = start[k], closing[k]
@@ -288,15 +296,16 @@ def factor(tree, fronts, matrix, definite):
         size = w + (6 if k < n else 0)
         if not ready:
             for a in range(size):
-                for b in range(size):
-                    G[a, b] = 0.0
+                line = G[a, : a + 1 if definite else size]
+                for b in range(line.shape[0]):
+                    line[b] = 0.0
             _sort(rows, first, first + c)
             for a in range(w):
                 place[rows[first + a]] = a
         if k < n:
             for a in range(6):
-                for b in range(6):
-                    G[w + a, w + b] += matrix.tangent[k, a, b]
+                for b in range(a + 1 if definite else 6):
+                    G[w + a, w + b] -= matrix.tangent[k, a, b]
             for e in range(tree.loop_start[k], tree.loop_start[k + 1]):
                 _add_end(k, tree.loop_at[e], tree, fronts, matrix.position, w)
         for a in range(c):
@@ -304,40 +313,48 @@ def factor(tree, fronts, matrix, definite):
         while height > 0 and parent[waiting[height - 1]] == k:
             height -= 1
             top = stack_at[waiting[height]]
-            _add_child(waiting[height], k, tree, fronts, w)
+            _add_child(waiting[height], tree, fronts, w, definite)
         j, begin = 0, at
         for a in range(c):
-            fronts.block[7, a] = G[a, a]
+            block[7, a] = G[a, a]
         while j < c:
-            m = _choose_pivot(fronts, size, j, c, first, begin, definite)
+            m = 1
             if definite:
-                G[j, j] = min(G[j, j], _ROUNDING * fronts.block[7, j])
-            negative -= _invert_block(G, j, m, fronts.block)
-            at = _store(G, j, m, j + m, size, fronts.block, fronts.numbers, at)
+                G[j, j] = min(G[j, j], _ROUNDING * block[7, j])
+                fronts.pivot[first + j] = 1
+            else:
+                m = _choose_pivot(fronts, size, j, c, first, begin)
+            negative -= _invert_block(G, j, m, block)
+            at = _store(G, j, m, j + m, size, block, numbers, at, definite)
             j += m
-        if k < n:
-            m, high = tree.dofs[k], size if parent[k] < n else w  # the world does not move
-            if m > 0:
+        if k == n:
+            break
+        m, high = tree.dofs[k], size if parent[k] < n else w  # the world does not move
+        if m > 0:
+            if definite:
+                _joint_row(k, tree, fronts, matrix, c, w)
+            else:
                 _joint_pivot(k, tree, fronts, matrix, c, w)
-                negative += _invert_block(G, size, m, fronts.block)
-                at = _store(G, size, m, c, high, fronts.block, fronts.numbers, at)
-            p = parent[k]
-            if p < n:
-                x, y, z = _arm(matrix.position, k, p)
-                _shift(G, c, w, x, y, z)
+            negative += m - _invert_block(G, size, m, block)
+            at = _store(G, size, m, c, high, block, numbers, at, definite)
+        p = parent[k]
+        if p < n:
+            x, y, z = _arm(matrix.position, k, p)
+            _shift(G, c, w, x, y, z, definite)
             # The front of an only child with the same rows stays where it is.
-            ready = (
-                p < n and order[i + 1] == p and c == 0 and closing[p] == 0 and start[p + 1] - start[p] == w
-            )
+            ready = order[i + 1] == p and c == 0 and closing[p] == 0 and start[p + 1] - start[p] == w
             ready = ready and (height == 0 or parent[waiting[height - 1]] != p)
             if ready:
                 continue
-            waiting[height], stack_at[k] = k, top
-            height += 1
-            for a in range(c, high):
-                for b in range(c, high):
-                    fronts.stack[top] = G[a, b]
-                    top += 1
+        ready = False
+        waiting[height], stack_at[k] = k, top
+        height += 1
+        for a in range(c, high):
+            line = G[a, c : a + 1 if definite else high]
+            kept = stack[top : top + line.shape[0]]
+            for b in range(line.shape[0]):
+                kept[b] = line[b]
+            top += line.shape[0]
     return negative
 
 
@@ -364,7 +381,7 @@ def _add_end(k, end, tree, fronts, position, w):
             continue
         a, s = fronts.place[r], side if i >= 3 else side / tree.unit[loop]
         G[a, w + i] += s
-        G[w + i, a] -= s
+        G[w + i, a] += s
         # r x e_i
         if i == 0:
             p, q, u, v = w + 4, w + 5, s * z, -s * y
@@ -375,60 +392,62 @@ def _add_end(k, end, tree, fronts, position, w):
         else:
             continue
         G[a, p] += u
-        G[p, a] -= u
+        G[p, a] += u
         G[a, q] += v
-        G[q, a] -= v
+        G[q, a] += v
 
 
 @_jit
-def _shift(G, low, w, x, y, z):
+def _shift(G, low, w, x, y, z, lower):
     """Refer force and twist of a front, rows from `low` on, to a point from which its origin is at (x, y, z)."""
-    for a in range(low, w + 6):
+    if lower:
+        for a in range(6):
+            for b in range(a):
+                G[w + b, w + a] = G[w + a, w + b]
+    for a in range(w if lower else low, w + 6):
         u, v, t = G[a, w], G[a, w + 1], G[a, w + 2]
         G[a, w + 3] += y * t - z * v
         G[a, w + 4] += z * u - x * t
         G[a, w + 5] += x * v - y * u
-    for b in range(low, w + 6):
-        u, v, t = G[w, b], G[w + 1, b], G[w + 2, b]
-        G[w + 3, b] += y * t - z * v
-        G[w + 4, b] += z * u - x * t
-        G[w + 5, b] += x * v - y * u
+    high = w + 6
+    f0, f1, f2 = G[w, low:high], G[w + 1, low:high], G[w + 2, low:high]
+    t0, t1, t2 = G[w + 3, low:high], G[w + 4, low:high], G[w + 5, low:high]
+    for b in range(high - low):
+        t0[b] += y * f2[b] - z * f1[b]
+        t1[b] += z * f0[b] - x * f2[b]
+        t2[b] += x * f1[b] - y * f0[b]
 
 
 @_inline
-def _add_child(child, k, tree, fronts, w):
-    """Add the front of a child, which is about the origin of node k, to that of node k."""
+def _add_child(child, tree, fronts, w, lower):
+    """Add the front of a child, which is about the origin of the node at hand, to that node's."""
     G, stack, rows, place = fronts.front, fronts.stack, fronts.rows, fronts.place
     begin = fronts.start[child] + fronts.closing[child]
-    open_rows, base = fronts.start[child + 1] - begin, fronts.stack_at[child]
-    world = k == tree.parent.shape[0]
-    size = open_rows if world else open_rows + 6
-    for a in range(open_rows):
-        p, o = place[rows[begin + a]], base + a * size
-        for b in range(open_rows):
-            G[p, place[rows[begin + b]]] += stack[o + b]
-        if world:
-            continue
-        for b in range(6):
-            G[p, w + b] += stack[o + open_rows + b]
-    if world:
-        return
-    for a in range(6):
-        o = base + (open_rows + a) * size
-        for b in range(open_rows):
-            G[w + a, place[rows[begin + b]]] += stack[o + b]
-        for b in range(6):
-            G[w + a, w + b] += stack[o + open_rows + b]
+    count, o = fronts.start[child + 1] - begin, fronts.stack_at[child]
+    size = count if tree.parent[child] == tree.parent.shape[0] else count + 6
+    for a in range(size):
+        p = place[rows[begin + a]] if a < count else w + a - count
+        length = a + 1 if lower else size
+        line, given = G[p], stack[o : o + length]
+        for b in range(min(count, length)):
+            q = place[rows[begin + b]]
+            if lower and q > p:
+                G[q, p] += given[b]
+            else:
+                line[q] += given[b]
+        for b in range(count, length):
+            line[w + b - count] += given[b]
+        o += length
 
 
 @_inline
-def _choose_pivot(fronts, size, j, c, first, begin, definite):
+def _choose_pivot(fronts, size, j, c, first, begin):
     """Bring the next pivot among the closing rows j to c to place j: one row, or two; returns how many."""
     G, pivot, numbers, rows = fronts.front, fronts.pivot, fronts.numbers, fronts.rows
     own, p, cross, u, v = 0.0, j, 0.0, j, j
     for a in range(j, c):
         own = max(own, abs(G[a, a]))
-        for b in range(c if definite else a + 1, c):
+        for b in range(a + 1, c):
             if abs(G[a, b]) > cross:
                 cross, u, v = abs(G[a, b]), a, b
     m = 1
@@ -468,7 +487,7 @@ def _swap(G, numbers, rows, pivot, whole, size, j, p, done, first, begin):
 
 @_inline
 def _joint_pivot(k, tree, fronts, matrix, c, w):
-    """Rows and columns of the joint's motions, behind those of the front: equations -D motion + ... = -force."""
+    """Rows and columns of the joint's motions, behind those of the front: equations D motion + ... = force."""
     G, place, screw = fronts.front, fronts.place, matrix.screw
     d, m, size = tree.dof[k], tree.dofs[k], w + 6
     for a in range(m):
@@ -479,21 +498,55 @@ def _joint_pivot(k, tree, fronts, matrix, c, w):
                 row += screw[d + a, j] * G[w + j, i]
             G[i, size + a], G[size + a, i] = column, row
         for j in range(6):
-            G[w + j, size + a] += matrix.column[d + a, j]
+            G[w + j, size + a] -= matrix.column[d + a, j]
         for e in range(tree.entry_start[d + a], tree.entry_start[d + a + 1]):
             r = tree.entry_row[e]
             if fronts.kept[r] == 1:
                 G[place[r], size + a] += tree.entry_value[e]
-                G[size + a, place[r]] -= tree.entry_value[e]
+                G[size + a, place[r]] += tree.entry_value[e]
     for a in range(m):
         for b in range(m):
-            total = -matrix.stiffness[d + a, b]
+            total = matrix.stiffness[d + a, b]
             for j in range(6):
                 total += G[size + a, w + j] * screw[d + b, j]
             G[size + a, size + b] = total
     for a in range(m):
         for j in range(6):
-            G[size + a, w + j] += matrix.row[d + a, j]
+            G[size + a, w + j] -= matrix.row[d + a, j]
+
+
+@_inline
+def _joint_row(k, tree, fronts, matrix, c, w):
+    """The same of a symmetric front, whose lower triangle is known: rows only."""
+    G, place, screw = fronts.front, fronts.place, matrix.screw
+    d, m, size = tree.dof[k], tree.dofs[k], w + 6
+    for a in range(m):
+        s0, s1, s2 = screw[d + a, 0], screw[d + a, 1], screw[d + a, 2]
+        s3, s4, s5 = screw[d + a, 3], screw[d + a, 4], screw[d + a, 5]
+        f0, f1, f2, out = G[w, c:w], G[w + 1, c:w], G[w + 2, c:w], G[size + a, c:w]
+        t0, t1, t2 = G[w + 3, c:w], G[w + 4, c:w], G[w + 5, c:w]
+        for i in range(w - c):
+            out[i] = s0 * f0[i] + s1 * f1[i] + s2 * f2[i] + s3 * t0[i] + s4 * t1[i] + s5 * t2[i]
+        for i in range(6):
+            total = 0.0
+            for j in range(i):
+                total += screw[d + a, j] * G[w + i, w + j]
+            for j in range(i, 6):
+                total += screw[d + a, j] * G[w + j, w + i]
+            G[size + a, w + i] = total
+        for e in range(tree.entry_start[d + a], tree.entry_start[d + a + 1]):
+            r = tree.entry_row[e]
+            if fronts.kept[r] == 1:
+                G[size + a, place[r]] += tree.entry_value[e]
+    for a in range(m):
+        for b in range(m):
+            total = matrix.stiffness[d + a, b]
+            for j in range(6):
+                total += G[size + a, w + j] * screw[d + b, j]
+            G[size + a, size + b] = total
+    for a in range(m):
+        for j in range(6):
+            G[size + a, w + j] -= matrix.row[d + a, j]
 
 
 @_jit
@@ -554,33 +607,38 @@ def _count_positive(G, j, m):
 
 
 @_jit
-def _store(G, j, m, low, high, block, numbers, at):
-    """Store the pivot at j with its columns and rows from `low` to `high`, and change the front there."""
+def _store(G, j, m, low, high, block, numbers, at, lower):
+    """Store the pivot at j with its columns and rows from `low` to `high`, and change the front there.
+
+    Of a symmetric front (`lower`), columns only, which are those below the pivot or its rows.
+    """
     rest = high - low
     columns = at + m * m
-    across = columns + m * rest
+    across = columns if lower else columns + m * rest
     for a in range(m):
         for b in range(m):
             numbers[at + a * m + b] = block[a, b]
+        column, row = numbers[columns + a * rest : columns + (a + 1) * rest], G[j + a, low:high]
+        if lower and j > low:
+            for i in range(rest):
+                column[i] = row[i]
+            continue
         for i in range(rest):
-            numbers[columns + a * rest + i] = G[low + i, j + a]
-            numbers[across + a * rest + i] = G[j + a, low + i]
-    if m == 1:
+            column[i] = G[low + i, j + a]
+        if not lower:
+            kept = numbers[across + a * rest : across + (a + 1) * rest]
+            for i in range(rest):
+                kept[i] = row[i]
+    for a in range(m):
+        row = numbers[across + a * rest : across + (a + 1) * rest]
         for i in range(rest):
-            x = numbers[columns + i] * block[0, 0]
-            if x != 0.0:
-                for b in range(rest):
-                    G[low + i, low + b] -= x * numbers[across + b]
-        return across + rest
-    for i in range(rest):
-        for a in range(m):
             x = 0.0
             for b in range(m):
                 x += numbers[columns + b * rest + i] * block[b, a]
             if x != 0.0:
-                o = across + a * rest
-                for b in range(rest):
-                    G[low + i, low + b] -= x * numbers[o + b]
+                line = G[low + i, low : low + i + 1 if lower else high]
+                for b in range(line.shape[0]):
+                    line[b] -= x * row[b]
     return across + m * rest
 
 
@@ -596,7 +654,7 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
     order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
     numbers, position, screw, pivot = fronts.numbers, matrix.position, matrix.screw, fronts.pivot
     p, sums, twist = motion.force, motion.sums, motion.twist
-    n, at = parent.shape[0], 0
+    n, at, copies = parent.shape[0], 0, fronts.copies[0]
     for r in range(sums.shape[0]):
         sums[r] = multipliers[r] = 0.0
     for k in range(n + 1):
@@ -622,8 +680,8 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
                 for i in range(rest - moving):
                     sums[rows[j + m + i]] += numbers[o + i] * x
                 for i in range(moving):
-                    p[k, i] += numbers[o + rest - 6 + i] * x
-            at = columns + 2 * m * rest
+                    p[k, i] -= numbers[o + rest - 6 + i] * x
+            at = columns + copies * m * rest
             j += m
         if k == n:
             break
@@ -638,15 +696,15 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
                     right = force[d + b]
                     for i in range(6):
                         right += screw[d + b, i] * p[k, i]
-                    total -= numbers[at + a * m + b] * right
+                    total += numbers[at + a * m + b] * right
                 step[d + a] = total
             for a in range(m):
                 x, o = step[d + a], columns + a * rest
                 for i in range(rest - moving):
                     sums[rows[first + c + i]] += numbers[o + i] * x
                 for i in range(moving):
-                    p[k, i] += numbers[o + rest - 6 + i] * x
-            at = columns + 2 * m * rest
+                    p[k, i] -= numbers[o + rest - 6 + i] * x
+            at = columns + copies * m * rest
         q = parent[k]
         if q < n:
             x, y, z = _arm(position, k, q)
@@ -672,19 +730,8 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
             m, d = tree.dofs[k], tree.dof[k]
             if m > 0:
                 rest = last - first - c + (6 if q < n else 0)
-                at -= m * m + 2 * m * rest
-                _substitute(
-                    m,
-                    rest,
-                    last - first - c,
-                    at,
-                    numbers,
-                    rows,
-                    first + c,
-                    multipliers,
-                    twist[k],
-                    fronts.block,
-                )
+                at -= m * m + copies * m * rest
+                _substitute(m, rest, last - first - c, at, fronts, first + c, multipliers, twist[k])
                 for a in range(m):
                     step[d + a] -= fronts.block[0, a]
                     for i in range(6):
@@ -694,16 +741,17 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
             m = 1 if pivot[j - 1] == 1 else 2
             j -= m
             rest = last - j - m + (6 if k < n else 0)
-            at -= m * m + 2 * m * rest
-            _substitute(m, rest, last - j - m, at, numbers, rows, j + m, multipliers, twist[k], fronts.block)
+            at -= m * m + copies * m * rest
+            _substitute(m, rest, last - j - m, at, fronts, j + m, multipliers, twist[k])
             for a in range(m):
                 multipliers[rows[j + a]] -= fronts.block[0, a]
 
 
 @_inline
-def _substitute(m, rest, count, at, numbers, rows, first, multipliers, twist, block):
+def _substitute(m, rest, count, at, fronts, first, multipliers, twist):
     """Change of a pivot's unknowns with the multipliers of `count` rows from `first` on, and the twist: `block[0]`."""
-    across = at + m * m + m * rest
+    numbers, rows, block = fronts.numbers, fronts.rows, fronts.block
+    across = at + m * m + (fronts.copies[0] - 1) * m * rest
     for a in range(m):
         o, total = across + a * rest, 0.0
         for i in range(count):
@@ -920,10 +968,11 @@ def _insert(T, row, low, high):
         length = math.hypot(x, y)
         cosine, sine = y / length, x / length
         T[j, j] = length
-        for b in range(j + 1, high):
-            t, u = T[j, b], row[b]
-            T[j, b] = cosine * t + sine * u
-            row[b] = cosine * u - sine * t
+        line, rest = T[j, j + 1 : high], row[j + 1 : high]
+        for b in range(line.shape[0]):
+            t, u = line[b], rest[b]
+            line[b] = cosine * t + sine * u
+            rest[b] = cosine * u - sine * t
 
 
 @_inline
@@ -975,16 +1024,17 @@ def _triangularise(fronts, c, w, tolerance, faithful, first):
         beta = 1.0 / (alpha * T[j, j])
         for b in range(j + 1, w):
             sums[b] = 0.0
+        total = sums[j + 1 : w]
         for a in range(j, c):
-            x = T[a, j]
+            x, line = T[a, j], T[a, j + 1 : w]
             if x != 0.0:
-                for b in range(j + 1, w):
-                    sums[b] += x * T[a, b]
+                for b in range(line.shape[0]):
+                    total[b] += x * line[b]
         for a in range(j, c):
-            x = beta * T[a, j]
+            x, line = beta * T[a, j], T[a, j + 1 : w]
             if x != 0.0:
-                for b in range(j + 1, w):
-                    T[a, b] += x * sums[b]
+                for b in range(line.shape[0]):
+                    line[b] += x * total[b]
         T[j, j] = alpha
         for a in range(j + 1, c):
             T[a, j] = 0.0
