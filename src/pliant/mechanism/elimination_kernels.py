@@ -43,6 +43,7 @@ _ALIKE = (
 )
 _ROUNDING = 1e-15  # least pivot of a row, as a fraction of what it is the remainder of
 _DOWNDATED = 1e-4  # fraction of a squared length below which differences have lost digits: it is summed again
+_WIDE = 40  # size of the largest front from which on empty rows are looked for first
 _NOTHING = 1e-13  # entries of rows, radians and loop sizes, that count as zero; far below any tolerance
 
 
@@ -848,6 +849,9 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
     )
     row = fronts.block[0]
     set_rows(tree, fronts)
+    if T.shape[0] > _WIDE:
+        _drop_empty(tree, fronts, position, screw, unit)
+        set_rows(tree, fronts)
     n = parent.shape[0]
     height, top = 0, 0
     fronts.block[7, 0] = math.inf  # the smallest remainder
@@ -901,6 +905,26 @@ def find_redundant(tree, fronts, position, screw, unit, tolerance, faithful):
             for b in range(a, w if T[a, a] != 0.0 else a + 1):
                 stack[top] = T[a, b]
                 top += 1
+
+
+@_jit
+def _drop_empty(tree, fronts, position, screw, unit):
+    """Take rows that no dof moves out of `kept`: of planar loops, those out of the plane (if it is one of axes)."""
+    start, rows, row, moved = fronts.start, fronts.rows, fronts.block[0], fronts.pivot
+    for r in range(fronts.kept.shape[0]):
+        moved[r] = 0
+    for k in range(tree.parent.shape[0]):
+        first = start[k] + fronts.closing[k]
+        count = start[k + 1] - first
+        for b in range(count):
+            fronts.place[rows[first + b]] = b
+        for d in range(tree.dof[k], tree.dof[k] + tree.dofs[k]):
+            if _dof_row(k, d, tree, fronts, position, screw, unit, first, 0, count, row):
+                for b in range(count):
+                    if row[b] != 0.0:
+                        moved[rows[first + b]] = 1
+    for r in range(fronts.kept.shape[0]):
+        fronts.kept[r] &= moved[r]
 
 
 @_jit
