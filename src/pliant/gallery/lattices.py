@@ -74,6 +74,7 @@ def _grid(b: Builder, nx: int, ny: int, pitch: float) -> None:
     # Stubs of the flexure belong to the nodes: hinges are `arm` away from their centres.
     arm = (pitch - GAMMA * length) / 2
     springs = spring(guided_beam(NYLON, 2 * depth, thickness, length))
+    mass = NYLON_DENSITY * 2 * depth * ((2 * half) ** 2 + 4 * (arm - half) * thickness)
     stubs = [
         shapes.box(extents, rgba=STEEL)
         for extents in ((arm, depth, thickness / 2), (thickness / 2, depth, arm))
@@ -97,7 +98,7 @@ def _grid(b: Builder, nx: int, ny: int, pitch: float) -> None:
                 node(i, j),
                 (i * pitch, 0, j * pitch),
                 (half, depth, half),
-                density=NYLON_DENSITY,
+                mass=mass,
                 rgba=colour,
                 extra=stubs,
             )
@@ -295,7 +296,7 @@ def trampoline_net(n: int = 8, size: float = 2.0, tension: float = 200.0) -> Mec
     for j in range(1, n):
         for i in range(1, n):
             colour = ORANGE if i == j == middle else YELLOW
-            ball = shapes.sphere(0.006 * size, rgba=colour)
+            ball = shapes.sphere(0.009 * size, rgba=colour)
             b.body(knot(i, j), position=at(i, j), density=NYLON_DENSITY, shapes=[ball])
 
     def rope(name: str, i: int, j: int, axis: tuple[float, float, float]) -> None:
@@ -303,7 +304,7 @@ def trampoline_net(n: int = 8, size: float = 2.0, tension: float = 200.0) -> Mec
         start, end = at(i, j), at(i + int(axis[0]), j + int(axis[1]))
         tail, head = knot(i, j), knot(i + int(axis[0]), j + int(axis[1]))
         across = np.cross(Z, axis)
-        link(b, name, start, end, 0.0025 * size, density=NYLON_DENSITY, rgba=SKY if axis == X else BLUE)
+        link(b, name, start, end, 0.004 * size, density=NYLON_DENSITY, rgba=SKY if axis == X else BLUE)
         if tail == "world" or head == "world":
             outer, inward = (start, np.array(axis)) if tail == "world" else (end, -np.array(axis))
             b.stack(

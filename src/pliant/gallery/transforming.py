@@ -15,7 +15,6 @@ from pliant.gallery.parts import (
     ORANGE,
     RED,
     SKY,
-    STEEL,
     TEAL,
     YELLOW,
     Y,
@@ -73,7 +72,7 @@ def miura_ori(
         for i in range(columns):
             corners = np.array([vertex(i + di, j + dj) for di, dj in ((0, 0), (1, 0), (1, 1), (0, 1))])
             last = (i, j) == (columns - 1, rows - 1)
-            colour = ORANGE if last else (BLUE, SKY, TEAL, STEEL)[2 * (j % 2) + i % 2]
+            colour = ORANGE if last else (BLUE, SKY, SKY, YELLOW)[2 * (j % 2) + i % 2]
             centre = corners.mean(axis=0)
             plate = _plate(corners - centre, 0.02 * side, colour)
             b.body(facet(i, j), position=centre, density=700.0, shapes=[plate])
