@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg
-import scipy.optimize
 
 import pliant
+from oracles.one_variable import minimum
 from pliant import gallery
 
 from .test_compliance import Linear
@@ -183,13 +183,8 @@ class Squares:
     def loaded(self, force):
         """Turn under an upward force on the last square."""
         height = self.n - 0.5
-        found = scipy.optimize.minimize_scalar(
-            lambda t: self.energy(t) - force * height * self.pitch(t),
-            bounds=(0, np.pi / 4),
-            method="bounded",
-            options={"xatol": 1e-12},
-        )
-        return found.x
+        found = minimum(lambda t: self.energy(t) - force * height * self.pitch(t), 0, np.pi / 4)
+        return found
 
 
 @pytest.mark.parametrize("force", [-60.0, -5.0, 40.0, 300.0])

@@ -80,7 +80,7 @@ def scissor_lift(stages: int = 4, *, arm: float = 0.6, angle: float = 0.6) -> Me
             b.hinge(f"left{i}", f"b{i - 1}", f"a{i}", anchor=left + up - point(0, 0, rise), axis=Y, **pins)
         b.hinge(f"cross{i}", f"a{i}", f"b{i}", anchor=middle, axis=Y, **pins)
         if i == 1:
-            _sliding_hinge(b, "drive", "world", "b1", right, 4e4, pins["stiffness"])
+            _rolling(b, "drive", "world", "b1", right, 4e4, pins["stiffness"], rail="world")
         else:
             b.hinge(f"right{i}", f"a{i - 1}", f"b{i}", anchor=right + up - point(0, 0, rise), axis=Y, **pins)
     top, thick = point(0, 0, n * rise), 0.03 * length
@@ -89,7 +89,7 @@ def scissor_lift(stages: int = 4, *, arm: float = 0.6, angle: float = 0.6) -> Me
     )
     b.body("platform", position=top, density=150.0, shapes=[deck])
     b.hinge("head", f"b{n}", "platform", anchor=left + top, axis=Y, **pins)
-    _sliding_hinge(b, "roller", f"a{n}", "platform", right + top, 100.0, pins["stiffness"])
+    _rolling(b, "roller", f"a{n}", "platform", right + top, 100.0, pins["stiffness"], rail="platform")
     b.world_shape(
         shapes.box(
             (wide / 2 + 0.15 * length, apart + 0.08 * length, thick),
@@ -101,18 +101,15 @@ def scissor_lift(stages: int = 4, *, arm: float = 0.6, angle: float = 0.6) -> Me
     return b.build()
 
 
-def _sliding_hinge(
-    b: Builder, name: str, parent: str, child: str, anchor: NDArray, along: float, about: float
+def _rolling(
+    b: Builder, name: str, parent: str, child: str, anchor: NDArray, slide: float, hinge: float, *, rail: str
 ) -> None:
-    """A hinge about y that slides along x; the stiffness of either."""
-    b.stack(
-        name,
-        parent,
-        child,
-        [("slide", X, anchor), ("hinge", Y, anchor)],
-        stiffness=(along, about),
-        damping=(0.005 * along, 0.005 * about),
-    )
+    """A hinge about y that slides along x against springs; the rail belongs to the parent or to the child."""
+    parts = [("slide", X, anchor, slide), ("hinge", Y, anchor, hinge)]
+    if rail == child:
+        parts.reverse()
+    stiffness = np.array([part[3] for part in parts])
+    b.stack(name, parent, child, [part[:3] for part in parts], stiffness=stiffness, damping=0.005 * stiffness)
 
 
 def stewart_platform(
