@@ -81,7 +81,13 @@ def readme() -> None:
         os.chdir(folder)
         try:
             exec(code.group(1), {})
-            for script in ("01_equilibrium.py", "09_crane.py", "11_huge_linkages.py", "16_paths.py"):
+            for script in (
+                "01_equilibrium.py",
+                "09_crane.py",
+                "11_huge_linkages.py",
+                "16_paths.py",
+                "17_lattice.py",
+            ):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
             os.chdir(start)
@@ -92,6 +98,7 @@ def readme() -> None:
             ("out/pulled.png", "pulled"),
             ("out/snap-through.png", "snap_through"),
             ("out/paths.png", "paths"),
+            ("out/lattice.png", "lattices"),
         ):
             _palette(Image.open(Path(folder) / made), OUT / f"{name}.png")
 
