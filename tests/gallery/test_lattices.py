@@ -237,29 +237,3 @@ def test_one_knot_pushed_far(force):
     w = 0.9 - found.pose("knot1_1")[2, 3]
     length = np.hypot(1, w)
     assert 4 * (200 + 2000 * (length - 1)) * w / length == pytest.approx(force, rel=1e-5)
-
-
-# --- motion
-
-
-@pytest.mark.parametrize(
-    "m",
-    [
-        gallery.lattice(4, 4),
-        gallery.lattice(4, 4, form="auxetic"),
-        gallery.lattice3d(2, 2, 2),
-        gallery.trampoline_net(4),
-    ],
-    ids=lambda m: m.name,
-)
-def test_steps_stay_closed_and_the_reduced_model_agrees(m):
-    body = m.end_effectors[0]
-    compliance = pliant.reduce(m).compliance
-    np.testing.assert_allclose(
-        compliance, pliant.Configuration(m).compliance(body), rtol=1e-9, atol=1e-9 * np.abs(compliance).max()
-    )
-    simulation = pliant.ConstrainedSimulation(m, 1 / 200, gravity=(1.0, 0.5, -9.81))
-    simulation.step(20)
-    assert np.isfinite(simulation.q).all()
-    assert np.abs(simulation.q - m.reference).max() > 1e-7
-    assert simulation.violation < 1e-7 * m.radius

@@ -130,21 +130,3 @@ def test_delta_robot_never_turns_with_springs_either():
     for torque in ((1.0, 0.5, 0.0), (0.0, 0.0, 2.0)):
         found = pliant.equilibrium(m, {"platform": (10.0, 5.0, -8.0, *torque)})
         np.testing.assert_allclose(found.pose("platform")[:3, :3], np.eye(3), atol=1e-11)
-
-
-# --- motion
-
-
-@pytest.mark.parametrize("name", ["scissor_lift", "stewart_platform", "delta_robot"])
-def test_steps_stay_closed_and_the_reduced_model_agrees(name):
-    m = gallery.make(name)
-    compliance = pliant.reduce(m).compliance
-    expected = pliant.Configuration(m).compliance("platform")
-    np.testing.assert_allclose(compliance, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
-    simulation = pliant.ConstrainedSimulation(m, 1 / 200)
-    simulation.step(20)
-    assert np.isfinite(simulation.q).all()
-    assert simulation.violation < 1e-7 * m.radius
-    settled = simulation.settle()
-    expected = pliant.equilibrium(m, gravity=(0, 0, -9.81)).poses[:, :3, 3]
-    assert np.abs(settled.poses[:, :3, 3] - expected).max() < 1e-5 * m.radius

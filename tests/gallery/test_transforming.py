@@ -248,21 +248,3 @@ def test_prestress_alone_holds_the_twist():
     assert slack > 100 * loose
     assert (loose - taut) / (taut - tautest) == pytest.approx(2, rel=0.02)
     assert loose - taut > 0.3 * taut
-
-
-# --- motion
-
-
-@pytest.mark.parametrize("name", ["miura_ori", "bistable", "tensegrity"])
-def test_steps_stay_closed_and_the_reduced_model_agrees(name):
-    m = gallery.make(name)
-    compliance = pliant.reduce(m).compliance
-    expected = pliant.Configuration(m).compliance()
-    np.testing.assert_allclose(compliance, expected, rtol=1e-8, atol=1e-8 * np.abs(expected).max())
-    simulation = pliant.ConstrainedSimulation(m, 1 / 200)
-    simulation.step(20)
-    assert np.isfinite(simulation.q).all()
-    assert simulation.violation < 1e-7 * m.radius
-    settled = simulation.settle()
-    expected = pliant.equilibrium(m, gravity=(0, 0, -9.81)).poses[:, :3, 3]
-    assert np.abs(settled.poses[:, :3, 3] - expected).max() < 1e-5 * m.radius
