@@ -36,6 +36,15 @@ CASES = [
     ("suspension", {}, {"upright": (0, 0, 2000)}, None, (12, -160)),
     ("hexapod", {}, None, None, (20, -60)),
     ("firefighters", {}, {"trampoline": (0, 0, -500)}, None, (14, -70)),
+    ("scissor_lift", {}, {"platform": (0, 0, -150)}, None, (14, -65)),
+    ("stewart_platform", {}, {"platform": (1500, 0, 0, 0, 0, 150)}, None, (18, -60)),
+    ("delta_robot", {}, {"platform": (25, 10, 15)}, None, (6, -75)),
+    ("bistable", {}, {"shuttle": (0, 0, -4)}, None, SIDE),
+    ("miura_ori", {"rows": 6, "columns": 6}, {"facet6_6": (0, -2, 0)}, None, (50, -50)),
+    ("tensegrity", {}, {"bar1": (0, 0, -120)}, (0, 0, 0), (18, -60)),
+    ("lattice", {"form": "auxetic"}, {"square8_8": (0, 0, -200)}, None, SIDE),
+    ("lattice3d", {}, {"node3_3_3": (15, 5, 0)}, None, (18, -60)),
+    ("trampoline_net", {}, {"knot4_4": (0, 0, -400)}, (0, 0, 0), (25, -60)),
     ("bicycle_chain", {}, {"link30": (0, 0, -10)}, None, SIDE),
     ("millipede", {"legs": 40, "spine": 120}, {"spine119": (0, 5, 15)}, None, (35, -60)),
     ("molecule", {"links": 300}, None, None, (20, -60)),
@@ -45,12 +54,19 @@ CASES = [
 ]
 
 
+def _palette(image: Image.Image, path: Path) -> None:
+    """Save a picture with 96 colours: they are not seen, and halve the file."""
+    image.convert("RGB").quantize(96, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
 def gallery() -> None:
     """One picture for every mechanism of the gallery; the huge ones as small specimens."""
     for name, arguments, forces, gravity, view in CASES:
         mechanism = pliant.gallery.make(name, **arguments)
         shown = mechanism if forces is None else pliant.equilibrium(mechanism, forces, gravity=gravity)
-        picture(shown, OUT / f"{name}.png", view=view, size=(560, 420))
+        path = OUT / f"{name}.png"
+        picture(shown, path, view=view, size=(560, 420))
+        _palette(Image.open(path), path)
     missing = set(pliant.gallery.names()) - {case[0] for case in CASES}
     if missing:
         raise SystemExit(f"no picture of {', '.join(sorted(missing))}: add it to CASES")
@@ -65,7 +81,13 @@ def readme() -> None:
         os.chdir(folder)
         try:
             exec(code.group(1), {})
-            for script in ("01_equilibrium.py", "09_crane.py", "11_huge_linkages.py", "16_paths.py"):
+            for script in (
+                "01_equilibrium.py",
+                "09_crane.py",
+                "11_huge_linkages.py",
+                "16_paths.py",
+                "17_lattice.py",
+            ):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
             os.chdir(start)
@@ -76,10 +98,9 @@ def readme() -> None:
             ("out/pulled.png", "pulled"),
             ("out/snap-through.png", "snap_through"),
             ("out/paths.png", "paths"),
+            ("out/lattice.png", "lattices"),
         ):
-            # A palette is not seen and halves the file.
-            image = Image.open(Path(folder) / made).convert("RGB").quantize(96, dither=Image.Dither.NONE)
-            image.save(OUT / f"{name}.png", optimize=True)
+            _palette(Image.open(Path(folder) / made), OUT / f"{name}.png")
 
 
 @contextmanager

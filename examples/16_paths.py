@@ -6,39 +6,10 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import pliant
-from pliant.shapes import box, rod
+from pliant.shapes import rod
 from pliant.viewer import draw, record_html
 
 OUT = Path("out")
-SPAN, RISE = 0.05, 0.008  # m: half a beam of the switch, and how high its shuttle stands
-
-
-def switch() -> pliant.Mechanism:
-    """A shuttle on two inclined beams, each a pseudo-rigid body: torsion springs at its ends, a stiff axial spring."""
-    b = pliant.Builder("switch")
-    b.body(
-        "shuttle",
-        mass=0.02,
-        position=(0, 0, RISE),
-        shapes=[box((0.006, 0.01, 0.003), rgba=(0.85, 0.5, 0.2, 1))],
-    )
-    length = np.hypot(SPAN, RISE)
-    for name, side in (("left", -1), ("right", 1)):
-        foot = np.array([side * SPAN, 0, 0])
-        along = np.array([-side * SPAN, 0, RISE]) / length
-        beam = rod((0, 0, 0), tuple(0.5 * length * along), 0.0012)
-        b.body(f"{name} foot", mass=0.002, position=foot, shapes=[beam])
-        b.body(
-            f"{name} head",
-            mass=0.002,
-            position=(0, 0, RISE),
-            shapes=[rod(tuple(-0.5 * length * along), (0, 0, 0), 0.0012)],
-        )
-        b.hinge(f"{name} root", "world", f"{name} foot", anchor=foot, axis=(0, 1, 0), stiffness=0.02)
-        b.slide(f"{name} axial", f"{name} foot", f"{name} head", axis=along, stiffness=4e4)
-        b.hinge(f"{name} tip", f"{name} head", "shuttle", anchor=(0, 0, RISE), axis=(0, 1, 0), stiffness=0.02)
-    b.end_effectors("shuttle")
-    return b.build()
 
 
 def column(links: int = 30) -> pliant.Mechanism:
@@ -57,7 +28,7 @@ def column(links: int = 30) -> pliant.Mechanism:
 
 def main() -> None:
     OUT.mkdir(exist_ok=True)
-    snapped = pliant.path(switch(), {"shuttle": (0, 0, -8)})
+    snapped = pliant.path(pliant.gallery.bistable(), {"shuttle": (0, 0, -8)})
     up, down = snapped.limit_points[0], snapped.limit_points[-1]
     print(f"the switch snaps down at {8 * up.factor:.2f} N and back up at {8 * down.factor:.2f} N")
     for state in snapped.at(0.0):

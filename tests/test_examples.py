@@ -57,6 +57,10 @@ EXPECTED = {
         ],
         ["snap-through.png", "buckled.png", "paths.png"],
     ),
+    "17_lattice.py": (
+        ["64 loops", "2.87 N/mm", "6.7 % shorter and 6.7 % narrower", "ratio -1.000000"],
+        ["lattice.png"],
+    ),
     "14_scenes.py": (
         [
             "by 100 mm",

@@ -12,8 +12,13 @@ from pliant import World, gallery, reduce, shapes, spatial
 
 THINGS = 5  # in a world
 AFTER = 1.0  # s, from when the last would be down if nothing were in its way
-# A few hundred bodies of what has thousands.
-SMALLER = {"millipede": {"legs": 20, "leg_links": 5, "spine": 60}, "molecule": {"links": 300}}
+# A few hundred bodies of what has thousands, and fewer loops.
+SMALLER = {
+    "millipede": {"legs": 20, "leg_links": 5, "spine": 60},
+    "molecule": {"links": 300},
+    "trampoline_net": {"n": 4},
+    "lattice3d": {"nx": 2, "ny": 2, "nz": 2},
+}
 
 
 def random_hull(rng, radius):

@@ -20,6 +20,12 @@ USUAL = {
         "apart": 0.06,
         "young": 207e9,
     },
+    "scissor_lift": {"arm": 0.6, "angle": 0.6},
+    "stewart_platform": {"base": 0.25, "platform": 0.15, "height": 0.3, "stiffness": 1e5},
+    "delta_robot": {"base": 0.12, "platform": 0.05, "arm": 0.2, "rod": 0.42, "stiffness": 30.0},
+    "miura_ori": {"side": 0.05, "sector": 1.05, "fold": 0.7},
+    "bistable": {"span": 0.05, "rise": 0.008, "bending": 0.02, "axial": 4e4},
+    "tensegrity": {"bottom": 0.2, "top": 0.15, "height": 0.35},
 }
 
 

@@ -6,7 +6,11 @@ import pytest
 import pliant
 
 GRAVITY = (0.0, 0.0, -9.81)
-SMALLER = {"millipede": {"legs": 100, "spine": 300}, "molecule": {"links": 3000}}
+SMALLER = {
+    "millipede": {"legs": 100, "spine": 300},
+    "molecule": {"links": 3000},
+    "trampoline_net": {"n": 5},
+}
 FLOATING = {"hexapod"}
 
 

@@ -11,6 +11,7 @@ from pliant.checks import choice, number, whole
 from pliant.gallery.parts import (
     BLUE,
     DARK,
+    GAMMA,
     GREEN,
     ORANGE,
     SKY,
@@ -20,6 +21,7 @@ from pliant.gallery.parts import (
     Y,
     block,
     chain,
+    guided_beam,
     link,
     spring,
 )
@@ -162,16 +164,15 @@ def flexure_stage(
     lengths = {"left": number(left, "left", above=0), "right": number(right, "right", above=0)}
     width, thickness = number(width, "width", above=0), number(thickness, "thickness", above=0)
     half, young = number(apart, "apart", above=0) / 2, number(young, "young", above=0)
-    gamma, k_theta = 0.8517, 2.65
     top = max(lengths.values())
     b = Builder("flexure_stage")
     # The stub of a blade below its link belongs to the ground, the one above to the stage.
     stubs, hinges = [], []
     for (name, length), x in zip(lengths.items(), (-half, half), strict=True):
         foot = top - length
-        stiffness = 2 * gamma * k_theta * young * (width * thickness**3 / 12) / length
-        section, stub = (thickness / 2, width / 2), length * (1 - gamma) / 2
-        low, high = foot + stub, foot + length * (1 + gamma) / 2
+        stiffness = guided_beam(young, width, thickness, length)
+        section, stub = (thickness / 2, width / 2), length * (1 - GAMMA) / 2
+        low, high = foot + stub, foot + length * (1 + GAMMA) / 2
         block(b, name, (x, 0, foot + length / 2), (*section, (high - low) / 2), density=7850.0, rgba=SKY)
         b.world_shape(shapes.box((*section, low / 2), position=(x, 0, low / 2), rgba=STEEL))
         stubs.append(shapes.box((*section, stub / 2), position=(x, 0, -0.008 - stub / 2), rgba=STEEL))

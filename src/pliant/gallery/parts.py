@@ -26,6 +26,11 @@ DARK = (0.26, 0.28, 0.32, 1.0)
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
+GAMMA, K_THETA = (
+    0.8517,
+    2.65,
+)  # Howell's fixed-guided beam: length of the rigid link over L, stiffness coefficient
+
 
 # --- springs, bodies, chains
 
@@ -33,6 +38,11 @@ X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 def spring(stiffness: float, time: float = 0.005) -> dict[str, float]:
     """Joint arguments: a stiffness, and a damping of `time` seconds times it."""
     return {"stiffness": stiffness, "damping": stiffness * time}
+
+
+def guided_beam(young: float, width: float, thickness: float, length: float) -> float:
+    """Torsion spring (N m/rad) at either end of the rigid link GAMMA L of a fixed-guided beam (Howell)."""
+    return 2 * GAMMA * K_THETA * young * (width * thickness**3 / 12) / length
 
 
 def point(x: float, y: float, z: float) -> NDArray[np.float64]:
@@ -72,6 +82,12 @@ def link(
         density=density,
         shapes=[shapes.rod(a - o, c - o, radius, rgba=rgba), *extra],
     )
+
+
+def normals(direction: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Two unit vectors at right angles to a direction and to each other: the axes of a universal joint on a rod."""
+    frame = along(unit(direction)[None])[0]
+    return frame[:, 0], frame[:, 1]
 
 
 def block(

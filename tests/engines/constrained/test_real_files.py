@@ -8,7 +8,11 @@ from formats import corpus
 from oracles import motion
 from pliant.mechanism.joints import BALL
 
-HUGE = {"molecule": {"links": 500}, "millipede": {"legs": 20, "leg_links": 5, "spine": 40}}
+HUGE = {
+    "molecule": {"links": 500},
+    "millipede": {"legs": 20, "leg_links": 5, "spine": 40},
+    "trampoline_net": {"n": 5},
+}
 DM, GYM, ERD, SHARED = "dm_control", "gymnasium_robotics", "example-robot-data", "shared"
 FILES = [
     (DM, "suite/cheetah.xml"),
