@@ -5,9 +5,9 @@ through which w loops pass has a front of 6 w + 6 unknowns, so the cost of a tre
 of these sizes, times the number of unknowns that are eliminated there. No rule finds the best tree of every graph:
 several are grown, and the cheapest is taken.
 
-A tree that is halved again and again is also the better conditioned one. Along a comb, closing loops one after the other
-is a shooting method: of an auxetic lattice of 12 x 12 squares, rows kept had a smallest singular value of 5e-7, and have
-1e-3 now.
+A tree that is halved again and again is also the better conditioned one. Along a comb, loops closed one after the
+other are a shooting method: rows kept of an auxetic lattice of 12 x 12 squares had a smallest singular value of 5e-7,
+and have 1e-3 now.
 """
 
 from __future__ import annotations
