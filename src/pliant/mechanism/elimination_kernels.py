@@ -44,6 +44,8 @@ _ALIKE = (
 _ROUNDING = 1e-15  # least pivot of a row, as a fraction of what it is the remainder of
 _DOWNDATED = 1e-4  # fraction of a squared length below which differences have lost digits: it is summed again
 _WIDE = 40  # size of the largest front from which on empty rows are looked for first
+_CORRECTIONS = 5  # of a solution, at most
+_MENDED = 1e-13  # gap that counts as closed, as a fraction of the largest motion of a row
 _NOTHING = 1e-13  # entries of rows, radians and loop sizes, that count as zero; far below any tolerance
 
 
@@ -796,6 +798,63 @@ def row_motions(tree, position, twist, step, out):
 
 
 @_jit
+def force_residual(tree, matrix, force, motion, step, multipliers, out):
+    """What is left of generalised forces, (nv,): `force - H step - Aᵀ multipliers`; `motion.twist` is that of `step`.
+
+    `motion.force` is scratch.
+    """
+    parent, dofs, position, screw, twist = tree.parent, tree.dofs, matrix.position, matrix.screw, motion.twist
+    n, p = parent.shape[0], motion.force
+    for k in range(n):
+        for i in range(6):
+            total = 0.0
+            for j in range(6):
+                total += matrix.tangent[k, i, j] * twist[k, j]
+            p[k, i] = total
+        for e in range(tree.loop_start[k], tree.loop_start[k + 1]):
+            end = tree.loop_at[e]
+            loop, side = (end, -1.0) if end >= 0 else (-1 - end, 1.0)
+            x, y, z = _arm(position, tree.copy[loop], k)
+            scale, r = side / tree.unit[loop], 6 * loop
+            u, v, t = scale * multipliers[r], scale * multipliers[r + 1], scale * multipliers[r + 2]
+            p[k, 0] += u
+            p[k, 1] += v
+            p[k, 2] += t
+            p[k, 3] += side * multipliers[r + 3] + y * t - z * v
+            p[k, 4] += side * multipliers[r + 4] + z * u - x * t
+            p[k, 5] += side * multipliers[r + 5] + x * v - y * u
+    for index in range(n):
+        k = tree.order[index]
+        q = parent[k]
+        for d in range(tree.dof[k], tree.dof[k] + dofs[k]):
+            total = force[d]
+            for i in range(6):
+                total += screw[d, i] * p[k, i]
+                before = twist[k, i]
+                for e in range(tree.dof[k], tree.dof[k] + dofs[k]):
+                    before -= screw[e, i] * step[e]
+                total += matrix.row[d, i] * before
+            for e in range(dofs[k]):
+                total -= matrix.stiffness[d, e] * step[tree.dof[k] + e]
+            for e in range(tree.entry_start[d], tree.entry_start[d + 1]):
+                total -= tree.entry_value[e] * multipliers[tree.entry_row[e]]
+            out[d] = total
+        if q == n:
+            continue
+        for d in range(tree.dof[k], tree.dof[k] + dofs[k]):
+            for i in range(6):
+                p[k, i] += matrix.column[d, i] * step[d]
+        x, y, z = _arm(position, k, q)
+        u, v, t = p[k, 0], p[k, 1], p[k, 2]
+        p[q, 0] += u
+        p[q, 1] += v
+        p[q, 2] += t
+        p[q, 3] += p[k, 3] + y * t - z * v
+        p[q, 4] += p[k, 4] + z * u - x * t
+        p[q, 5] += p[k, 5] + x * v - y * u
+
+
+@_jit
 def clear(motion):
     """No forces on links."""
     for k in range(motion.force.shape[0]):
@@ -804,28 +863,55 @@ def clear(motion):
 
 
 @_jit
-def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step, multipliers):
-    """Motions and multipliers for right sides in rows; gaps that rounding leaves are closed by a second solution.
+def set_twists(tree, matrix, step, twist):
+    """Twists of links, (n + 1, 6), under joint motions."""
+    n, screw = tree.parent.shape[0], matrix.screw
+    for index in range(n - 1, -1, -1):
+        k = tree.order[index]
+        q = tree.parent[k]
+        x, y, z = _arm(matrix.position, k, q) if q < n else (0.0, 0.0, 0.0)
+        u, v, t = twist[q, 3], twist[q, 4], twist[q, 5]
+        twist[k, 0] = twist[q, 0] + v * z - t * y
+        twist[k, 1] = twist[q, 1] + t * x - u * z
+        twist[k, 2] = twist[q, 2] + u * y - v * x
+        twist[k, 3], twist[k, 4], twist[k, 5] = u, v, t
+        for d in range(tree.dof[k], tree.dof[k] + tree.dofs[k]):
+            for i in range(6):
+                twist[k, i] += screw[d, i] * step[d]
 
+
+@_jit
+def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step, multipliers):
+    """Motions and multipliers for right sides in rows; what rounding leaves of these is solved for again.
+
+    Once, and again as long as that brings gaps of rows down: elimination loses digits where pivots are small.
     `miss` (3, m) and `correction` (2, nv) are scratch.
     """
     nv, m = force.shape[1], gap.shape[1]
     for right in range(force.shape[0]):
         clear(motion)
         solve(tree, fronts, matrix, force[right], gap[right], motion, step[right], multipliers[right])
-        if m == 0:
-            continue
-        row_motions(tree, matrix.position, motion.twist, step[right], miss[0])
-        for r in range(m):
-            miss[1, r] = gap[right, r] - miss[0, r] + matrix.give[r] * multipliers[right, r]
-        for d in range(nv):
-            correction[0, d] = 0.0
-        clear(motion)
-        solve(tree, fronts, matrix, correction[0], miss[1], motion, correction[1], miss[2])
-        for d in range(nv):
-            step[right, d] += correction[1, d]
-        for r in range(m):
-            multipliers[right, r] += miss[2, r]
+        previous = math.inf
+        for turn in range(_CORRECTIONS if m > 0 else 0):
+            row_motions(tree, matrix.position, motion.twist, step[right], miss[0])
+            largest, left = 0.0, 0.0
+            for r in range(m):
+                miss[1, r] = 0.0
+                if fronts.kept[r] == 1:
+                    miss[1, r] = gap[right, r] - miss[0, r] + matrix.give[r] * multipliers[right, r]
+                    largest = max(largest, abs(gap[right, r]), abs(miss[0, r]))
+                    left = max(left, abs(miss[1, r]))
+            if turn > 0 and not (_MENDED * largest < left < 0.1 * previous):
+                break
+            previous = left
+            force_residual(tree, matrix, force[right], motion, step[right], multipliers[right], correction[0])
+            clear(motion)
+            solve(tree, fronts, matrix, correction[0], miss[1], motion, correction[1], miss[2])
+            for d in range(nv):
+                step[right, d] += correction[1, d]
+            for r in range(m):
+                multipliers[right, r] += miss[2, r]
+            set_twists(tree, matrix, step[right], motion.twist)
 
 
 # --- redundant rows
