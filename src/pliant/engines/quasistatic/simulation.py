@@ -85,6 +85,7 @@ class QuasistaticSimulation(Simulation):
         m, h = mechanism, self._timestep
         self._given = {"tolerance": tolerance, "measure": measure, "weights": weights, "implicit": implicit}
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
+        tendons = (h * h * m.tendon_stiffness + h * m.tendon_damping) * bool(implicit)
         self._scale = h * h  # of accelerations, to displacements
         self._unit = h * h if measure == "world" else 1.0
         self._solver = Solver(
@@ -95,6 +96,7 @@ class QuasistaticSimulation(Simulation):
             MEASURES[measure],
             tolerance / self._unit,
             self._scale,
+            tendons,
         )
         self._loaded, self._spent = True, (0, 0)
         if start is not None:

@@ -5,6 +5,9 @@ number; for many joints it costs an order of magnitude more than the articulated
 all. So steps change to ABA when a refinement computes too many joints. To change back, the whole tree is assembled:
 only if the last accelerations show that few joints matter, and if earlier steps have saved the time it takes, so that
 all steps together never cost much more than ABA alone.
+
+With loops, ABA is the elimination of `_rows`, and the first step computes all joints. Couplings, tendons and loops that
+span too much for the tree leave it no other way.
 """
 
 from __future__ import annotations
@@ -34,6 +37,7 @@ from pliant.engines.quasistatic.arrays import (
 )
 from pliant.engines.quasistatic.loop_ranks import LoopRanks
 from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
+from pliant.engines.quasistatic.rows import pack_rows
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
 from pliant.statics.load_kernels import LINK, LOAD_SIZE
@@ -43,6 +47,7 @@ __all__ = ["Solver", "Tree"]
 
 _MOST = 0.08  # fraction of all nodes beyond which a refinement is given up for ABA
 _NODE = 8.0  # cost of a node of the tree, in joints of ABA
+_LOOPED = 2.5  # the same with loops, over that without
 _SAVED = 0.1  # fraction of the cost of steps with ABA that may go into assembling the tree
 _CHUNK = 16  # nodes computed between two readings of the clock
 _LOST = 1e-14  # round-off of a vanishing inverse inertia, relative to those of free bodies
@@ -230,6 +235,7 @@ class Solver:
         whole: whether the last accelerations are those of all joints, by ABA.
         most: nodes that a refinement may compute before ABA takes over.
         small: whether steps always compute all joints, by ABA.
+        rows: loops, couplings and tendons for ABA; None without any.
         rebuilt, fallbacks: number of times the whole tree was assembled, and of steps that computed all joints.
     """
 
@@ -242,8 +248,12 @@ class Solver:
         measure: int,
         tolerance: float,
         scale: float = 1.0,
+        tendon_resist: Floats | None = None,
     ):
-        """Args as of `Tree`; `measure` is one of `measures.MEASURES`, `tolerance` in its units."""
+        """Args as of `Tree`; `measure` is one of `measures.MEASURES`, `tolerance` in its units.
+
+        `tendon_resist` is the resistance of tendons to acceleration: springs and dampers that act implicitly.
+        """
         self.m = m
         self._criterion = Criterion(measure, float(tolerance), float(m.radius))
         if measure == col.WORLD:
@@ -279,11 +289,16 @@ class Solver:
         self._closing[tree.body[closes]] = closes
         self._loads = np.zeros((0, LOAD_SIZE))
         self._loaded = np.zeros(0, dtype=np.int64)
-        self.most = int(_MOST * (n - tree.leaves)) if self.tree.wide is None else n  # ABA is for trees
-        self.small = self.most <= tree.depth.max()  # ABA beats one path of the tree
+        tendons = np.zeros(len(m.tendons)) if tendon_resist is None else tendon_resist
+        self.rows = pack_rows(m, md, self.tree.arrays.joints.resist, tendons, scale)
+        dearer = 1.0 if self.rows is None else _LOOPED
+        self._node = _NODE * dearer
+        self.most = int(_MOST * (n - tree.leaves) / dearer)
+        self.small = not md.adaptive or self.most <= int(tree.depth.max())  # ABA beats one path of the tree
         self.error, self.current, self.whole = 0.0, False, False
         self._refined = False
-        self._saved = 4 * _NODE  # time saved, in steps of ABA; at first that of two assemblies
+        # time saved, in steps of ABA; at first that of two assemblies, or, with loops, of one
+        self._saved = 4 * _NODE if self.rows is None else 2 * self._node
         self.rebuilt = self.fallbacks = 0
         self._ranked = self._has_ranks = (
             False  # whether the ranks of loops hold here, and whether there are any
@@ -300,29 +315,30 @@ class Solver:
     def state(self) -> Floats:
         """State at the start of the next step, a copy.
 
-        Coordinates; and, where joints are computed adaptively, the last accelerations, the choice of algorithm and the
-        ranks of loops.
+        Coordinates and the choice of rows; and, where joints are computed adaptively, the last accelerations, the
+        choice of algorithm and the ranks of loops.
         """
-        if self.small:
-            return self.q.copy()
-        known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
-        parts = [self.q, known, [self._saved, float(self.whole), float(self._has_ranks)]]
-        if self.tree.wide is not None:
-            parts += [self.tree.wide.rank, self.tree.wide.limits.ravel()]
+        parts = [self.q] if self.rows is None else [self.q, self.rows.chosen]
+        if not self.small:
+            known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
+            parts += [known, [self._saved, float(self.whole), float(self._has_ranks)]]
+            if self.tree.wide is not None:
+                parts += [self.tree.wide.rank, self.tree.wide.limits.ravel()]
         return np.concatenate(parts)
 
     @state.setter
     def state(self, value: Floats) -> None:
-        nq, nv, wide = len(self.q), len(self.accelerations), self.tree.wide
-        self.q[:] = value[:nq]
+        wide, ranked = self.tree.wide, False
+        chosen = np.zeros(0) if self.rows is None else self.rows.chosen
+        self.q[:], chosen[:], rest = np.split(value, np.cumsum([len(self.q), len(chosen)]))
         if not self.small:
-            self.accelerations[:] = value[nq : nq + nv]
-            self._saved, self.whole = float(value[nq + nv]), bool(value[nq + nv + 1])
-        if wide is not None:
-            rest, count = value[nq + nv + 3 :], len(wide.rank)
-            wide.rank[:], wide.limits[:] = rest[:count], rest[count:].reshape(wide.limits.shape)
+            self.accelerations[:], choice, rest = np.split(rest, np.cumsum([len(self.accelerations), 3]))
+            self._saved, self.whole, ranked = float(choice[0]), bool(choice[1]), bool(choice[2])
+            if wide is not None:
+                count = len(wide.rank)
+                wide.rank[:], wide.limits[:] = rest[:count], rest[count:].reshape(wide.limits.shape)
         self.moved()
-        self._ranked = self._has_ranks = wide is not None and bool(value[nq + nv + 2])
+        self._ranked = self._has_ranks = ranked
 
     def moved(self) -> None:
         """Forget all clusters, after a change of coordinates from outside."""
@@ -417,6 +433,9 @@ class Solver:
 
     def refine(self, budget: float | None = None) -> float:
         """Compute accelerations without moving, for `budget` seconds, or to the tolerance; returns the error bound."""
+        if not self.tree.model.adaptive:
+            self.step_aba()
+            return self.error
         until = time.perf_counter() + (budget or 0.0)
         if not self._refined:
             self.begin()
@@ -461,7 +480,7 @@ class Solver:
 
     def step_aba(self, n: int = 1, scale: float = 0.0) -> int:
         """All accelerations by ABA, and steps `q += scale qdd`, n times; returns the number of steps done."""
-        done, failed = step_aba(n, self._loads, self.tree.arrays, self._bodies, scale)
+        done, failed = step_aba(n, self._loads, self.tree.arrays, self._bodies, self.rows, scale)
         if failed >= 0:
             self.tree.refuse_joint(failed, "move it, give it armature, or use a ball joint")
         self.whole, self.error, self._refined = True, 0.0, False
@@ -488,8 +507,7 @@ class Solver:
                 )
                 done += count
                 self._refined = False
-                if t.wide is None:  # loops have no other algorithm to change over to
-                    self._saved = min(self._saved + count - _NODE * spent / everything, 10 * _NODE)
+                self._saved = min(self._saved + count - self._node * spent / everything, 10 * self._node)
                 self.error = float(self._front.numbers[col.ERROR])
                 if failed == col.INFINITE:
                     self._forget()
@@ -504,7 +522,7 @@ class Solver:
             if went < part:
                 return done
             if not self.small:
-                self._saved = min(self._saved + _SAVED, 10 * _NODE)
+                self._saved = min(self._saved + _SAVED, 10 * self._node)
         return done
 
     def _forget(self) -> None:
@@ -516,10 +534,10 @@ class Solver:
     def _worth_it(self) -> bool:
         """Whether to assemble the tree again: enough time is saved for it, and few joints matter."""
         if not self.whole:
-            return True
-        if self._saved < 2 * _NODE:
+            return self.rows is None  # with loops, all joints once cost less than a tree
+        if self._saved < 2 * self._node:
             return False
         if 2 * count_needed(self.tree.arrays.joints, self._criterion) > self.most:
             return False
-        self._saved -= 2 * _NODE
+        self._saved -= 2 * self._node
         return True
