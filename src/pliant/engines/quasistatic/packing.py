@@ -10,6 +10,7 @@ like any other.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,20 +123,19 @@ def pack(m: Mechanism) -> Model:
     np.maximum.at(extent, group_of[link][moves], far[moves])
     np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
     tree, wide = assembly(groups[:, col.PARENT]), None
-    nodes, size = _nodes(tree, groups, tree.handles.tolist())
-    adaptive = not len(m.couplings) and not len(m.tendons)
+    adaptive, handles = not len(m.couplings) and not len(m.tendons), None
     if len(loops) and adaptive:
         joined = [(int(a), int(b)) for a, b in loops]
         closed, loop = close_loops(tree, joined)
         handles = cluster_handles(closed, loop, joined)
         adaptive = handles is not None
-        if handles is not None:
-            tree = closed
-            nodes, size = _nodes(tree, groups, [len(own) for own in handles])
-            wide = loop_handles(
-                tree, loop, joined, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist()
-            )
-            nodes[:, col.WIDE] = wide.index
+    if handles is None:
+        nodes, size = _nodes(tree, groups, tree.handles.tolist())
+    else:
+        tree = closed
+        nodes, size = _nodes(tree, groups, [len(own) for own in handles])
+        wide = loop_handles(tree, loop, joined, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist())
+        nodes[:, col.WIDE] = wide.index
     return Model(
         tree=tree,
         groups=groups,
@@ -206,8 +206,8 @@ def _loops(cut: Ints, cut_ends: Floats) -> tuple[Ints, Floats]:
 def _share_inertia(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> None:
     """Split the inertia of cut bodies evenly between body and copies: any split gives the same motion."""
     pairs = [(n, int(a), int(b)) for n, (a, b) in enumerate(loops) if not inertia[a].any()]
-    for b in {b for _, _, b in pairs if b >= 0}:
-        inertia[b] /= 1 + sum(b == other for _, _, other in pairs)
+    for b, copies in Counter(b for _, _, b in pairs if b >= 0).items():
+        inertia[b] /= 1 + copies
     for n, a, b in pairs:
         if b >= 0:
             to_body = spatial.adjoint(ends[n, 1] @ spatial.se3_inverse(ends[n, 0]))

@@ -35,7 +35,7 @@ from pliant.engines.quasistatic.arrays import (
     Springs,
     Wide,
 )
-from pliant.engines.quasistatic.loop_ranks import LoopRanks
+from pliant.engines.quasistatic.loop_ranks import LoopRanks, lever_unit
 from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
 from pliant.engines.quasistatic.rows import pack_rows
 from pliant.errors import MechanismError
@@ -47,7 +47,7 @@ __all__ = ["Solver", "Tree"]
 
 _MOST = 0.08  # fraction of all nodes beyond which a refinement is given up for ABA
 _NODE = 8.0  # cost of a node of the tree, in joints of ABA
-_LOOPED = 2.5  # the same with loops, over that without
+_WIDE = 1e-4  # what a node with loops costs more, in such nodes, over the cube of the rows of its matrices
 _SAVED = 0.1  # fraction of the cost of steps with ABA that may go into assembling the tree
 _CHUNK = 16  # nodes computed between two readings of the clock
 _LOST = 1e-14  # round-off of a vanishing inverse inertia, relative to those of free bodies
@@ -107,8 +107,8 @@ class Tree:
                 poses=np.zeros((3, 12)),
             ),
         )
-        self._loop_ranks = LoopRanks(md) if md.loop_handles is not None else None
-        self.wide = None if self._loop_ranks is None else _wide(md, self._loop_ranks.unit, scale)
+        self._loop_ranks: LoopRanks | None = None  # made when it is asked for
+        self.wide = None if md.loop_handles is None else _wide(md, scale)
         self.order = np.zeros(n, dtype=np.int64)
         self.marks = np.zeros(n, dtype=np.int8)
 
@@ -135,9 +135,10 @@ class Tree:
 
     def rank_loops(self) -> None:
         """Ranks of all loops at the poses of the joints; nodes that close a loop whose rank has changed are marked."""
-        wide, ranks = self.wide, self._loop_ranks
-        if wide is None or ranks is None:
+        wide = self.wide
+        if wide is None:
             return
+        ranks = self._loop_ranks = self._loop_ranks or LoopRanks(self.model)
         found = ranks.ranks(self.arrays.joints.poses, self.arrays.joints.screws, self.group_poses())
         for k in ranks.nodes[found != wide.rank].tolist():
             self.mark(k)
@@ -188,9 +189,9 @@ class Tree:
         return pose_matrices(flat[None])[0] @ self.model.local[body]
 
 
-def _wide(md: Model, unit: float, scale: float) -> Wide:
+def _wide(md: Model, scale: float) -> Wide:
     """Arrays of clusters with ends of loops."""
-    p = md.loop_handles
+    p, unit = md.loop_handles, lever_unit(md)
     assert p is not None
     n, loops = 6 * p.largest, len(md.loops)
     free = md.leaves.reshape(-1, 6, 6).diagonal(axis1=1, axis2=2) * ([unit**2] * 3 + [1.0] * 3)
@@ -291,7 +292,8 @@ class Solver:
         self._loaded = np.zeros(0, dtype=np.int64)
         tendons = np.zeros(len(m.tendons)) if tendon_resist is None else tendon_resist
         self.rows = pack_rows(m, md, self.tree.arrays.joints.resist, tendons, scale)
-        dearer = 1.0 if self.rows is None else _LOOPED
+        wide = np.zeros(0) if self.tree.wide is None else self.tree.wide.table[:, col.ALL_HANDLES]
+        dearer = 1.0 + _WIDE * float(((6.0 * wide) ** 3).sum()) / (n - tree.leaves)
         self._node = _NODE * dearer
         self.most = int(_MOST * (n - tree.leaves) / dearer)
         self.small = not md.adaptive or self.most <= int(tree.depth.max())  # ABA beats one path of the tree
