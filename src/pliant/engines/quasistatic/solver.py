@@ -12,6 +12,7 @@ span too much for the tree leave it no other way.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 
@@ -49,6 +50,7 @@ _MOST = 0.08  # fraction of all nodes beyond which a refinement is given up for 
 _NODE = 8.0  # cost of a node of the tree, in joints of ABA
 _WIDE = 1e-4  # what a node with loops costs more, in such nodes, over the cube of the rows of its matrices
 _SAVED = 0.1  # fraction of the cost of steps with ABA that may go into assembling the tree
+_UNBROKEN = 1_000_000  # numbers of the elimination computed in a call, which Ctrl-C cannot end
 _CHUNK = 16  # nodes computed between two readings of the clock
 _LOST = 1e-14  # round-off of a vanishing inverse inertia, relative to those of free bodies
 
@@ -297,6 +299,9 @@ class Solver:
         self._node = _NODE * dearer
         self.most = int(_MOST * (n - tree.leaves) / dearer)
         self.small = not md.adaptive or self.most <= int(tree.depth.max())  # ABA beats one path of the tree
+        self._unbroken = sys.maxsize if self.small else 1  # steps of ABA in a call
+        if self.rows is not None:
+            self._unbroken = min(self._unbroken, 1 + _UNBROKEN // self.rows.fronts.numbers.size)
         self.error, self.current, self.whole = 0.0, False, False
         self._refined = False
         # time saved, in steps of ABA; at first that of two assemblies, or, with loops, of one
@@ -517,7 +522,7 @@ class Solver:
                 t.check(failed)
                 if done == n:
                     break
-            part = n - done if self.small else 1
+            part = min(n - done, self._unbroken)
             went = self.step_aba(part, scale)
             done += went
             self.fallbacks += went
