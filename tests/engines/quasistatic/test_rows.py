@@ -270,6 +270,12 @@ def test_small_loops_leave_steps_local():
     assert s.effort.solves == 0
     assert 0 < s.effort.active < m.joint_count / 10
     assert s.error_bound <= tolerance
+    other = pliant.QuasistaticSimulation(m, h, gravity=(0, 0, 0), tolerance=tolerance)
+    other.apply_wrench("link1000", force=(0.0, 0.1, 0.1))
+    other.state = s.state
+    for one in (s, other):
+        one.step(3)
+    np.testing.assert_allclose(other.q, s.q, rtol=0, atol=1e-12)
     s.refine()
     found = s.accelerations
     s._solver.step_aba()

@@ -299,9 +299,8 @@ class Solver:
         self._node = _NODE * dearer
         self.most = int(_MOST * (n - tree.leaves) / dearer)
         self.small = not md.adaptive or self.most <= int(tree.depth.max())  # ABA beats one path of the tree
-        self._unbroken = sys.maxsize if self.small else 1  # steps of ABA in a call
-        if self.rows is not None:
-            self._unbroken = min(self._unbroken, 1 + _UNBROKEN // self.rows.fronts.numbers.size)
+        # steps of ABA in a call
+        self._unbroken = sys.maxsize if self.rows is None else 1 + _UNBROKEN // self.rows.fronts.numbers.size
         self.error, self.current, self.whole = 0.0, False, False
         self._refined = False
         # time saved, in steps of ABA; at first that of two assemblies, or, with loops, of one
@@ -522,7 +521,7 @@ class Solver:
                 t.check(failed)
                 if done == n:
                     break
-            part = min(n - done, self._unbroken)
+            part = min(n - done, self._unbroken) if self.small else 1
             went = self.step_aba(part, scale)
             done += went
             self.fallbacks += went
@@ -541,7 +540,8 @@ class Solver:
     def _worth_it(self) -> bool:
         """Whether to assemble the tree again: enough time is saved for it, and few joints matter."""
         if not self.whole:
-            return self.rows is None  # with loops, all joints once cost less than a tree
+            # with loops the first step computes all joints, which costs less than the tree
+            return self.rows is None or self._has_ranks
         if self._saved < 2 * self._node:
             return False
         if 2 * count_needed(self.tree.arrays.joints, self._criterion) > self.most:
