@@ -19,6 +19,7 @@ from pliant_benchmarks.contact import grasp, hexapod
 from pliant_benchmarks.harness.timing import Timing, time_steps
 from pliant_benchmarks.peers import mujoco
 from pliant_benchmarks.quasistatic import linkages
+from pliant_benchmarks.quasistatic import loops as quasistatic_loops
 from pliant_benchmarks.quasistatic.scaling import measure_molecule
 from pliant_benchmarks.reduced import largest_step
 from pliant_benchmarks.reduced.articulated import check_step
@@ -58,6 +59,12 @@ def test_tables_are_plain_data():
         assert 0 < row.peer < 100.0
     assert [len(figure.series) for figure in table.figures] == [3, 3]
     assert len(json.dumps(asdict(table))) > 1000
+
+
+def test_ladders_in_quasi_statics():
+    table = quasistatic_loops.loops(True, quiet)
+    assert [row.values["loops"] for row in table.rows] == [16, 64]
+    assert all(row.ours is not None and row.ours > 0 for row in table.rows)
 
 
 def test_inverses_agree_and_low_rank_wins():

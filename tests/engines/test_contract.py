@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import pliant
+from oracles.linkages import lattice
 from pliant import spatial
 from pliant.engines.simulation import Effort, Energy, Simulation, State
 from pliant.errors import ConvergenceError, InputError, UnknownNameError
@@ -55,6 +56,20 @@ def free_chain() -> pliant.Mechanism:
     return b.build()
 
 
+def tied_chain() -> pliant.Mechanism:
+    """A chain with a coupling and a tendon between its hinges."""
+    b = pliant.Builder("tied")
+    parent = "world"
+    for i in range(5):
+        b.body(f"link{i}", mass=0.5, com=(0.1, 0, 0.01), inertia=(2e-3, 3e-3, 4e-3), position=(0.2 * i, 0, 0))
+        axis = ((0, 1, 0), (0, 0, 1), (0.6, 0.8, 0))[i % 3]
+        b.hinge(f"j{i}", parent, f"link{i}", anchor=(0.2 * i, 0, 0), axis=axis, stiffness=20.0, damping=0.2)
+        parent = f"link{i}"
+    b.couple({"j0": 1.0, "j2": -0.5})
+    b.tendon("cord", {"j1": 1.0, "j3": 0.5, "j4": -1.0}, stiffness=10.0, damping=0.1, rest=0.05)
+    return b.build()
+
+
 def make(name: str) -> Simulation:
     """A simulation by its name in `NAMES`."""
     engine, _, what = name.partition(" ")
@@ -68,6 +83,10 @@ def make(name: str) -> Simulation:
         if engine == "reduced":
             return pliant.simulate(m, engine, H)
         return pliant.simulate(m, engine, H, gravity=(0, 0, 0))
+    if what == "lattice":
+        return pliant.QuasistaticSimulation(lattice(6, 6), H, gravity=(0, 0, 0))
+    if what == "tied":
+        return pliant.QuasistaticSimulation(tied_chain(), H)
     if engine in ("reduced", "blended"):
         options: dict[str, Any] = {"reconstruction": what} if what else {}
         return pliant.ReducedSimulation(model(engine), H, **options)
@@ -93,6 +112,8 @@ NAMES = [
     "quasistatic",
     "quasistatic floating",
     "quasistatic loop",
+    "quasistatic lattice",
+    "quasistatic tied",
 ]
 
 
@@ -545,7 +566,7 @@ def test_carry_over(name):
     s = busy(name)
     if name.startswith("constrained"):
         other = make(name)
-    elif "loop" in name:
+    elif name.split(" ")[-1] in ("loop", "lattice"):
         other = pliant.ConstrainedSimulation(s.mechanism, H, gravity=s.gravity)
     else:
         other = pliant.ConstrainedSimulation(s.mechanism, H)

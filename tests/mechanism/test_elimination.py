@@ -1,45 +1,15 @@
 """Elimination along the tree, rows of loops, couplings and tendons included, against dense algebra."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from oracles import linkages
-from oracles.random_mechanisms import random_mechanism
+from oracles.random_mechanisms import random_mechanism, tied
 from pliant import gallery
 from pliant.mechanism import elimination_kernels as kernels
 from pliant.mechanism import kinematics
-from pliant.mechanism.joints import BALL
-from pliant.mechanism.mechanism import Rows
-
-
-def tied(m, seed, couplings, tendons):
-    """The mechanism with couplings and tendons over random dofs."""
-    rng = np.random.default_rng(seed)
-
-    straight = np.flatnonzero(m.dof_kind != BALL)
-    if not len(straight):
-        return m
-
-    def rows(count, dofs):
-        sizes = rng.integers(1, min(4, len(dofs)) + 1, size=count)
-        return Rows.pack([(rng.choice(dofs, size=n, replace=False), rng.normal(size=n)) for n in sizes])
-
-    given, elastic = rows(couplings, straight), rows(tendons, np.arange(m.nv))
-    return replace(
-        m,
-        couplings=given,
-        coupling_names=tuple(f"c{i}" for i in range(couplings)),
-        coupling_offset=given.sums(m.reference[m.dof_coordinate]),
-        tendons=elastic,
-        tendon_names=tuple(f"t{i}" for i in range(tendons)),
-        tendon_stiffness=np.full(tendons, 30.0),
-        tendon_damping=np.zeros(tendons),
-        tendon_rest=np.zeros(tendons),
-    )
 
 
 class System:

@@ -78,3 +78,28 @@ def toggle() -> pliant.Mechanism:
     builder.slide("guide", "world", "slider", axis=(1, 0, 0), stiffness=50.0, damping=2.0)
     builder.hinge("c", "rod", "slider", anchor=(1, 0, 0), axis=axis)
     return builder.build()
+
+
+def lattice(nx: int, ny: int, size: float = 0.1, stiffness: float = 2.0) -> pliant.Mechanism:
+    """Planar lattice of nx by ny cells: bodies on a grid, hinged to the right, and up by bars; its corner is fixed."""
+    builder = pliant.Builder(f"lattice {nx} x {ny}")
+    springs = {"axis": (0, 1, 0), "stiffness": stiffness, "damping": 0.01 * stiffness}
+    for i in range(nx + 1):
+        for j in range(ny + 1):
+            at = (i * size, 0, j * size)
+            builder.body(f"node{i}_{j}", mass=0.1, inertia=(1e-4, 1e-4, 1e-4), position=at)
+            if j < ny:
+                middle = (i * size, 0, (j + 0.5) * size)
+                builder.body(f"bar{i}_{j}", mass=0.05, inertia=(5e-5, 5e-5, 2e-5), position=middle)
+    builder.hinge("foot", "world", "node0_0", anchor=(-size / 2, 0, 0), **springs)
+    for i in range(nx + 1):
+        for j in range(ny + 1):
+            own = f"node{i}_{j}"
+            if i < nx:
+                anchor = ((i + 0.5) * size, 0, (j + 0.1) * size)
+                builder.hinge(f"right{i}_{j}", own, f"node{i + 1}_{j}", anchor=anchor, **springs)
+            if j < ny:
+                low, high = (i * size, 0, (j + 0.2) * size), (i * size, 0, (j + 0.8) * size)
+                builder.hinge(f"low{i}_{j}", own, f"bar{i}_{j}", anchor=low, **springs)
+                builder.hinge(f"high{i}_{j}", f"bar{i}_{j}", f"node{i}_{j + 1}", anchor=high, **springs)
+    return builder.build()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 import pliant
+from pliant.mechanism.joints import BALL
+from pliant.mechanism.mechanism import Rows
 
 KINDS = ("hinge", "slide", "ball", "universal", "cylindrical", "planar", "bushing", "stack", "fixed", "free")
 
@@ -52,6 +56,41 @@ def random_mechanism(
         parent = others[rng.integers(len(others))]
         _add_joint(b, rng, f"loop{i}", parent, f"b{child}", kinds, stiffness, isotropic, reference)
     return b.build()
+
+
+def tied(
+    m: pliant.Mechanism, seed: int, couplings: int, tendons: int, balls: bool = True
+) -> pliant.Mechanism:
+    """The mechanism with couplings over random dofs that hold at its reference, and tendons that are stretched.
+
+    Args:
+        m: the mechanism; returned as it is if it has neither hinges nor slides.
+        seed: of the random numbers.
+        couplings, tendons: how many.
+        balls: whether tendons act on balls, too.
+    """
+    rng = np.random.default_rng(seed)
+
+    straight = np.flatnonzero(m.dof_kind != BALL)
+    if not len(straight):
+        return m
+
+    def rows(count, dofs):
+        sizes = rng.integers(1, min(4, len(dofs)) + 1, size=count)
+        return Rows.pack([(rng.choice(dofs, size=n, replace=False), rng.normal(size=n)) for n in sizes])
+
+    given, elastic = rows(couplings, straight), rows(tendons, np.arange(m.nv) if balls else straight)
+    return replace(
+        m,
+        couplings=given,
+        coupling_names=tuple(f"c{i}" for i in range(couplings)),
+        coupling_offset=given.sums(m.reference[m.dof_coordinate]),
+        tendons=elastic,
+        tendon_names=tuple(f"t{i}" for i in range(tendons)),
+        tendon_stiffness=np.full(tendons, 30.0),
+        tendon_damping=np.zeros(tendons),
+        tendon_rest=np.zeros(tendons),
+    )
 
 
 def unit(rng: np.random.Generator, size: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import pliant
-from oracles.assembly_tree import GRAVITY, solved, torques
+from oracles.assembly_tree import GRAVITY, by_tree, solved, torques
 from oracles.random_mechanisms import random_mechanism, random_q
 from pliant.engines.quasistatic.arrays import LOOP_NUMBER
 from pliant.engines.quasistatic.measures import MEASURES
@@ -173,6 +173,7 @@ def test_ranks_change_on_the_way():
     s = Solver(
         m, np.array([0.0, 0.0, -9.81]), m.armature, np.ones(m.nv), MEASURES["relative-joint"], 1e-9, scale
     )
+    by_tree(s)
     found = []
     for _ in range(100):
         s.refine()

@@ -220,17 +220,6 @@ def test_many_wrenches_are_handed_over_together():
     np.testing.assert_allclose(s.q, other.q, atol=1e-15)
 
 
-def test_refuses_couplings_and_tendons():
-    with pytest.raises(InputError, match=r"no couplings.*'gears'"):
-        QuasistaticSimulation(pliant.gallery.gripper(), 0.01)
-    b = pliant.Builder("pulled")
-    b.body("a", mass=1.0, inertia=(0.1, 0.1, 0.1))
-    b.hinge("one", "world", "a", anchor=(0, 0, 0), axis=(0, 1, 0))
-    b.tendon("string", {"one": 1.0}, stiffness=2.0)
-    with pytest.raises(InputError, match=r"no tendons.*'string'"):
-        QuasistaticSimulation(b.build(), 0.01)
-
-
 def test_refuses_bodies_without_inertia():
     b = pliant.Builder("points")
     b.body("a", mass=1.0, inertia=(0.1, 0.1, 0.1))

@@ -1,7 +1,9 @@
 """Articulated-body algorithm at rest: all accelerations in time linear in the number of joints, and steps along them.
 
 The same joints, frames and resistances as in the assembly tree, so the same accelerations. All quantities are in the
-frames of their groups.
+frames of their groups. Mechanisms with loops, couplings or tendons are solved by `_rows`.
+
+`step_aba` is compiled twice: for None, in mechanisms without rows, and for `Rows` (see `_passes`).
 """
 
 import math
@@ -10,6 +12,7 @@ from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import integrate_joint, wrench_to_parent
 from pliant.engines.quasistatic._passes import update_joints, world_poses, wrench_on
+from pliant.engines.quasistatic._rows import note_choice, solve_with_rows
 from pliant.mechanism.links import LINK_HINGE
 from pliant.statics.load_kernels import LINK
 
@@ -18,7 +21,7 @@ _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 
 
 @_jit
-def step_aba(n, loads, a, bodies, scale):
+def step_aba(n, loads, a, bodies, rows, scale):
     """All accelerations by the articulated-body algorithm, from the coordinates, and a step by `scale qdd`; n times.
 
     With a scale of 0 the coordinates stay. Returns the steps done and the failure: the group whose joint has no
@@ -29,7 +32,7 @@ def step_aba(n, loads, a, bodies, scale):
     leaf, wrenches = bodies.leaf, bodies.wrenches
     for done in range(n):
         update_joints(0, groups.shape[0], joints, a.springs, a.scratch.poses)
-        if loads.shape[0] > 0:
+        if loads.shape[0] > 0 or rows is not None:
             world_poses(joints, bodies.poses)
             row = 0
             while row < loads.shape[0]:
@@ -38,7 +41,14 @@ def step_aba(n, loads, a, bodies, scale):
         for g in range(groups.shape[0]):
             for i in range(6):
                 wrenches[g, i] = given[leaf[g], i]
-        failed = _accelerations(joints, a.clusters.world, bodies)
+        if rows is not None:
+            failed = _dependent_axes(joints, bodies)
+            if failed < 0 and not solve_with_rows(
+                joints, a.clusters.world, bodies.inertia, wrenches, bodies.poses, rows
+            ):
+                return done, col.INFINITE
+        else:
+            failed = _accelerations(joints, a.clusters.world, bodies)
         if failed >= 0:
             return done, failed
         total = 0.0
@@ -46,11 +56,32 @@ def step_aba(n, loads, a, bodies, scale):
             total += abs(qdd[d])
         if not math.isfinite(total):
             return done, col.INFINITE
+        if rows is not None:
+            note_choice(q, rows)
         if scale != 0.0:
             for g in range(groups.shape[0]):
                 integrate_joint(g, groups, primitives, q, qdd, scale)
             joints.taken[0] += 1
     return n, col.FINE
+
+
+@_jit
+def _dependent_axes(joints, bodies):
+    """The last group with dependent joint axes and nothing that resists their motion, or -1."""
+    groups, failed = joints.groups, -1
+    for g in range(groups.shape[0]):
+        if groups[g, col.COUNT] > 1:
+            row, d = bodies.body[g], groups[g, col.DOF]
+            for i in range(36):
+                row[col.INERTIA + i] = bodies.inertia[g, i]
+            for i in range(6):
+                row[col.FORCE + i] = 0.0
+            gain, screws = bodies.gain[bodies.slot[g]], joints.screws[d:]
+            if not _eliminate_dofs(
+                groups[g, col.DOFS], False, row, gain, screws, joints.resist[d:], joints.torque[d:]
+            ):
+                failed = g
+    return failed
 
 
 @_fused

@@ -25,7 +25,6 @@ import numpy as np
 
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic.arrays import Ints
-from pliant.errors import InputError
 
 __all__ = ["Assembly", "LoopHandles", "assembly", "close_loops", "cluster_handles", "loop_handles"]
 
@@ -274,8 +273,10 @@ def _first_common(tree: Assembly, ends: tuple[int, int]) -> int:
     return k
 
 
-def cluster_handles(tree: Assembly, loop: Ints, loops: Sequence[tuple[int, int]]) -> list[list[int]]:
+def cluster_handles(tree: Assembly, loop: Ints, loops: Sequence[tuple[int, int]]) -> list[list[int]] | None:
     """Bodies that are handles of every cluster: its top and bottom, then ends of loops not closed in it.
+
+    None if a cluster has more than `_MOST_HANDLES`.
 
     Args:
         tree, loop: as from `close_loops`.
@@ -297,10 +298,7 @@ def cluster_handles(tree: Assembly, loop: Ints, loops: Sequence[tuple[int, int]]
         usual = [int(tree.top[k]), int(tree.bottom[k])][: tree.handles[k]]
         out.append([*usual, *sorted({body for _, body in waiting[k]} - set(usual))])
         if len(out[k]) > _MOST_HANDLES:
-            raise InputError(
-                f"QuasistaticSimulation: more than {_MOST_HANDLES} ends of loops are open at once, the loops of this "
-                "mechanism span too much of it: use ConstrainedSimulation"
-            )
+            return None
     return out
 
 

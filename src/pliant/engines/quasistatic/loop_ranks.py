@@ -24,21 +24,24 @@ from pliant.engines.quasistatic.arrays import Floats, Ints, RankPlan
 from pliant.engines.quasistatic.packing import Model, pose_matrices
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 
-__all__ = ["LoopRanks"]
+__all__ = ["LoopRanks", "lever_unit"]
+
+
+def lever_unit(md: Model) -> float:
+    """One over the mean lever of a joint, 1/m."""
+    lever = np.sqrt((md.offsets[:, 9:] ** 2).sum(axis=1))
+    return float(1 / lever[lever > 0].mean()) if (lever > 0).any() else 1.0
 
 
 class LoopRanks:
     """Ranks of the loops of a mechanism at any poses of its joints.
 
     Attributes:
-        unit: one over the mean lever of a joint, 1/m.
         nodes: per loop, the node that closes it.
     """
 
     def __init__(self, md: Model):
-        self._model = md
-        lever = np.sqrt((md.offsets[:, 9:] ** 2).sum(axis=1))
-        self.unit = float(1 / lever[lever > 0].mean()) if (lever > 0).any() else 1.0
+        self._model, self._unit = md, lever_unit(md)
         self._order, plan, kept = _plan(md)
         kind = md.tree.kind[self._order]
         self._closing = np.flatnonzero(kind == col.LOOP)
@@ -92,7 +95,7 @@ class LoopRanks:
         body = md.tree.body[self._order[self._joints]]
         out[self._joints, 0] = -self._motion_transforms(pose_matrices(poses[body]))
         for several, dofs in self._several:  # joints whose motions are not a choice of coordinates
-            free = screws[dofs] * ([self.unit] * 3 + [1.0] * 3)
+            free = screws[dofs] * ([self._unit] * 3 + [1.0] * 3)
             basis = np.linalg.qr(free.transpose(0, 2, 1), mode="complete")[0].transpose(0, 2, 1)
             n = dofs.shape[1]
             self._held[several, : 6 - n] = basis[:, n:]
@@ -109,7 +112,7 @@ class LoopRanks:
     def _motion_transforms(self, pose: Floats) -> Floats:
         """Transforms of motions to frames at `pose`, lengths in units of the mean lever."""
         scaled = pose.copy()
-        scaled[:, :3, 3] *= self.unit
+        scaled[:, :3, 3] *= self._unit
         return spatial.adjoint(spatial.se3_inverse(scaled))
 
 

@@ -10,6 +10,7 @@ like any other.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,9 +48,11 @@ class Model:
         extent: per group, the largest distance of its bodies' origins and centres of mass from its frame, m.
         group: per body, its group, -1 the world.
         local: per body, its pose in the frame of its group, (bodies, 4, 4).
-        loop_handles: clusters with ends of loops; None without loops.
-        loops: per loop, the leaves of the copy and of the body (-1 the world), (loops, 2).
+        adaptive: whether the tree closes all rows of the mechanism; else it has none of its loops.
+        loop_handles: clusters with ends of loops; None without loops in the tree.
+        loops: per loop of the tree, the leaves of the copy and of the body (-1 the world), (loops, 2).
         ends: poses of the frames of copy and body that coincide, in their groups' frames, (2 loops, 12).
+        cut, cut_ends: the same for all loops of the mechanism, with groups in place of leaves.
     """
 
     tree: Assembly
@@ -63,16 +66,19 @@ class Model:
     extent: Floats
     group: Ints
     local: Floats
+    adaptive: bool
     loop_handles: LoopHandles | None
     loops: Ints
     ends: Floats
+    cut: Ints
+    cut_ends: Floats
 
 
 def pack(m: Mechanism) -> Model:
     """Arrays of a mechanism.
 
     Raises:
-        InputError: it has couplings, tendons, a joint with more than six freedoms, or nothing that moves.
+        InputError: it has a tendon on a ball joint, a joint with more than six freedoms, or nothing that moves.
         MechanismError: a body that moves has no inertia in some direction.
     """
     _check_supported(m)
@@ -105,7 +111,9 @@ def pack(m: Mechanism) -> Model:
     link = m.links.body_link
     placed = base @ spatial.se3_inverse(frames)
     seen = placed[link]
-    loops, ends = _loops(m, group_of, placed)
+    pairs = np.stack([m.links.loop_copy, m.links.loop_body], axis=1)
+    cut, cut_ends = group_of[pairs], placed[pairs]
+    loops, ends = _loops(cut, cut_ends)
     inertia = _inertias(m, group_of[link], seen, len(groups))
     _share_inertia(m, inertia, loops, ends)
     centres = np.einsum("nij,nj->ni", seen[:, :3, :3], m.com) + seen[:, :3, 3]
@@ -113,17 +121,21 @@ def pack(m: Mechanism) -> Model:
     extent = np.zeros(len(groups))
     moves = group_of[link] >= 0
     np.maximum.at(extent, group_of[link][moves], far[moves])
+    np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
     tree, wide = assembly(groups[:, col.PARENT]), None
-    if len(loops):
-        np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
-        pairs = [(int(a), int(b)) for a, b in loops]
-        tree, loop = close_loops(tree, pairs)
-        handles = cluster_handles(tree, loop, pairs)
-        nodes, size = _nodes(tree, groups, [len(own) for own in handles])
-        wide = loop_handles(tree, loop, pairs, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist())
-        nodes[:, col.WIDE] = wide.index
-    else:
+    adaptive, handles = not len(m.couplings) and not len(m.tendons), None
+    if len(loops) and adaptive:
+        joined = [(int(a), int(b)) for a, b in loops]
+        closed, loop = close_loops(tree, joined)
+        handles = cluster_handles(closed, loop, joined)
+        adaptive = handles is not None
+    if handles is None:
         nodes, size = _nodes(tree, groups, tree.handles.tolist())
+    else:
+        tree = closed
+        nodes, size = _nodes(tree, groups, [len(own) for own in handles])
+        wide = loop_handles(tree, loop, joined, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist())
+        nodes[:, col.WIDE] = wide.index
     return Model(
         tree=tree,
         groups=groups,
@@ -136,24 +148,24 @@ def pack(m: Mechanism) -> Model:
         extent=extent,
         group=group_of[link],
         local=seen,
+        adaptive=adaptive,
         loop_handles=wide,
         loops=np.where(loops >= 0, tree.first_leaf[loops], -1),
         ends=_flat_poses(ends.reshape(-1, 4, 4)),
+        cut=cut,
+        cut_ends=_flat_poses(cut_ends.reshape(-1, 4, 4)),
     )
 
 
 def _check_supported(m: Mechanism) -> None:
     if m.nv == 0:
         raise InputError(f"nothing in '{m.name}' can move: all its joints are fixed")
-    for count, what, names in (
-        (len(m.coupling_names), "couplings", m.coupling_names[:1]),
-        (len(m.tendon_names), "tendons", m.tendon_names[:1]),
-    ):
-        if count:
-            raise InputError(
-                f"QuasistaticSimulation knows no {what}, '{m.name}' has some (the first is '{names[0]}'): "
-                "use ConstrainedSimulation"
-            )
+    turning = np.flatnonzero(m.dof_kind[m.tendons.dof] == BALL)
+    if len(turning):
+        name = m.tendon_names[np.searchsorted(m.tendons.start, turning[0], side="right") - 1]
+        raise InputError(
+            f"tendon '{name}' acts on a ball joint: QuasistaticSimulation knows those of hinges and slides only"
+        )
 
 
 def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]:
@@ -182,22 +194,20 @@ def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]
     return group_of, base, np.array(firsts, dtype=np.int64), np.array(owners, dtype=np.int64)
 
 
-def _loops(m: Mechanism, group: Ints, placed: Floats) -> tuple[Ints, Floats]:
+def _loops(cut: Ints, cut_ends: Floats) -> tuple[Ints, Floats]:
     """Groups of the copy and the body of every loop, and the frames that coincide in them; the world comes second."""
-    links = m.links
-    pairs = np.stack([links.loop_copy, links.loop_body], axis=1)
-    loops, ends = group[pairs], placed[pairs]
+    keep = cut[:, 0] != cut[:, 1]  # others are closed by fixed joints
+    loops, ends = cut[keep], cut_ends[keep]
     turned = loops[:, 0] < 0
     loops[turned], ends[turned] = loops[turned, ::-1], ends[turned, ::-1]
-    keep = loops[:, 0] != loops[:, 1]  # others are closed by fixed joints
-    return loops[keep], ends[keep]
+    return loops, ends
 
 
 def _share_inertia(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> None:
     """Split the inertia of cut bodies evenly between body and copies: any split gives the same motion."""
     pairs = [(n, int(a), int(b)) for n, (a, b) in enumerate(loops) if not inertia[a].any()]
-    for b in {b for _, _, b in pairs if b >= 0}:
-        inertia[b] /= 1 + sum(b == other for _, _, other in pairs)
+    for b, copies in Counter(b for _, _, b in pairs if b >= 0).items():
+        inertia[b] /= 1 + copies
     for n, a, b in pairs:
         if b >= 0:
             to_body = spatial.adjoint(ends[n, 1] @ spatial.se3_inverse(ends[n, 0]))

@@ -30,10 +30,10 @@ class QuasistaticSimulation(Simulation):
     springs, gravity, wrenches and motors. Springs and dampers act implicitly, so stiff mechanisms settle with long
     steps. Only the joints that matter for the tolerance are computed, all others stay where they are; a step costs as
     much as those few do. Where that would be too many, and in mechanisms of less than some hundred joints, all are
-    computed, by the linear-time articulated-body algorithm. Loops are closed within the tree of clusters, and there all
-    joints that matter are always found by it.
+    computed, by the linear-time articulated-body algorithm, loops included. So they are at the first step with loops,
+    and at every step with couplings, tendons, or loops that span much of the mechanism.
 
-    Joint limits, couplings and tendons are not for this engine.
+    Joint limits are not for this engine.
 
     Example:
         >>> import pliant
@@ -85,6 +85,7 @@ class QuasistaticSimulation(Simulation):
         m, h = mechanism, self._timestep
         self._given = {"tolerance": tolerance, "measure": measure, "weights": weights, "implicit": implicit}
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
+        tendons = (h * h * m.tendon_stiffness + h * m.tendon_damping) * bool(implicit)
         self._scale = h * h  # of accelerations, to displacements
         self._unit = h * h if measure == "world" else 1.0
         self._solver = Solver(
@@ -95,6 +96,7 @@ class QuasistaticSimulation(Simulation):
             MEASURES[measure],
             tolerance / self._unit,
             self._scale,
+            tendons,
         )
         self._loaded, self._spent = True, (0, 0)
         if start is not None:

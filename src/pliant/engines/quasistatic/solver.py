@@ -5,10 +5,14 @@ number; for many joints it costs an order of magnitude more than the articulated
 all. So steps change to ABA when a refinement computes too many joints. To change back, the whole tree is assembled:
 only if the last accelerations show that few joints matter, and if earlier steps have saved the time it takes, so that
 all steps together never cost much more than ABA alone.
+
+With loops, ABA is the elimination of `_rows`, and the first step computes all joints. Couplings, tendons and loops that
+span too much for the tree leave it no other way.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 
@@ -32,8 +36,9 @@ from pliant.engines.quasistatic.arrays import (
     Springs,
     Wide,
 )
-from pliant.engines.quasistatic.loop_ranks import LoopRanks
+from pliant.engines.quasistatic.loop_ranks import LoopRanks, lever_unit
 from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
+from pliant.engines.quasistatic.rows import pack_rows
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
 from pliant.statics.load_kernels import LINK, LOAD_SIZE
@@ -43,7 +48,9 @@ __all__ = ["Solver", "Tree"]
 
 _MOST = 0.08  # fraction of all nodes beyond which a refinement is given up for ABA
 _NODE = 8.0  # cost of a node of the tree, in joints of ABA
+_WIDE = 1e-4  # what a node with loops costs more, in such nodes, over the cube of the rows of its matrices
 _SAVED = 0.1  # fraction of the cost of steps with ABA that may go into assembling the tree
+_UNBROKEN = 1_000_000  # numbers of the elimination computed in a call, which Ctrl-C cannot end
 _CHUNK = 16  # nodes computed between two readings of the clock
 _LOST = 1e-14  # round-off of a vanishing inverse inertia, relative to those of free bodies
 
@@ -102,8 +109,8 @@ class Tree:
                 poses=np.zeros((3, 12)),
             ),
         )
-        self._loop_ranks = LoopRanks(md) if md.loop_handles is not None else None
-        self.wide = None if self._loop_ranks is None else _wide(md, self._loop_ranks.unit, scale)
+        self._loop_ranks: LoopRanks | None = None  # made when it is asked for
+        self.wide = None if md.loop_handles is None else _wide(md, scale)
         self.order = np.zeros(n, dtype=np.int64)
         self.marks = np.zeros(n, dtype=np.int8)
 
@@ -130,9 +137,10 @@ class Tree:
 
     def rank_loops(self) -> None:
         """Ranks of all loops at the poses of the joints; nodes that close a loop whose rank has changed are marked."""
-        wide, ranks = self.wide, self._loop_ranks
-        if wide is None or ranks is None:
+        wide = self.wide
+        if wide is None:
             return
+        ranks = self._loop_ranks = self._loop_ranks or LoopRanks(self.model)
         found = ranks.ranks(self.arrays.joints.poses, self.arrays.joints.screws, self.group_poses())
         for k in ranks.nodes[found != wide.rank].tolist():
             self.mark(k)
@@ -183,9 +191,9 @@ class Tree:
         return pose_matrices(flat[None])[0] @ self.model.local[body]
 
 
-def _wide(md: Model, unit: float, scale: float) -> Wide:
+def _wide(md: Model, scale: float) -> Wide:
     """Arrays of clusters with ends of loops."""
-    p = md.loop_handles
+    p, unit = md.loop_handles, lever_unit(md)
     assert p is not None
     n, loops = 6 * p.largest, len(md.loops)
     free = md.leaves.reshape(-1, 6, 6).diagonal(axis1=1, axis2=2) * ([unit**2] * 3 + [1.0] * 3)
@@ -230,6 +238,7 @@ class Solver:
         whole: whether the last accelerations are those of all joints, by ABA.
         most: nodes that a refinement may compute before ABA takes over.
         small: whether steps always compute all joints, by ABA.
+        rows: loops, couplings and tendons for ABA; None without any.
         rebuilt, fallbacks: number of times the whole tree was assembled, and of steps that computed all joints.
     """
 
@@ -242,8 +251,12 @@ class Solver:
         measure: int,
         tolerance: float,
         scale: float = 1.0,
+        tendon_resist: Floats | None = None,
     ):
-        """Args as of `Tree`; `measure` is one of `measures.MEASURES`, `tolerance` in its units."""
+        """Args as of `Tree`; `measure` is one of `measures.MEASURES`, `tolerance` in its units.
+
+        `tendon_resist` is the resistance of tendons to acceleration: springs and dampers that act implicitly.
+        """
         self.m = m
         self._criterion = Criterion(measure, float(tolerance), float(m.radius))
         if measure == col.WORLD:
@@ -279,11 +292,19 @@ class Solver:
         self._closing[tree.body[closes]] = closes
         self._loads = np.zeros((0, LOAD_SIZE))
         self._loaded = np.zeros(0, dtype=np.int64)
-        self.most = int(_MOST * (n - tree.leaves)) if self.tree.wide is None else n  # ABA is for trees
-        self.small = self.most <= tree.depth.max()  # ABA beats one path of the tree
+        tendons = np.zeros(len(m.tendons)) if tendon_resist is None else tendon_resist
+        self.rows = pack_rows(m, md, self.tree.arrays.joints.resist, tendons, scale)
+        wide = np.zeros(0) if self.tree.wide is None else self.tree.wide.table[:, col.ALL_HANDLES]
+        dearer = 1.0 + _WIDE * float(((6.0 * wide) ** 3).sum()) / (n - tree.leaves)
+        self._node = _NODE * dearer
+        self.most = int(_MOST * (n - tree.leaves) / dearer)
+        self.small = not md.adaptive or self.most <= int(tree.depth.max())  # ABA beats one path of the tree
+        # steps of ABA in a call
+        self._unbroken = sys.maxsize if self.rows is None else 1 + _UNBROKEN // self.rows.fronts.numbers.size
         self.error, self.current, self.whole = 0.0, False, False
         self._refined = False
-        self._saved = 4 * _NODE  # time saved, in steps of ABA; at first that of two assemblies
+        # time saved, in steps of ABA; at first that of two assemblies, or, with loops, of one
+        self._saved = 4 * _NODE if self.rows is None else 2 * self._node
         self.rebuilt = self.fallbacks = 0
         self._ranked = self._has_ranks = (
             False  # whether the ranks of loops hold here, and whether there are any
@@ -300,29 +321,30 @@ class Solver:
     def state(self) -> Floats:
         """State at the start of the next step, a copy.
 
-        Coordinates; and, where joints are computed adaptively, the last accelerations, the choice of algorithm and the
-        ranks of loops.
+        Coordinates and the choice of rows; and, where joints are computed adaptively, the last accelerations, the
+        choice of algorithm and the ranks of loops.
         """
-        if self.small:
-            return self.q.copy()
-        known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
-        parts = [self.q, known, [self._saved, float(self.whole), float(self._has_ranks)]]
-        if self.tree.wide is not None:
-            parts += [self.tree.wide.rank, self.tree.wide.limits.ravel()]
+        parts = [self.q] if self.rows is None else [self.q, self.rows.chosen]
+        if not self.small:
+            known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
+            parts += [known, [self._saved, float(self.whole), float(self._has_ranks)]]
+            if self.tree.wide is not None:
+                parts += [self.tree.wide.rank, self.tree.wide.limits.ravel()]
         return np.concatenate(parts)
 
     @state.setter
     def state(self, value: Floats) -> None:
-        nq, nv, wide = len(self.q), len(self.accelerations), self.tree.wide
-        self.q[:] = value[:nq]
+        wide, ranked = self.tree.wide, False
+        chosen = np.zeros(0) if self.rows is None else self.rows.chosen
+        self.q[:], chosen[:], rest = np.split(value, np.cumsum([len(self.q), len(chosen)]))
         if not self.small:
-            self.accelerations[:] = value[nq : nq + nv]
-            self._saved, self.whole = float(value[nq + nv]), bool(value[nq + nv + 1])
-        if wide is not None:
-            rest, count = value[nq + nv + 3 :], len(wide.rank)
-            wide.rank[:], wide.limits[:] = rest[:count], rest[count:].reshape(wide.limits.shape)
+            self.accelerations[:], choice, rest = np.split(rest, np.cumsum([len(self.accelerations), 3]))
+            self._saved, self.whole, ranked = float(choice[0]), bool(choice[1]), bool(choice[2])
+            if wide is not None:
+                count = len(wide.rank)
+                wide.rank[:], wide.limits[:] = rest[:count], rest[count:].reshape(wide.limits.shape)
         self.moved()
-        self._ranked = self._has_ranks = wide is not None and bool(value[nq + nv + 2])
+        self._ranked = self._has_ranks = ranked
 
     def moved(self) -> None:
         """Forget all clusters, after a change of coordinates from outside."""
@@ -417,6 +439,9 @@ class Solver:
 
     def refine(self, budget: float | None = None) -> float:
         """Compute accelerations without moving, for `budget` seconds, or to the tolerance; returns the error bound."""
+        if not self.tree.model.adaptive:
+            self.step_aba()
+            return self.error
         until = time.perf_counter() + (budget or 0.0)
         if not self._refined:
             self.begin()
@@ -461,7 +486,7 @@ class Solver:
 
     def step_aba(self, n: int = 1, scale: float = 0.0) -> int:
         """All accelerations by ABA, and steps `q += scale qdd`, n times; returns the number of steps done."""
-        done, failed = step_aba(n, self._loads, self.tree.arrays, self._bodies, scale)
+        done, failed = step_aba(n, self._loads, self.tree.arrays, self._bodies, self.rows, scale)
         if failed >= 0:
             self.tree.refuse_joint(failed, "move it, give it armature, or use a ball joint")
         self.whole, self.error, self._refined = True, 0.0, False
@@ -488,8 +513,7 @@ class Solver:
                 )
                 done += count
                 self._refined = False
-                if t.wide is None:  # loops have no other algorithm to change over to
-                    self._saved = min(self._saved + count - _NODE * spent / everything, 10 * _NODE)
+                self._saved = min(self._saved + count - self._node * spent / everything, 10 * self._node)
                 self.error = float(self._front.numbers[col.ERROR])
                 if failed == col.INFINITE:
                     self._forget()
@@ -497,14 +521,14 @@ class Solver:
                 t.check(failed)
                 if done == n:
                     break
-            part = n - done if self.small else 1
+            part = min(n - done, self._unbroken) if self.small else 1
             went = self.step_aba(part, scale)
             done += went
             self.fallbacks += went
             if went < part:
                 return done
             if not self.small:
-                self._saved = min(self._saved + _SAVED, 10 * _NODE)
+                self._saved = min(self._saved + _SAVED, 10 * self._node)
         return done
 
     def _forget(self) -> None:
@@ -516,10 +540,11 @@ class Solver:
     def _worth_it(self) -> bool:
         """Whether to assemble the tree again: enough time is saved for it, and few joints matter."""
         if not self.whole:
-            return True
-        if self._saved < 2 * _NODE:
+            # with loops the first step computes all joints, which costs less than the tree
+            return self.rows is None or self._has_ranks
+        if self._saved < 2 * self._node:
             return False
         if 2 * count_needed(self.tree.arrays.joints, self._criterion) > self.most:
             return False
-        self._saved -= 2 * _NODE
+        self._saved -= 2 * self._node
         return True
