@@ -1,8 +1,8 @@
 """Loop closure: joint coordinates at which all loops close and all couplings hold, near given ones.
 
-`assemble` is for users, `close_loops` for solvers, `LoopCloser` for many configurations, `close_reference` for files: keyframes are rounded, and a weld or
-coupling may ask for another relative pose than the one drawn. The reference pose is then the nearest one at which
-everything holds, as MuJoCo's constraints would pull it there.
+`assemble` is for users, `close_loops` for solvers, `LoopCloser` for many configurations, `close_reference` for files:
+keyframes are rounded, and a weld or coupling may ask for another relative pose than the one drawn. The reference pose
+is then the nearest one at which everything holds, as MuJoCo's constraints would pull it there.
 """
 
 from __future__ import annotations
