@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pliant.compilation import njit
 from pliant.mechanism import elimination_kernels as elimination
 from pliant.mechanism import kernels
+from pliant.mechanism.links import LINK_BALL
 from pliant.spatial import kernels as se3
 
 _jit = njit(counts_references=True, error_model="numpy", nogil=True)
@@ -151,6 +152,16 @@ def _close(c, links, q, seen, rounds):
 
 
 @_jit
+def _extrapolate(links, last, q):
+    """Go on from `q` as far as from `last` to `q`, and keep q as `last`: through singular poses, on the same branch."""
+    for i in range(q.shape[0]):
+        q[i], last[i] = 2.0 * q[i] - last[i], q[i]
+    for k in range(links.kind.shape[0]):
+        if links.kind[k] == LINK_BALL:
+            se3.quat_normalize(q[links.coordinate[k] : links.coordinate[k] + 4])
+
+
+@_jit
 def close(c, links, q, seen, rounds, start, coordinate, target, unit, longest, out, gap):
     """Closed configurations with some coordinates given, each along a straight path of these from `start`.
 
@@ -165,14 +176,17 @@ def close(c, links, q, seen, rounds, start, coordinate, target, unit, longest, o
         out, gap: the configurations, (samples, nq), and the largest gap of each, radians and fractions of sizes; 0
             where loops are closed to rounding, (samples,).
     """
+    last = np.empty(q.shape[0])
     for s in range(target.shape[0]):
         far = 0.0
         for i in range(coordinate.shape[0]):
             far = max(far, abs(target[s, i] - start[coordinate[i]]) / unit[i])
         steps = 1 + int(far / longest)
         for i in range(q.shape[0]):
-            q[i] = start[i]
+            q[i] = last[i] = start[i]
         for step in range(steps):
+            if step > 0:
+                _extrapolate(links, last, q)
             share = (step + 1.0) / steps
             for i in range(coordinate.shape[0]):
                 begin = start[coordinate[i]]
