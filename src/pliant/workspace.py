@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from pliant.viewer.map_view import MapView
 
-__all__ = ["ComplianceMap", "Principal", "compliance_map"]
+__all__ = ["ComplianceMap", "Principal", "compliance_map", "with_held_base"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -327,7 +327,7 @@ def compliance_map(
 
     Args:
         mechanism: the mechanism; a base that floats is held.
-        end_effector: name of the body; by default the first that the mechanism suggests.
+        end_effector: name of the body; by default the first of those the mechanism suggests that moves.
         joints: joints or dofs to sample, names or patterns; by default all that move the body, of those in closed loops
             an independent set, joints with springs first. All others stay at the reference pose.
         points: make a grid of so many points per joint. By default a grid of 21 if one or two `joints` are given.
@@ -355,16 +355,24 @@ def compliance_map(
     """
     if not isinstance(mechanism, Mechanism):
         raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
-    m = _with_held_base(mechanism)
-    body = m.end_effectors[0] if end_effector is None else end_effector
+    m = with_held_base(mechanism)
+    ties = _Ties(m)
+    body = end_effector
+    if body is None:  # some files suggest bodies that are fixed to the base
+        usable = m.dof_joint[m.dof_kind != BALL]
+        chains = {name: ties.followers(ties.chain(m.body_index(name))) for name in m.end_effectors}
+        body = next((name for name, chain in chains.items() if chain[usable].any()), m.end_effectors[0])
     if m.body_index(body) < 0:
         raise InputError("the world does not move: name a body as end effector")
     if points is not None and samples is not None:
         raise InputError("points make a grid, samples are drawn: give one of them")
     force = None if load is None else _load(load)
-    connected = _connected_joints(m, body)
+    connected = ties.followers(ties.chain(m.body_index(body)))
     low, high = _ranges(m, ranges)
-    dofs = _default_dofs(m, connected, low, high) if joints is None else _named_dofs(m, joints, low, high)
+    if joints is None:
+        dofs = _default_dofs(m, connected, ties.ties(np.flatnonzero(connected).tolist()), low, high)
+    else:
+        dofs = _named_dofs(m, joints, low, high)
     if not len(dofs):
         raise InputError(
             f"no joint with a range moves '{body}' of '{m.name}': name another body, or give ranges"
@@ -379,7 +387,11 @@ def compliance_map(
     else:
         values, shape = _draw(low[dofs], high[dofs], _SAMPLES if samples is None else samples, seed)
     threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
-    setting = _Setting(m, body, dofs, _moving_dofs(m, connected, dofs), force, frequency)
+    sampled = m.dof_joint[dofs].tolist()
+    moving = (
+        np.union1d(dofs, np.flatnonzero(ties.followers(sampled)[m.dof_joint])) if ties.ties(sampled) else dofs
+    )
+    setting = _Setting(m, body, dofs, moving, ties.ties(sampled), force, frequency)
     parts = list(_run(setting, values, threads, progress or (lambda done, total: None)))
     return _gather(setting, parts, shape)
 
@@ -387,7 +399,8 @@ def compliance_map(
 # --- arguments
 
 
-def _with_held_base(m: Mechanism) -> Mechanism:
+def with_held_base(m: Mechanism) -> Mechanism:
+    """The mechanism itself, or with a base that floats, without springs, held at the reference pose."""
     floats = [
         j
         for j in range(m.joint_count)
@@ -403,37 +416,48 @@ def _load(load: ArrayLike) -> tuple[float, ...]:
     )
 
 
-def _connected_joints(m: Mechanism, body: str) -> NDArray[np.bool_]:
-    """Joints whose motion can move a body: those between it and the world, and all tied to them by loops or couplings.
+class _Ties:
+    """Joints that follow each other: those of a loop, and those of a coupling."""
 
-    Two joints are tied if they are in the same loop; loops that share a joint are tied, too.
-    """
-    tree = m.topology
-    from_world: dict[int, frozenset[int]] = {-1: frozenset()}
+    def __init__(self, m: Mechanism):
+        self._m = m
+        self._from_world: dict[int, frozenset[int]] = {-1: frozenset()}
+        self._groups: list[frozenset[int]] = [
+            self.chain(int(m.joint_parents[j])) ^ self.chain(int(m.joint_children[j])) | {j}
+            for j in m.topology.chords.tolist()
+        ]
+        self._groups += [
+            frozenset(m.dof_joint[m.couplings.row(r)[0]].tolist()) for r in range(len(m.couplings))
+        ]
 
-    def path(at: int) -> frozenset[int]:
-        chain = []
-        while at not in from_world:
-            chain.append(at)
-            at = int(tree.parent[at])
-        for b in reversed(chain):
-            from_world[b] = from_world[int(tree.parent[b])] | {int(tree.tree_joint[b])}
-        return from_world[chain[0] if chain else at]
+    def chain(self, body: int) -> frozenset[int]:
+        """Joints of the tree between the world and a body."""
+        tree, waiting = self._m.topology, []
+        while body not in self._from_world:
+            waiting.append(body)
+            body = int(tree.parent[body])
+        found = self._from_world[body]
+        for b in reversed(waiting):
+            found = self._from_world[b] = found | {int(tree.tree_joint[b])}
+        return found
 
-    tied = [
-        (path(int(m.joint_parents[j])) ^ path(int(m.joint_children[j]))) | {j} for j in tree.chords.tolist()
-    ]
-    tied += [set(m.dof_joint[m.couplings.row(r)[0]].tolist()) for r in range(len(m.couplings))]
-    found = set(path(m.body_index(body)))
-    while True:
-        joined = [group for group in tied if not found.isdisjoint(group)]
-        tied = [group for group in tied if found.isdisjoint(group)]
-        if not joined:
-            break
-        found.update(*joined)
-    out = np.zeros(m.joint_count, dtype=bool)
-    out[list(found)] = True
-    return out
+    def followers(self, joints: Iterable[int]) -> NDArray[np.bool_]:
+        """These joints and all tied to them, directly or by others, as a mask of all joints."""
+        found, left = set(joints), self._groups
+        while True:
+            joined = [group for group in left if not found.isdisjoint(group)]
+            if not joined:
+                break
+            left = [group for group in left if found.isdisjoint(group)]
+            found.update(*joined)
+        out = np.zeros(self._m.joint_count, dtype=bool)
+        out[list(found)] = True
+        return out
+
+    def ties(self, joints: Iterable[int]) -> bool:
+        """Whether any of these joints is in a loop or a coupling."""
+        found = set(joints)
+        return any(not found.isdisjoint(group) for group in self._groups)
 
 
 def _ranges(m: Mechanism, given: Mapping[str, tuple[float, float]] | None) -> tuple[Floats, Floats]:
@@ -471,11 +495,11 @@ def _named_dofs(m: Mechanism, joints: str | Iterable[str], low: Floats, high: Fl
     return dofs
 
 
-def _default_dofs(m: Mechanism, connected: NDArray[np.bool_], low: Floats, high: Floats) -> Ints:
+def _default_dofs(m: Mechanism, connected: NDArray[np.bool_], tied: bool, low: Floats, high: Floats) -> Ints:
     """Hinges and slides that move the body and have a range; an independent set of those in loops or couplings."""
     inside = np.flatnonzero(connected[m.dof_joint])
     usable = np.isfinite(high - low) & (low < high)
-    if not m.topology.loops and not len(m.couplings):
+    if not tied:
         return inside[usable[inside]]
     q = m.reference
     with suppress(ConvergenceError):  # the reference pose may be singular
@@ -501,16 +525,6 @@ def _default_dofs(m: Mechanism, connected: NDArray[np.bool_], low: Floats, high:
         elif usable[d]:
             independent.append(d)
     return np.array(sorted(independent), dtype=np.int64)
-
-
-def _moving_dofs(m: Mechanism, connected: NDArray[np.bool_], sampled: Ints) -> Ints:
-    """Dofs that are not the same in all samples: those sampled, and those in loops and couplings."""
-    tied = np.zeros(m.nv, dtype=bool)
-    if m.topology.loops or len(m.couplings):
-        rows = kinematics.constraint_rows(m, kinematics.link_poses(m, m.reference))
-        tied = (np.abs(rows) > 0).any(axis=0) & connected[m.dof_joint]
-    tied[sampled] = True
-    return np.flatnonzero(tied)
 
 
 def _grid(low: Floats, high: Floats, points: int) -> tuple[Floats, tuple[int, ...]]:
@@ -543,12 +557,13 @@ def _draw(low: Floats, high: Floats, samples: int, seed: int) -> tuple[Floats, t
 
 @dataclass(frozen=True, eq=False)
 class _Setting:
-    """What is computed: the mechanism and body, dofs that are sampled and that move, the load of the sag."""
+    """What is computed: of which body, over which dofs; which dofs move; whether loops or couplings tie them."""
 
     mechanism: Mechanism
     body: str
     sampled: Ints
     moving: Ints
+    tied: bool
     load: tuple[float, ...] | None
     frequency: bool
 
@@ -582,7 +597,7 @@ class _Worker:
         self._setting, self._m = setting, m
         self._holder = Holder(m, setting.body, setting.frequency)
         self._closer = None
-        if m.topology.loops or len(m.couplings):
+        if setting.tied:
             held = np.zeros(m.nv, dtype=bool)
             held[setting.sampled] = True
             self._closer = LoopCloser(m, held)

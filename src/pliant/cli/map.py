@@ -31,7 +31,7 @@ def map_(
             "--end-effector",
             "-e",
             metavar="BODY",
-            help="The body to map. By default the first that the mechanism suggests.",
+            help="The body to map. By default the first that moves of those the mechanism suggests.",
             show_default=False,
         ),
     ] = None,
@@ -115,6 +115,7 @@ def map_(
       pliant map gallery:arm --view
     """
     from pliant.source import resolve
+    from pliant.workspace import with_held_base
 
     check_target(output, *_TABLES)
     check_target(plot, *PICTURES)
@@ -125,8 +126,10 @@ def map_(
         check("matplotlib")
         if as_json:
             raise InputError("--json prints a document and ends, --view stays: give one of them")
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
-    m = found.mechanism
+    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair).mechanism
+    m = with_held_base(found)  # first: a base with springs would not be held
+    if default_stiffness is not None and m.springless:
+        m = m.with_stiffness(m.springless, default_stiffness)
     given = _parse_ranges(ranges)
     force = None if load is None else _parse_load(load)
     start = perf_counter()
@@ -150,7 +153,7 @@ def map_(
             progress=progress,
         )
     took = perf_counter() - start
-    if result.mechanism is not m:
+    if len(m.dof_names) < len(found.dof_names):
         say("the base floats; it is held for the map")
     if output is not None:
         result.save(output)

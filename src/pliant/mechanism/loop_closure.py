@@ -23,6 +23,7 @@ __all__ = ["LoopCloser", "assemble", "close_loops", "close_reference"]
 
 Floats = NDArray[np.float64]
 _ROUNDS = 100
+_PATH_ROUNDS = 25  # at each step of a path
 _PATH_STEP = (
     0.2  # longest step of held joints on the way to a configuration, radians and fractions of the radius
 )
@@ -110,7 +111,7 @@ class LoopCloser:
             ConvergenceError: loops do not close.
         """
         none = np.zeros(0, dtype=np.int64)
-        found, gap = self._run(q, none, np.zeros((1, 0)), np.inf)
+        found, gap = self._run(q, none, np.zeros((1, 0)), _ROUNDS, np.inf)
         if gap[0] == 0:
             return found[0]
         raise ConvergenceError(
@@ -129,18 +130,18 @@ class LoopCloser:
             q, (samples, nq), and whether all loops close there, (samples,). Paths stay on the branch of the reference
             pose as long as they pass no singular one.
         """
-        found, gap = self._run(self._m.reference, self._held, values, _PATH_STEP)
+        found, gap = self._run(self._m.reference, self._held, values, _PATH_ROUNDS, _PATH_STEP)
         return found, gap == 0
 
     def _run(
-        self, start: Floats, held: NDArray[np.int64], values: Floats, step: float
+        self, start: Floats, held: NDArray[np.int64], values: Floats, rounds: int, step: float
     ) -> tuple[Floats, Floats]:
         from pliant.mechanism import loop_closure_kernels as kernels
 
         m = self._m
         out, gap = np.empty((len(values), m.nq)), np.zeros(len(values))
         path = kinematics.read_only(start), m.dof_coordinate[held], values, m.dof_unit[held], step
-        kernels.close(self._closure, m.links.arrays, self._q, self._seen, _ROUNDS, *path, out, gap)
+        kernels.close(self._closure, m.links.arrays, self._q, self._seen, rounds, *path, out, gap)
         return out, gap
 
 
