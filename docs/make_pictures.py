@@ -65,7 +65,13 @@ def readme() -> None:
         os.chdir(folder)
         try:
             exec(code.group(1), {})
-            for script in ("01_equilibrium.py", "09_crane.py", "11_huge_linkages.py", "16_paths.py"):
+            for script in (
+                "01_equilibrium.py",
+                "09_crane.py",
+                "11_huge_linkages.py",
+                "16_paths.py",
+                "19_workspace.py",
+            ):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
             os.chdir(start)
@@ -76,6 +82,7 @@ def readme() -> None:
             ("out/pulled.png", "pulled"),
             ("out/snap-through.png", "snap_through"),
             ("out/paths.png", "paths"),
+            ("out/workspace.png", "workspace"),
         ):
             # A palette is not seen and halves the file.
             image = Image.open(Path(folder) / made).convert("RGB").quantize(96, dither=Image.Dither.NONE)

@@ -57,6 +57,15 @@ EXPECTED = {
         ],
         ["snap-through.png", "buckled.png", "paths.png"],
     ),
+    "19_workspace.py": (
+        [
+            "41x41 samples of shoulder, elbow",
+            "under 50 N it sags",
+            "drilling along x is stiffest at (0.81",
+            "loops closed",
+        ],
+        ["workspace.png", "workspace-cloud.png"],
+    ),
     "14_scenes.py": (
         [
             "by 100 mm",
