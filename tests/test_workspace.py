@@ -414,6 +414,10 @@ def test_errors_of_joints():
         pliant.compliance_map(m, "c", joints="ball")
     found = pliant.compliance_map(m, "c", ranges={"rail": (0.0, 0.2)}, points=3)
     assert found.position[:, 0] == pytest.approx([1.0, 1.1, 1.2])
+    huge = pliant.gallery.helix(2100)
+    with pytest.raises(InputError, match=r"2100 dofs, would take too long: leave them out \(frequency=False"):
+        pliant.compliance_map(huge, samples=2)
+    assert len(pliant.compliance_map(huge, samples=2, frequency=False)) == 2
     locked = m.replace(lower=np.zeros(m.nv), upper=np.where(m.dof_kind == m.dof_kind[0], 0.0, np.pi))
     with pytest.raises(InputError, match="'rail' is locked by its limits"):
         pliant.compliance_map(locked, "c", joints="rail")

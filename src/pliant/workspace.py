@@ -45,6 +45,7 @@ _SAMPLES = 512
 _POINTS = 21  # per joint of a grid
 _MOST = 1_000_000  # samples
 _CHUNK = 64  # samples at a time; the same whatever the number of threads
+_DOFS = 2000  # of a mechanism whose frequencies are computed, at most
 _CHUNK_NUMBERS = 4_000_000  # in a chunk's matrices of dofs, at most
 _BEYOND = 1e-9  # radians and radii: closer to a limit is at the limit
 _DEPENDENT = 1e-6  # remainder of a column of loops' rows that counts as none
@@ -366,6 +367,11 @@ def compliance_map(
         raise InputError("the world does not move: name a body as end effector")
     if points is not None and samples is not None:
         raise InputError("points make a grid, samples are drawn: give one of them")
+    if frequency and m.nv > _DOFS:
+        raise InputError(
+            f"natural frequencies of '{m.name}', {m.nv} dofs, would take too long: leave them out (frequency=False, "
+            "or --no-frequency)"
+        )
     force = None if load is None else _load(load)
     connected = ties.followers(ties.chain(m.body_index(body)))
     low, high = _ranges(m, ranges)
