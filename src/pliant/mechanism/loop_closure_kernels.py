@@ -15,6 +15,8 @@ from pliant.mechanism.links import LINK_BALL
 from pliant.spatial import kernels as se3
 
 _jit = njit(counts_references=True, error_model="numpy", nogil=True)
+# Called once each: the elimination, which they call, is then linked and optimised once instead of at every level.
+_inline = njit(inline="always", counts_references=True, error_model="numpy", nogil=True)
 _REDUNDANT, _COARSEST = 1e-9, 1e-3  # remainder of a dependent row, radians and sizes of loops; at most
 _LONGEST = 0.5  # longest step, radians and fractions of the radius
 
@@ -90,7 +92,7 @@ def _measure_gaps(c, q):
     return largest
 
 
-@_jit
+@_inline
 def _least_norm(c, links, error):
     """The shortest motion, in radians and radii, that closes the gaps to first order, into `step`.
 
@@ -128,7 +130,7 @@ def _least_norm(c, links, error):
     return longest
 
 
-@_jit
+@_inline
 def _close(c, links, q, seen, rounds):
     """Close loops and couplings near `q`, in place; returns the largest gap left, 0 if they are closed to rounding."""
     error = math.inf

@@ -111,7 +111,10 @@ def respond(servo, links, q, link, hard, redundant, rounds, pose, jacobian, resp
                 exact[s] = 1
                 break
         if whole:
-            servo.composite[:] = servo.inertia
+            for k in range(servo.inertia.shape[0]):
+                for i in range(6):
+                    for j in range(6):
+                        servo.composite[k, i, j] = servo.inertia[k, i, j]
             tree_kernels.composite_inertias(links, servo.local, servo.composite)
             tree_kernels.mass_matrix(links, servo.local, servo.composite, mass[s])
             for d in range(nv):
