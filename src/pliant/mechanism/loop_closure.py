@@ -23,6 +23,7 @@ __all__ = ["LoopCloser", "assemble", "close_loops", "close_reference"]
 
 Floats = NDArray[np.float64]
 _ROUNDS = 100
+_ROUNDING = 1e-13  # gaps of closed loops, radians and fractions of sizes
 _PATH_ROUNDS = 25  # at each step of a path
 _PATH_STEP = (
     0.2  # longest step of held joints on the way to a configuration, radians and fractions of the radius
@@ -43,6 +44,10 @@ def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) 
     """
     if not m.topology.loops and not len(m.couplings):
         return q
+    plan = m.elimination
+    gaps = plan.scale[: plan.hard] * kinematics.constraint_gaps(m, q, kinematics.link_poses(m, q))
+    if np.abs(gaps).max() < _ROUNDING:
+        return q  # usual at the reference pose: the kernel need not be compiled for it
     return LoopCloser(m, held).close(q)
 
 
