@@ -87,6 +87,7 @@ def readme() -> None:
                 "11_huge_linkages.py",
                 "16_paths.py",
                 "17_lattice.py",
+                "19_workspace.py",
             ):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
@@ -99,6 +100,7 @@ def readme() -> None:
             ("out/snap-through.png", "snap_through"),
             ("out/paths.png", "paths"),
             ("out/lattice.png", "lattices"),
+            ("out/workspace.png", "workspace"),
         ):
             _palette(Image.open(Path(folder) / made), OUT / f"{name}.png")
 

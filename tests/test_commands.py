@@ -35,7 +35,7 @@ ELSEWHERE = {
     r"pliant sweep .* --scheduler .*": "needs that cluster; likewise",
 }
 # What a person would end by hand.
-UNTIL = {"view": ["--port", "0", "--seconds", "1"]}
+UNTIL = dict.fromkeys(("view", "--view"), ("--port", "0", "--seconds", "1"))
 
 # Two links of 0.3 m and 0.2 m that turn about y; joints of 100 N m/rad make 1/C = 1 / (0.5²/100 + 0.2²/100).
 URDF = """<?xml version="1.0"?>
@@ -121,7 +121,8 @@ def try_all(page, apart=()):
         assert words[0] == "pliant", f"{line}: run it here, or say in ELSEWHERE why not"
         if words[1] == "sweep" and "--resume" not in words:
             Path(words[2]).with_suffix(".parquet").unlink(missing_ok=True)  # results are never overwritten
-        run([*words, *UNTIL.get(words[1], [])], words[1] in apart)
+        until = next((UNTIL[word] for word in words if word in UNTIL), ())
+        run([*words, *until], words[1] in apart)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES[1:] if COMMANDS[page]], ids=lambda page: page.stem)

@@ -61,6 +61,15 @@ EXPECTED = {
         ["64 loops", "2.87 N/mm", "6.7 % shorter and 6.7 % narrower", "ratio -1.000000"],
         ["lattice.png"],
     ),
+    "19_workspace.py": (
+        [
+            "41x41 samples of shoulder, elbow",
+            "under 50 N it sags",
+            "drilling along x is stiffest at (0.81",
+            "loops closed",
+        ],
+        ["workspace.png", "workspace-cloud.png"],
+    ),
     "14_scenes.py": (
         [
             "by 100 mm",

@@ -19,7 +19,7 @@ ORDER = [
     ("contact", "continuation"),
     ("world",),
     ("scenes",),
-    ("viewer", "study", "source", "compare"),
+    ("viewer", "study", "source", "compare", "workspace"),
     ("cli", "warm_up", "__main__", "__init__"),
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}

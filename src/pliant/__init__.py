@@ -33,11 +33,13 @@ if TYPE_CHECKING:
     from pliant.mechanism.loop_closure import assemble
     from pliant.statics import Configuration, equilibrium
     from pliant.viewer import picture, view
+    from pliant.workspace import ComplianceMap, compliance_map
     from pliant.world import World
 
 __all__ = [
     "BlendedModel",
     "Builder",
+    "ComplianceMap",
     "Configuration",
     "ConstrainedSimulation",
     "Mechanism",
@@ -51,6 +53,7 @@ __all__ = [
     "assemble",
     "blend",
     "carry_over",
+    "compliance_map",
     "equilibrium",
     "errors",
     "gallery",
@@ -71,6 +74,7 @@ __version__ = "0.1.0"
 # What needs numba, scipy or MuJoCo is imported when first used: `import pliant` stays quick.
 _LAZY = {
     "BlendedModel": "pliant.engines.reduced",
+    "ComplianceMap": "pliant.workspace",
     "Configuration": "pliant.statics",
     "ConstrainedSimulation": "pliant.engines.constrained",
     "QuasistaticSimulation": "pliant.engines.quasistatic",
@@ -83,6 +87,7 @@ _LAZY = {
     "assemble": "pliant.mechanism.loop_closure",
     "blend": "pliant.engines.reduced",
     "carry_over": "pliant.engines.transfer",
+    "compliance_map": "pliant.workspace",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",

@@ -169,6 +169,7 @@ def _statics() -> None:
             found = pliant.equilibrium(m, {m.end_effectors[0]: (0, 0, 1.0)}, limits=limits)
         found.compliance(m.end_effectors[0])
         found.frequencies(3)
+        pliant.compliance_map(m, samples=2, ranges={"*": (-0.1, 0.1)})
 
 
 def _methods() -> None:

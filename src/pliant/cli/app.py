@@ -17,6 +17,7 @@ from pliant.cli.compare import compare
 from pliant.cli.demo import demo
 from pliant.cli.gallery import gallery
 from pliant.cli.info import info
+from pliant.cli.map import map_
 from pliant.cli.output import say
 from pliant.cli.reduce import reduce
 from pliant.cli.run import run
@@ -117,5 +118,5 @@ def start(
         print(context.get_help())
 
 
-for command in (demo, gallery, info, reduce, run, compare, sweep, view, bench, warm_up):
-    app.command(command.__name__.replace("_", "-"))(command)
+for command in (demo, gallery, info, reduce, run, map_, compare, sweep, view, bench, warm_up):
+    app.command(command.__name__.rstrip("_").replace("_", "-"))(command)

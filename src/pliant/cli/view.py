@@ -55,5 +55,5 @@ def view(
             shown.runner.ask(lambda: session.set_end_effectors(bodies))
         if engine is not None:
             shown.runner.ask(lambda: session.set_engine(engine.value), timeout=600)
-        print(f"pliant shows '{found.mechanism.name}' at {shown.url} (Ctrl+C ends)", flush=True)
+        shown.announce(found.mechanism.name)
         shown.wait(seconds)

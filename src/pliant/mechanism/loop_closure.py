@@ -1,8 +1,8 @@
 """Loop closure: joint coordinates at which all loops close and all couplings hold, near given ones.
 
-`assemble` is for users, `close_loops` for solvers, `close_reference` for files: keyframes are rounded, and a weld or
-coupling may ask for another relative pose than the one drawn. The reference pose is then the nearest one at which
-everything holds, as MuJoCo's constraints would pull it there.
+`assemble` is for users, `close_loops` for solvers, `LoopCloser` for many configurations, `close_reference` for files:
+keyframes are rounded, and a weld or coupling may ask for another relative pose than the one drawn. The reference pose
+is then the nearest one at which everything holds, as MuJoCo's constraints would pull it there.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from pliant.errors import ConvergenceError, InputError, MechanismError
 from pliant.mechanism import edit, kinematics, validate
 from pliant.mechanism.mechanism import Mechanism
 
-__all__ = ["assemble", "close_loops", "close_reference"]
+__all__ = ["LoopCloser", "assemble", "close_loops", "close_reference"]
 
 Floats = NDArray[np.float64]
 _ROUNDS = 100
-_REDUNDANT = 1e-9  # remainder of a dependent row, radians and sizes of loops
+_ROUNDING = 1e-13  # gaps of closed loops, radians and fractions of sizes
+_PATH_ROUNDS = 25  # at each step of a path
+_PATH_STEP = (
+    0.2  # longest step of held joints on the way to a configuration, radians and fractions of the radius
+)
 _CLOSED = 1e-9  # radians and fractions of the radius: gaps up to this are left as a file has them
 
 
@@ -40,79 +44,110 @@ def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) 
     """
     if not m.topology.loops and not len(m.couplings):
         return q
-    free = np.ones(m.nv) if held is None else np.where(held, 0.0, 1.0)
-    solver = _LeastNorm(m, free)
-    error = np.inf
-    for _ in range(_ROUNDS):
-        poses = kinematics.link_poses(m, q)
-        gaps = solver.scale * kinematics.constraint_gaps(m, q, poses)
-        previous, error = error, float(np.abs(gaps).max())
-        if error < 1e-14 or (error < 1e-12 and error >= 0.5 * previous):
-            return q
-        step = solver.step(poses, -gaps, error)
-        longest = float(np.abs(step / m.dof_unit).max())
-        if longest < 1e-16 and error > 1e-12:
-            break
-        q = kinematics.move(m, q, step * min(1.0, 0.5 / max(longest, 1e-300)))
-    raise ConvergenceError(
-        f"the loops of '{m.name}' do not close: still {error:.2g} (radians, or fractions of its size) apart; "
-        "hold fewer joints, or start nearer to a closed pose",
-        residual=error,
-    )
+    plan = m.elimination
+    gaps = plan.scale[: plan.hard] * kinematics.constraint_gaps(m, q, kinematics.link_poses(m, q))
+    if np.abs(gaps).max() < _ROUNDING:
+        return q  # usual at the reference pose: the kernel need not be compiled for it
+    return LoopCloser(m, held).close(q)
 
 
-class _LeastNorm:
-    """The shortest motion, in radians and radii, that moves rows of loops and couplings by given amounts.
+class LoopCloser:
+    """Loop closure at many configurations of one mechanism with loops or couplings; not for several threads at once."""
 
-    Attributes:
-        scale: of rows, (6 loops + couplings,).
-    """
-
-    def __init__(self, m: Mechanism, free: Floats):
+    def __init__(self, m: Mechanism, held: NDArray[np.bool_] | None = None):
+        """Set up the work space; `held` are dofs that must not move."""
         from pliant.mechanism import elimination_kernels as kernels
+        from pliant.mechanism.loop_closure_kernels import Closure
 
-        plan = m.elimination
-        n, count = len(m.links), len(plan.scale)
-        self._m, self._hard, self.scale = m, plan.hard, plan.scale[: plan.hard]
-        self._free, self._owner = free, plan.owner
+        plan, links = m.elimination, m.links
+        n, nv, count = len(links), m.nv, len(plan.scale)
+        free = np.ones(nv) if held is None else np.where(held, 0.0, 1.0)
         value = plan.tree.entry_value * np.repeat(free, np.diff(plan.tree.entry_start))
-        self._tree = plan.tree._replace(entry_value=value)
-        self._fronts, self._motion = plan.allocate()
-        self._soft = np.zeros(count, dtype=np.int64)
-        self._matrix = kernels.Matrix(
+        fronts, motion = plan.allocate()
+        matrix = kernels.Matrix(
             position=np.empty((n, 3)),
-            screw=np.empty((m.nv, 6)),
-            column=np.zeros((m.nv, 6)),
-            row=np.zeros((m.nv, 6)),
+            screw=np.empty((nv, 6)),
+            column=np.zeros((nv, 6)),
+            row=np.zeros((nv, 6)),
             tangent=np.zeros((n, 6, 6)),
-            stiffness=np.zeros((m.nv, 3)),
+            stiffness=np.zeros((nv, 3)),
             give=np.zeros(count),
         )
-        within = np.arange(m.nv) - m.links.dof[self._owner]
-        self._matrix.stiffness[np.arange(m.nv), within] = 1 / m.dof_unit**2
-
-    def step(self, poses: Floats, wanted: Floats, gap: float) -> Floats:
-        """The motion (nv,), rows that are redundant within ten times the gap left out."""
-        from pliant.mechanism import elimination_kernels as kernels
-
-        m, matrix = self._m, self._matrix
-        turn, screw = poses[self._owner, :3, :3], m.links.screw
-        matrix.position[:] = poses[:, :3, 3]
-        for part in (slice(0, 3), slice(3, 6)):
-            matrix.screw[:, part] = self._free[:, None] * np.einsum("dij,dj->di", turn, screw[:, part])
-        tolerance = min(max(10 * gap, _REDUNDANT), 1e-3)
-        arguments = self._tree, self._fronts, matrix.position, matrix.screw, m.dof_unit
-        kernels.choose_rows(*arguments, tolerance, tolerance, self._hard, self._soft)
-        kernels.factor(self._tree, self._fronts, matrix, True)
-        gaps = np.zeros((1, len(matrix.give)))
-        gaps[0, : self._hard] = wanted
-        step, multipliers = np.empty((1, m.nv)), np.empty_like(gaps)
-        scratch = np.empty((3, gaps.size)), np.empty((2, m.nv))
-        force = np.zeros((1, m.nv))
-        kernels.solve_many(
-            self._tree, self._fronts, matrix, force, gaps, self._motion, *scratch, step, multipliers
+        matrix.stiffness[np.arange(nv), np.arange(nv) - links.dof[plan.owner]] = 1 / m.dof_unit**2
+        step, q = np.empty((1, nv)), np.empty(m.nq)
+        local, poses = np.zeros((2, n, 4, 4))
+        local[:, 3, 3] = poses[:, 3, 3] = 1.0
+        self._m, self._held = m, np.flatnonzero(free == 0)
+        self._q, self._seen = q, kinematics.read_only(q)
+        self._closure = Closure(
+            copy=links.loop_copy,
+            body=links.loop_body,
+            start=m.couplings.start,
+            dof=m.couplings.dof,
+            coefficient=m.couplings.coefficient,
+            offset=m.coupling_offset,
+            coordinate=m.dof_coordinate,
+            owner=plan.owner,
+            unit=m.dof_unit,
+            free=free,
+            scale=plan.scale[: plan.hard],
+            tree=plan.tree._replace(entry_value=value),
+            fronts=fronts,
+            matrix=matrix,
+            motion=motion,
+            soft=np.zeros(count, dtype=np.int64),
+            gap=np.zeros((1, count)),
+            force=np.zeros((1, nv)),
+            multipliers=np.empty((1, count)),
+            miss=np.empty((3, count)),
+            correction=np.empty((2, nv)),
+            step=step,
+            moved=kinematics.read_only(step[0]),
+            local=local,
+            poses=poses,
+            turn=np.empty((3, 3)),
+            vector=np.empty(3),
         )
-        return step[0] * self._free
+
+    def close(self, q: Floats) -> Floats:
+        """The nearby q with closed loops.
+
+        Raises:
+            ConvergenceError: loops do not close.
+        """
+        none = np.zeros(0, dtype=np.int64)
+        found, gap = self._run(q, none, np.zeros((1, 0)), _ROUNDS, np.inf)
+        if gap[0] == 0:
+            return found[0]
+        raise ConvergenceError(
+            f"the loops of '{self._m.name}' do not close: still {gap[0]:.2g} (radians, or fractions of its size) "
+            "apart; hold fewer joints, or start nearer to a closed pose",
+            residual=float(gap[0]),
+        )
+
+    def follow(self, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+        """Configurations with the held hinges and slides at given values, each along a path from the reference pose.
+
+        Args:
+            values: of the held dofs in their order, (samples, held).
+
+        Returns:
+            q, (samples, nq), and whether all loops close there, (samples,). Paths stay on the branch of the reference
+            pose as long as they pass no singular one.
+        """
+        found, gap = self._run(self._m.reference, self._held, values, _PATH_ROUNDS, _PATH_STEP)
+        return found, gap == 0
+
+    def _run(
+        self, start: Floats, held: NDArray[np.int64], values: Floats, rounds: int, step: float
+    ) -> tuple[Floats, Floats]:
+        from pliant.mechanism import loop_closure_kernels as kernels
+
+        m = self._m
+        out, gap = np.empty((len(values), m.nq)), np.zeros(len(values))
+        path = kinematics.read_only(start), m.dof_coordinate[held], values, m.dof_unit[held], step
+        kernels.close(self._closure, m.links.arrays, self._q, self._seen, rounds, *path, out, gap)
+        return out, gap
 
 
 def assemble(

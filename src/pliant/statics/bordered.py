@@ -107,6 +107,11 @@ class BorderedTree:
             )
         self.negative = kernels.factor(self._tree, self._fronts, self._matrix, False)
 
+    @property
+    def arrays(self) -> tuple[kernels.Tree, kernels.Fronts, kernels.Matrix, kernels.Motion]:
+        """Tree, fronts, matrix and work space, for kernels that factor at other configurations."""
+        return self._tree, self._fronts, self._matrix, self._motion
+
     def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
         """Motions and scaled multipliers for forces and scaled gaps in rows, regularization included."""
         rights, nv = force.shape

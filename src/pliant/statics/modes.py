@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from pliant.statics.inertia import Inertia
 
-__all__ = ["natural_modes"]
+__all__ = ["lowest_frequencies", "natural_modes"]
 
 Floats = NDArray[np.float64]
 _DENSE = 300  # dofs up to which all modes at once are quicker than some by Lanczos iteration
@@ -47,6 +47,21 @@ def _all(inertia: Inertia, solve: Callable[[Floats], Floats], _: int) -> tuple[F
     root = axes[:, kept] * np.sqrt(weights[kept])
     flexibility, shapes = eigh(root.T @ ((response + response.T) / 2) @ root)
     return flexibility, (response @ root @ shapes).T / np.where(flexibility > 0, flexibility, 1.0)[:, None]
+
+
+def lowest_frequencies(mass: Floats, response: Floats) -> Floats:
+    """The lowest natural frequency of each of several small systems, Hz, (n,); NaN where nothing moves.
+
+    Args:
+        mass: joint-space inertia, (n, nv, nv).
+        response: motions under unit generalised forces, (n, nv, nv): the inverse stiffness on allowed motions.
+    """
+    weights, axes = np.linalg.eigh(mass)
+    root = axes * np.sqrt(np.maximum(weights, 0.0))[:, None, :]
+    shapes = root.transpose(0, 2, 1) @ ((response + response.transpose(0, 2, 1)) / 2) @ root
+    flexibility = np.linalg.eigvalsh(shapes)[:, -1] if shapes.shape[1] else np.zeros(len(mass))
+    with np.errstate(divide="ignore"):
+        return np.where(flexibility > 0, 1 / (2 * np.pi * np.sqrt(np.maximum(flexibility, 0.0))), np.nan)
 
 
 def _lowest(inertia: Inertia, solve: Callable[[Floats], Floats], count: int) -> tuple[Floats, Floats]:

@@ -14,7 +14,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Self
 
 from pliant.checks import whole
 from pliant.compilation.progress import listening
@@ -28,7 +28,7 @@ from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSess
 from pliant.viewer.stage import silence
 from pliant.world import World
 
-__all__ = ["FRAME", "Pacing", "Runner", "View", "view"]
+__all__ = ["FRAME", "Pacing", "Runner", "Served", "View", "view"]
 
 FRAME = 1 / 60  # s from one frame to the next, at least
 _SLOWEST = 0.25  # s from one frame to the next, at most
@@ -71,28 +71,28 @@ def view(
         True
         >>> shown.stop()
     """
-    session = _session(what)
-    shown = View(session, _checked(host, port), port)
+    shown = View(_session(what), host, port)
     if block:
-        print(f"pliant shows '{session.mechanism.name}' at {shown.url} (Ctrl+C ends)", flush=True)
-        with shown:
-            shown.wait()
+        shown.block()
     return shown
 
 
-class View:
-    """A live view; made by `pliant.view`. As a context manager it stops at the end.
+class Served:
+    """A page in the browser with an address of its own. As a context manager it stops at the end."""
 
-    Attributes:
-        session: a `Session` or a `WorldSession`; use it by way of the `runner` only.
-        runner: the thread that owns the session.
-        page: the browser page.
-        pacing: the time between frames.
-    """
+    def __init__(self, title: str, host: str, port: int):
+        """Start the server.
 
-    def __init__(self, session: Session | WorldSession, host: str, port: int):
+        Args:
+            title: name of the thing shown.
+            host, port: as for `view`.
+
+        Raises:
+            InputError: an argument is unusable, or the port is in use.
+        """
         viser: Any = require("viser")
 
+        self._title, self._host = title, _checked(host, port)
         _check_port(host, port)
         with silence():
             self._server = viser.ViserServer(host=host, port=port, label="pliant", verbose=False)
@@ -101,17 +101,7 @@ class View:
             raise _in_use(host, port)
         # A client could ask viser for a tunnel that opens the view to the internet.
         self._server.request_share_url = lambda verbose=True: None
-        self.session: Any = session
-        self._host = host
-        world = isinstance(session, WorldSession)
-        self.page = page = WorldPage(self._server, session) if world else MechanismPage(self._server, session)
-        self.pacing = pacing = Pacing(self._server)
-        self.runner = Runner(
-            session, page.show, page.show_error, lambda: pacing.interval, page.show_compilation
-        )
-        page.connect(self.runner, pacing)
         self._stopped = False
-        self.runner.start()
 
     @property
     def url(self) -> str:
@@ -134,18 +124,31 @@ class View:
         except KeyboardInterrupt:
             pass
 
+    def announce(self, title: str | None = None) -> None:
+        """Print the address on stdout; `title` in place of its own."""
+        print(f"pliant shows '{title or self._title}' at {self.url} (Ctrl+C ends)", flush=True)
+
+    def block(self) -> None:
+        """Print the address, wait until interrupted, stop."""
+        self.announce()
+        with self:
+            self.wait()
+
     def stop(self) -> None:
-        """Stop the simulation and the server; again does nothing."""
+        """Stop the server; again does nothing."""
         if not self._stopped:
-            self._stopped = self.pacing.stopped = True
-            self.runner.stop()
+            self._stopped = True
+            self._end()
             self._quit()
+
+    def _end(self) -> None:
+        """End other threads before the server stops."""
 
     def _quit(self) -> None:
         with silence():
             self._server.stop()
 
-    def __enter__(self) -> View:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -158,7 +161,34 @@ class View:
 
     def __repr__(self) -> str:
         state = "stopped" if self._stopped else f"at {self.url}"
-        return f"<View of '{self.session.mechanism.name}' {state}>"
+        return f"<{type(self).__name__} of '{self._title}' {state}>"
+
+
+class View(Served):
+    """A live view; made by `pliant.view`.
+
+    Attributes:
+        session: a `Session` or a `WorldSession`; use it by way of the `runner` only.
+        runner: the thread that owns the session.
+        page: the browser page.
+        pacing: the time between frames.
+    """
+
+    def __init__(self, session: Session | WorldSession, host: str, port: int):
+        super().__init__(session.mechanism.name, host, port)
+        self.session: Any = session
+        world = isinstance(session, WorldSession)
+        self.page = page = WorldPage(self._server, session) if world else MechanismPage(self._server, session)
+        self.pacing = pacing = Pacing(self._server)
+        self.runner = Runner(
+            session, page.show, page.show_error, lambda: pacing.interval, page.show_compilation
+        )
+        page.connect(self.runner, pacing)
+        self.runner.start()
+
+    def _end(self) -> None:
+        self.pacing.stopped = True
+        self.runner.stop()
 
 
 # --- the thread of a session

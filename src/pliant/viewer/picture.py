@@ -30,13 +30,24 @@ if TYPE_CHECKING:
 
     from pliant.statics import Configuration
 
-__all__ = ["HUGE", "Bounds", "Camera", "draw", "fit_axes", "paint_faces", "picture", "png", "shade_faces"]
+__all__ = [
+    "HUGE",
+    "VIEW",
+    "Bounds",
+    "Camera",
+    "draw",
+    "fit_axes",
+    "paint_faces",
+    "picture",
+    "png",
+    "shade_faces",
+]
 
 Floats = NDArray[np.float64]
 
 HUGE = 1500  # bodies: beyond this, lines instead of shapes
 _FEW = 100  # joints: up to this, their anchors are marked
-_VIEW = (20.0, -60.0)  # elevation, azimuth, degrees
+VIEW = (20.0, -60.0)  # elevation, azimuth, degrees
 _SIZE = (900, 700)  # pixels
 _DPI = 150
 _OUTLINE = 0.65  # brightness of the line around every body
@@ -51,7 +62,7 @@ def picture(
     *,
     forces: Mapping[str, Any] | None = None,
     reference: bool = True,
-    view: tuple[float, float] = _VIEW,
+    view: tuple[float, float] = VIEW,
     title: str | None = None,
     size: tuple[int, int] = _SIZE,
 ) -> Figure:
@@ -112,15 +123,22 @@ def draw(
     *,
     forces: Mapping[str, Any] | None = None,
     reference: bool = True,
-    view: tuple[float, float] = _VIEW,
+    view: tuple[float, float] = VIEW,
     title: str | None = None,
-) -> None:
-    """Draw into existing two-dimensional matplotlib axes, for figures of several panels. Arguments as in `picture`."""
+    around: Floats | None = None,
+) -> Camera:
+    """Draw into existing two-dimensional matplotlib axes, for figures of several panels.
+
+    Arguments as in `picture`; axes also make room for the points `around`, world, (n, 3). Returns the camera, for
+    further drawing.
+    """
     m, poses = _subject(what)
     camera = Camera.at(*_pair(view, "view"))
     acting = _load_forces(what) if forces is None else _given_forces(m, poses, forces)
     ghost = reference and not isinstance(what, Mechanism)
     bounds, layers = Bounds(), []
+    if around is not None:
+        bounds.add(camera(around))
     if m.body_count > HUGE or not len(m.shape_table):  # bodies without shapes still have a skeleton
         if ghost:
             _draw_lines(axes, m, m.reference_poses, camera, bounds, pale=True)
@@ -142,6 +160,7 @@ def draw(
     _draw_scale_bar(axes, low, high)
     if title is not None:
         axes.set_title(title, fontsize=10, pad=4)
+    return camera
 
 
 # --- projection
