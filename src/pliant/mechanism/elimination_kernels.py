@@ -863,6 +863,32 @@ def clear(motion):
 
 
 @_jit
+def solve_and_close(tree, fronts, matrix, force, gap, motion, miss, step, multipliers):
+    """Motion and multipliers as by `solve`; gaps that rounding leaves are closed by a second solution.
+
+    The generalised forces are `force[0]`. `force` (2, nv) is overwritten, `miss` (3, m) is scratch.
+    """
+    solve(tree, fronts, matrix, force[0], gap, motion, step, multipliers)
+    row_motions(tree, matrix.position, motion.twist, step, miss[0])
+    largest, left = 0.0, 0.0
+    for r in range(gap.shape[0]):
+        if fronts.kept[r] == 1:
+            miss[1, r] = gap[r] - miss[0, r] + matrix.give[r] * multipliers[r]
+            largest = max(largest, abs(miss[0, r]))
+            left = max(left, abs(miss[1, r]))
+    if not left > _MENDED * largest:
+        return
+    for d in range(step.shape[0]):
+        force[0, d] = 0.0
+    clear(motion)
+    solve(tree, fronts, matrix, force[0], miss[1], motion, force[1], miss[2])
+    for d in range(step.shape[0]):
+        step[d] += force[1, d]
+    for r in range(gap.shape[0]):
+        multipliers[r] += miss[2, r]
+
+
+@_jit
 def set_twists(tree, matrix, step, twist):
     """Twists of links, (n + 1, 6), under joint motions."""
     n, screw = tree.parent.shape[0], matrix.screw

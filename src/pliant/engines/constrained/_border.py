@@ -23,7 +23,6 @@ _sums = njit(
 _REDUNDANT, _OPEN, _COARSEST = 1e-9, 10.0, 1e-3
 _CLOSED = 1e-6  # the same of rows that were kept before, at most
 LONGEST = 0.5  # step that closes loops, rad or radii, beyond which they are closed by a part only
-_MENDED = 1e-13  # residual of rows that counts as zero, as a fraction of the first one
 _ROUNDING = 1e-15  # least pivot, as a fraction of the row's diagonal
 
 
@@ -242,24 +241,7 @@ def solve(links, t, scratch, multipliers):
     tree_matrix(links, t, scratch.work, border, force[0])
     if elimination.factor(tree, fronts, system, True) != 0:
         return False
-    elimination.solve(tree, fronts, system, force[0], wanted, motion, du, multipliers)
-    # A second solution removes the rounding error of the first.
-    elimination.row_motions(tree, system.position, motion.twist, du, change[0])
-    largest, miss = 0.0, 0.0
-    for r in range(wanted.shape[0]):
-        if fronts.kept[r] == 1:
-            change[1, r] = wanted[r] - change[0, r] + system.give[r] * multipliers[r]
-            largest = max(largest, abs(change[0, r]))
-            miss = max(miss, abs(change[1, r]))
-    if miss > _MENDED * largest:
-        for d in range(du.shape[0]):
-            force[0, d] = 0.0
-        elimination.clear(motion)
-        elimination.solve(tree, fronts, system, force[0], change[1], motion, force[1], change[2])
-        for d in range(du.shape[0]):
-            du[d] += force[1, d]
-        for r in range(wanted.shape[0]):
-            multipliers[r] += change[2, r]
+    elimination.solve_and_close(tree, fronts, system, force, wanted, motion, change, du, multipliers)
     return True
 
 

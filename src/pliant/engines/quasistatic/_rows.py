@@ -25,7 +25,6 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _REDUNDANT, _OPEN, _COARSEST = 1e-9, 10.0, 1e-3
 _CLOSED = 1e-6  # the same of rows that were kept before, at most
 _REUSED = 0.1  # motion since rows were chosen, as a share of their smallest remainder, up to which they stay
-_MENDED = 1e-13  # residual of rows that counts as zero, as a fraction of their motion
 
 
 class Rows(NamedTuple):
@@ -109,22 +108,7 @@ def solve_with_rows(joints, world, inertia, wrenches, poses, rows):
     _choose_rows(joints.q, gap, rows)
     if elimination.factor(tree, fronts, matrix, True) != 0:
         return False
-    elimination.solve(tree, fronts, matrix, force[0], wanted, motion, qdd, multipliers)
-    # A second solution removes the rounding error of the first.
-    elimination.row_motions(tree, matrix.position, motion.twist, qdd, change[0])
-    largest, miss = 0.0, 0.0
-    for r in range(wanted.shape[0]):
-        if fronts.kept[r] == 1:
-            change[1, r] = wanted[r] - change[0, r] + matrix.give[r] * multipliers[r]
-            largest = max(largest, abs(change[0, r]))
-            miss = max(miss, abs(change[1, r]))
-    if miss > _MENDED * largest:
-        for d in range(qdd.shape[0]):
-            force[0, d] = 0.0
-        elimination.clear(motion)
-        elimination.solve(tree, fronts, matrix, force[0], change[1], motion, force[1], change[2])
-        for d in range(qdd.shape[0]):
-            qdd[d] += force[1, d]
+    elimination.solve_and_close(tree, fronts, matrix, force, wanted, motion, change, qdd, multipliers)
     return True
 
 
