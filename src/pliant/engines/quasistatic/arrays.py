@@ -71,6 +71,7 @@ LEAF, MERGE, WELD, ROOT, SUM, LOOP = range(6)
 # `nodes`: kind, children, parent, group whose joint it closes (of a leaf, its group; else -1), handles; start of its
 # record in `data`, rows of its total acceleration, primitives in series at most, row in `Wide.table` (-1 for none)
 KIND, LEFT, RIGHT, ABOVE, GROUP, HANDLES, START, ROWS, LEVELS, WIDE = range(10)
+NODE_COLUMNS = 10
 # A cluster's record: inverse inertia Phi1 and bias b1 of the top handle; Phi2 and b2 of the bottom handle, Phi12, pose
 # of the bottom handle in the top one. The rows of the total acceleration follow: they start at METRIC[handles].
 PHI, BIAS, PHI2, BIAS2, PHI12, SPAN = 0, 36, 42, 78, 84, 120
