@@ -431,7 +431,7 @@ def joint_arrays(table: JointTable, poses: Floats) -> dict[str, Any]:
         "primitive_axis": read_only(axis),
         "primitive_anchor": read_only(anchor),
         **table.springs,
-        "dof_names": names if table.dof_names == table.names else tuple(table.dof_names),
+        "dof_names": tuple(table.dof_names),
     }
 
 

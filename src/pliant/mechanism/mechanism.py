@@ -471,7 +471,10 @@ class Mechanism:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the mechanism to a JSON file that `pliant.load` reads back without loss."""
+        """Write the mechanism to a file that `pliant.load` reads back without loss.
+
+        A name that ends in `.npz` makes an archive of arrays, for large mechanisms; any other name JSON.
+        """
         from pliant.formats import save
 
         save(self, path)

@@ -42,6 +42,8 @@ def normalize(m: Mechanism) -> None:
         ):
             raise MechanismError(f"{label}: a tuple of strings expected")
         object.__setattr__(m, label, tuple(value))
+    if m.dof_names == m.joint_names:  # long chains: one tuple for both
+        object.__setattr__(m, "dof_names", m.joint_names)
     if not all(isinstance(v, (np.ndarray, list, tuple)) for v in (m.primitive_joint, m.shape_table.body)):
         raise MechanismError("primitive_joint and the shapes' bodies must be arrays")
     nb, nj, nd = len(m.body_names), len(m.joint_names), len(m.dof_names)
