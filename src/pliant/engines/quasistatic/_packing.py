@@ -285,16 +285,19 @@ def lay_out(groups, counts, nodes):
 
 
 @_jit
-def invert_inertias(inertia, length, work, out):
-    """Inverses of spatial inertias by Cholesky factors; NaN where there is none.
+def invert_inertias(inertia, which, shares, length, work, out):
+    """Inverses of shares of spatial inertias by Cholesky factors; NaN where there is none.
 
     Args:
         inertia: (n, 6, 6).
+        which: numbers of the inertias to invert.
+        shares: per inertia, the number of shares that it is divided into.
         length: per inertia, the unit of length of the factors, m.
         work: scratch, (6, 6).
-        out: (n, 6, 6), symmetric to the last bit.
+        out: (len(which), 6, 6), symmetric to the last bit.
     """
-    for n in range(len(inertia)):
+    for row in range(len(which)):
+        n = which[row]
         for i in range(6):
             for j in range(i + 1):
                 unit = (length[n] if i >= 3 else 1.0) * (length[n] if j >= 3 else 1.0)
@@ -318,4 +321,4 @@ def invert_inertias(inertia, length, work, out):
                 total = 0.0
                 for k in range(i, 6):
                     total += work[k, i] * work[k, j]
-                out[n, i, j] = out[n, j, i] = total / unit
+                out[row, i, j] = out[row, j, i] = total / unit * shares[n]

@@ -83,7 +83,7 @@ def assembly(parent: Ints) -> Assembly:
     start = np.concatenate([[0], np.cumsum(count)])
     shares = np.maximum((count + _RAKED - 1) // _RAKED, 1)
     leaves, roots = int(shares.sum()), int((parent < 0).sum())
-    nodes = kernels.Nodes(*np.full((6, 2 * leaves + roots - 1), -1, dtype=np.int64))
+    nodes = kernels.Nodes(*(np.full(2 * leaves + roots - 1, -1, dtype=np.int64) for _ in range(6)))
     cluster, path = np.empty((2, n), dtype=np.int64)
     along, across = (_halving(most) for most in (n, int(shares.max(initial=1))))
     paths = kernels.Paths(parent, weight, heavy, start, light)
@@ -115,7 +115,7 @@ def _halving(most: int) -> kernels.Halving:
 
 def _parents(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Parent of every node (-1 of the root) and its depth."""
-    parent, depth = np.empty((2, len(left)), dtype=np.int64)
+    parent, depth = np.empty(len(left), dtype=np.int64), np.empty(len(left), dtype=np.int64)
     kernels.find_parents(left, right, parent, depth)
     return parent, depth
 

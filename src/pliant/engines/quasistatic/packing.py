@@ -11,7 +11,7 @@ like any other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -100,16 +100,17 @@ def pack(m: Mechanism) -> Model:
             f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
             "QuasistaticSimulation cannot tell them apart"
         )
-    offsets = local[moving]
     if len(fixed):  # joint frames of fixed links are not those of their groups
         slot[fixed] = np.arange(len(fixed))
-        above = m.links.parent[moving]
-        on_fixed = np.flatnonzero((above >= 0) & (m.links.kind[above] == LINK_FIXED))
-        offsets[on_fixed] = base[slot[above[on_fixed]]] @ offsets[on_fixed]
+        above = m.links.parent
+        on_fixed = moving[(above[moving] >= 0) & (m.links.kind[above[moving]] == LINK_FIXED)]
+        local[on_fixed] = base[slot[above[on_fixed]]] @ local[on_fixed]
+    offsets = _flat_poses(local, moving)
     del local
-    placed = spatial.se3_inverse(frames)
+    placed = frames  # link frames in their groups' frames take the place of joint frames in them
+    for part in slices(len(placed)):
+        placed[part] = spatial.se3_inverse(placed[part])
     placed[fixed] = base @ placed[fixed]
-    del frames
 
     link = m.links.body_link
     seen = placed[link]
@@ -132,12 +133,16 @@ def pack(m: Mechanism) -> Model:
         nodes[:, col.WIDE] = wide.index
     else:
         nodes, size = _nodes(tree, groups, tree.handles)
+    columns = {
+        name: nodes[:, i] for i, name in enumerate(("kind", "left", "right", "parent", "body", "handles"))
+    }
+    tree = replace(tree, **columns)  # the same numbers once
     return Model(
         tree=tree,
         groups=groups,
         primitives=np.ascontiguousarray(primitives),
         nodes=nodes,
-        offsets=_flat_poses(offsets),
+        offsets=offsets,
         inertia=inertia,
         leaves=_leaves(m, tree, inertia, owners),
         size=size,
@@ -204,9 +209,14 @@ def _share_inertia(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> 
             inertia[a] = np.diag([mass] * 3 + [mass * size * size] * 3)
 
 
-def _flat_poses(poses: Floats) -> Floats:
-    """Poses as rows of 12 numbers: rotation, translation."""
-    return np.concatenate([poses[:, :3, :3].reshape(-1, 9), poses[:, :3, 3]], axis=1)
+def _flat_poses(poses: Floats, which: Ints | None = None) -> Floats:
+    """Poses as rows of 12 numbers: rotation, translation; all of them, or those numbered `which`."""
+    which = np.arange(len(poses)) if which is None else which
+    out = np.empty((len(which), 12))
+    for part in slices(len(which)):
+        rows = poses[which[part]]
+        out[part, :9], out[part, 9:] = rows[:, :3, :3].reshape(-1, 9), rows[:, :3, 3]
+    return out
 
 
 def pose_matrices(flat: Floats) -> Floats:
@@ -243,13 +253,13 @@ def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floa
     mass, turn = inertia[:, 0, 0], np.trace(inertia[:, 3:, 3:], axis1=1, axis2=2)
     unit = np.sqrt(np.where(mass > 0, turn / np.where(mass > 0, mass, 1.0), 1.0))
     unit = np.where(unit > 0, unit, 1.0)
-    inverse = np.empty_like(inertia)
-    kernels.invert_inertias(inertia, unit, np.zeros((6, 6)), inverse)
+    body = tree.body[: tree.leaves]
+    out = np.empty((len(body), 6, 6))
+    kernels.invert_inertias(inertia, body, tree.shares, unit, np.zeros((6, 6)), out)
     # One over the trace of the scaled inverse is at most the least eigenvalue; that is computed where it may be small.
-    square = unit * unit
-    trace = inverse[:, [0, 1, 2], [0, 1, 2]].sum(axis=1)
-    trace += square * inverse[:, [3, 4, 5], [3, 4, 5]].sum(axis=1)
-    doubtful = np.flatnonzero(~(1e-12 * mass * trace < 1))
+    trace = (out[:, 0, 0] + out[:, 1, 1] + out[:, 2, 2]) / tree.shares[body]
+    trace += unit[body] ** 2 * (out[:, 3, 3] + out[:, 4, 4] + out[:, 5, 5]) / tree.shares[body]
+    doubtful = np.unique(body[~(1e-12 * mass[body] * trace < 1)])
     scale = np.concatenate([np.ones((len(doubtful), 3)), 1 / unit[doubtful, None] * np.ones(3)], axis=1)
     least = np.linalg.eigvalsh(inertia[doubtful] * scale[:, :, None] * scale[:, None, :])[:, 0]
     bad = doubtful[~(least > 1e-12 * mass[doubtful])]
@@ -259,10 +269,7 @@ def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floa
             f"body '{m.body_names[body]}' has no inertia in some direction (a point mass, or none at all): "
             "QuasistaticSimulation needs mass and all three moments of inertia; give it more, or fix it to its parent"
         )
-    body = tree.body[: tree.leaves]
-    out = inverse.reshape(-1, 36)[body]
-    out *= tree.shares[body, None]
-    return out
+    return out.reshape(-1, 36)
 
 
 def _nodes(tree: Assembly, groups: Ints, counts: Sequence[int] | Ints) -> tuple[Ints, int]:
