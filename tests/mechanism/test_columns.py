@@ -1,13 +1,12 @@
 """Many bodies and joints at once: the mechanism is the one built one by one, bit for bit; refusals name the culprit."""
 
-from dataclasses import fields
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import pliant
+from formats.test_json_file import assert_identical
 from pliant import shapes
 from pliant.errors import MechanismError, UnknownNameError
 from pliant.mechanism import tree
@@ -17,18 +16,6 @@ LOOKS = [
     [shapes.box((0.1, 0.02, 0.03), position=(0.1, 0, 0)), shapes.sphere(0.05)],
     [shapes.mesh([(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)], [(0, 2, 1), (0, 1, 3), (0, 3, 2), (1, 2, 3)])],
 ]
-
-
-def assert_same(a, b):
-    """Equal mechanisms to the last bit; meshes count as equal if they are the same object."""
-    for field in fields(a):
-        x, y = getattr(a, field.name), getattr(b, field.name)
-        if field.name in ("couplings", "tendons", "shape_table"):
-            for part in fields(x):
-                u, v = getattr(x, part.name), getattr(y, part.name)
-                assert np.array_equal(u, v) if isinstance(u, np.ndarray) else u == v, (field.name, part.name)
-        else:
-            assert np.array_equal(x, y) if isinstance(x, np.ndarray) else x == y, field.name
 
 
 def unit(vectors):
@@ -110,7 +97,7 @@ def test_the_same_as_one_by_one(seed, n):
         parent = "first" if carrier[i] < 0 else names[carrier[i]]
         getattr(single, kind)(names[i], parent, names[i], **row)
     after(single)
-    assert_same(many.build(), single.build())
+    assert_identical(many.build(), single.build())
 
 
 def test_scaled_shapes():
@@ -149,7 +136,7 @@ def test_arrays_given_stay_the_users():
     m = b.build()
     position[:] = 7.0
     assert (m.reference_poses[:, :3, 3] == 0).all()
-    assert_same(b.build(), m)
+    assert_identical(b.build(), m)
 
 
 BODY = {"mass": 1.0, "inertia": (1.0, 1.0, 1.0), "position": np.zeros((3, 3))}
