@@ -55,15 +55,13 @@ _SINGULAR = 1e-9  # sine below which screws of a joint count as dependent
 
 
 @_fused
-def update_leaf(k, nodes, leaves, wrenches, data):
-    """Record of a rigid body: Phi = M^-1, b = Phi times the wrench on it."""
-    o, inverse, wrench = nodes[k, col.START], leaves[k], wrenches[k]
-    for i in range(36):
-        data[o + col.PHI + i] = inverse[i]
+def update_leaf(k, nodes, wrenches, data):
+    """Bias of a rigid body: b = Phi times the wrench on it. Phi = M^-1 is constant: its record has it from the start."""
+    o, wrench = nodes[k, col.START], wrenches[k]
     for i in range(6):
         total = 0.0
         for j in range(6):
-            total += inverse[6 * i + j] * wrench[j]
+            total += data[o + col.PHI + 6 * i + j] * wrench[j]
         data[o + col.BIAS + i] = total
 
 
@@ -79,7 +77,7 @@ def merge(k, joints, clusters, scratch):
             data[a] if nodes[left, col.ROWS] > 0 else 0.0, data[b] if nodes[right, col.ROWS] > 0 else 0.0
         )
         return True
-    closure = clusters.closures[k - clusters.leaves.shape[0]]
+    closure = clusters.closures[k - clusters.wrenches.shape[0]]
     d, vector, pose = m[col.D_MATRIX], m[col.VECTOR, 0], rows[col.POSE_ROW]
     handles, hb, ob = nodes[k, col.HANDLES], nodes[right, col.HANDLES], nodes[right, col.START]
     last = 6 * handles

@@ -88,7 +88,7 @@ def merge_wide(k, joints, clusters, scratch, wide):
     nodes, data, m = clusters.nodes, clusters.data, scratch.matrices
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     row = wide.table[nodes[k, col.WIDE]]
-    closure = clusters.closures[k - clusters.leaves.shape[0]]
+    closure = clusters.closures[k - clusters.wrenches.shape[0]]
     phi = wide.phi
     n = 0
     for i in range(phi.shape[0]):

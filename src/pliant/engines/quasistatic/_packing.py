@@ -65,7 +65,7 @@ def weigh(parent, weight, heavy):
 
 
 @_jit
-def halve(count, prefix, steps):
+def _halve(count, prefix, steps):
     """Binary tree over `count` neighbours, by halves of nearly equal weight; returns the number of its nodes.
 
     Args:
@@ -117,7 +117,7 @@ class Nodes(NamedTuple):
 
 
 class Halving(NamedTuple):
-    """Scratch of merges by halves: prefix sums of weights, nodes of `halve`, a stack of clusters."""
+    """Scratch of merges by halves: prefix sums of weights, nodes of `_halve`, a stack of clusters."""
 
     prefix: Ints
     steps: Ints
@@ -164,7 +164,7 @@ def assemble(paths, raked, leaves, nodes, cluster, path, along, across, count):
             length += 1
             v = following
         depth = 0
-        for step in range(halve(length, along.prefix, along.steps) - 1, -1, -1):
+        for step in range(_halve(length, along.prefix, along.steps) - 1, -1, -1):
             lo, mid, hi = along.steps[step, 0], along.steps[step, 1], along.steps[step, 2]
             if mid < 0:
                 node = _rake(path[lo], paths, raked, count, nodes, cluster, across)
@@ -183,7 +183,7 @@ def assemble(paths, raked, leaves, nodes, cluster, path, along, across, count):
             along.prefix[i + 1] = along.prefix[i] + weight[v]
             i += 1
     depth = 0
-    for step in range(halve(roots, along.prefix, along.steps) - 1, -1, -1):
+    for step in range(_halve(roots, along.prefix, along.steps) - 1, -1, -1):
         node = first + along.steps[step, 0]
         if along.steps[step, 1] >= 0:
             depth -= 2
@@ -204,7 +204,7 @@ def _rake(v, paths, raked, count, nodes, cluster, scratch):
         for c in range(begin + i * raked, min(begin + (i + 1) * raked, end)):
             prefix[i + 1] += paths.weight[light[c]]
     depth = 0
-    for step in range(halve(shares, prefix, steps) - 1, -1, -1):
+    for step in range(_halve(shares, prefix, steps) - 1, -1, -1):
         lo, mid = steps[step, 0], steps[step, 1]
         if mid < 0:
             node = count[0]
@@ -294,7 +294,7 @@ def invert_inertias(inertia, which, shares, length, work, out):
         shares: per inertia, the number of shares that it is divided into.
         length: per inertia, the unit of length of the factors, m.
         work: scratch, (6, 6).
-        out: (len(which), 6, 6), symmetric to the last bit.
+        out: 36 numbers per row, symmetric to the last bit.
     """
     for row in range(len(which)):
         n = which[row]
@@ -321,4 +321,4 @@ def invert_inertias(inertia, which, shares, length, work, out):
                 total = 0.0
                 for k in range(i, 6):
                     total += work[k, i] * work[k, j]
-                out[row, i, j] = out[row, j, i] = total / unit * shares[n]
+                out[row, 6 * i + j] = out[row, 6 * j + i] = total / unit * shares[n]

@@ -87,9 +87,8 @@ class Clusters(NamedTuple):
 
     Attributes:
         nodes: integers, see the columns above.
-        leaves: inverse inertia of every leaf, (leaves, 36).
         world: acceleration of the world: minus gravity, (6,).
-        data: records of all clusters, see above.
+        data: records of all clusters, see above; Phi of leaves is constant.
         closures: per node above the leaves, (nodes - leaves, CLOSURE_COLUMNS).
         extent: per node, the largest distance of any body in it from its top handle, m.
         wrenches: on leaves, in their groups' frames, (leaves, 6).
@@ -97,7 +96,6 @@ class Clusters(NamedTuple):
     """
 
     nodes: Ints
-    leaves: Floats
     world: Floats
     data: Floats
     closures: Floats

@@ -33,20 +33,19 @@ from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 
-__all__ = ["Model", "pack", "pose_matrices", "spring_arrays"]
+__all__ = ["Model", "leaf_records", "pack", "pose_matrices", "spring_arrays"]
 
 
 @dataclass(eq=False)
 class Model:
-    """Constant arrays of a mechanism (g groups, n nodes, l leaves among them).
+    """Constant arrays of a mechanism (g groups, n nodes).
 
     Attributes:
         tree: the assembly tree over groups.
         groups, primitives, nodes: integers, see the columns in `arrays.py`.
         offsets: pose of a primitive's frame at zero in the frame before it, (primitives, 12).
         inertia: spatial inertia of every group in its frame, (g, 6, 6).
-        leaves: inverse inertia of every leaf, (l, 36).
-        size: length of the records of all clusters.
+        data: room for the records of all clusters, with the constant inverse inertias of leaves.
         extent: per group, the largest distance of its bodies' origins and centres of mass from its frame, m.
         group: per body, its group, -1 the world.
         local: per body, its pose in the frame of its group, (bodies, 4, 4).
@@ -61,8 +60,7 @@ class Model:
     nodes: Ints
     offsets: Floats
     inertia: Floats
-    leaves: Floats
-    size: int
+    data: Floats
     extent: Floats
     group: Ints
     local: Floats
@@ -133,6 +131,8 @@ def pack(m: Mechanism) -> Model:
         nodes[:, col.WIDE] = wide.index
     else:
         nodes, size = _nodes(tree, groups, tree.handles)
+    data = np.zeros(size)
+    _fill_leaves(m, tree, inertia, owners, leaf_records(data, tree))
     columns = {
         name: nodes[:, i] for i, name in enumerate(("kind", "left", "right", "parent", "body", "handles"))
     }
@@ -144,8 +144,7 @@ def pack(m: Mechanism) -> Model:
         nodes=nodes,
         offsets=offsets,
         inertia=inertia,
-        leaves=_leaves(m, tree, inertia, owners),
-        size=size,
+        data=data,
         extent=extent,
         group=group_of[link],
         local=seen,
@@ -247,18 +246,22 @@ def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
     return out
 
 
-def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floats:
-    """Inverse inertia of every share of a group."""
+def leaf_records(data: Floats, tree: Assembly) -> Floats:
+    """Records of the leaves of a tree, which come first, (leaves, METRIC[1]); a view of all records."""
+    return data[: tree.leaves * col.METRIC[1]].reshape(tree.leaves, -1)
+
+
+def _fill_leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints, records: Floats) -> None:
+    """Put the inverse inertia of every share of a group into the records of leaves."""
     # Test for an inverse in units of each group's own radius of gyration.
     mass, turn = inertia[:, 0, 0], np.trace(inertia[:, 3:, 3:], axis1=1, axis2=2)
     unit = np.sqrt(np.where(mass > 0, turn / np.where(mass > 0, mass, 1.0), 1.0))
     unit = np.where(unit > 0, unit, 1.0)
     body = tree.body[: tree.leaves]
-    out = np.empty((len(body), 6, 6))
-    kernels.invert_inertias(inertia, body, tree.shares, unit, np.zeros((6, 6)), out)
+    kernels.invert_inertias(inertia, body, tree.shares, unit, np.zeros((6, 6)), records)
     # One over the trace of the scaled inverse is at most the least eigenvalue; that is computed where it may be small.
-    trace = (out[:, 0, 0] + out[:, 1, 1] + out[:, 2, 2]) / tree.shares[body]
-    trace += unit[body] ** 2 * (out[:, 3, 3] + out[:, 4, 4] + out[:, 5, 5]) / tree.shares[body]
+    shifts, turns = (sum(records[:, 7 * i] for i in part) for part in (range(3), range(3, 6)))
+    trace = (shifts + unit[body] ** 2 * turns) / tree.shares[body]
     doubtful = np.unique(body[~(1e-12 * mass[body] * trace < 1)])
     scale = np.concatenate([np.ones((len(doubtful), 3)), 1 / unit[doubtful, None] * np.ones(3)], axis=1)
     least = np.linalg.eigvalsh(inertia[doubtful] * scale[:, :, None] * scale[:, None, :])[:, 0]
@@ -269,7 +272,6 @@ def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floa
             f"body '{m.body_names[body]}' has no inertia in some direction (a point mass, or none at all): "
             "QuasistaticSimulation needs mass and all three moments of inertia; give it more, or fix it to its parent"
         )
-    return out.reshape(-1, 36)
 
 
 def _nodes(tree: Assembly, groups: Ints, counts: Sequence[int] | Ints) -> tuple[Ints, int]:

@@ -33,7 +33,7 @@ from pliant.engines.quasistatic.arrays import (
     Wide,
 )
 from pliant.engines.quasistatic.loop_ranks import LoopRanks
-from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
+from pliant.engines.quasistatic.packing import Model, leaf_records, pack, pose_matrices, spring_arrays
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
 from pliant.statics.load_kernels import LINK, LOAD_SIZE
@@ -87,9 +87,8 @@ class Tree:
             springs=Springs(stiffness=stiffness, pull=pull, rest=m.rest.copy(), motor=np.zeros(m.nv)),
             clusters=Clusters(
                 nodes=md.nodes,
-                leaves=md.leaves,
                 world=np.concatenate([-gravity, np.zeros(3)]),
-                data=np.zeros(md.size),
+                data=md.data,
                 closures=np.zeros((inner, col.CLOSURE_COLUMNS)),
                 extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(inner)]),
                 wrenches=np.zeros((self.leaves, 6)),
@@ -188,7 +187,9 @@ def _wide(md: Model, unit: float, scale: float) -> Wide:
     p = md.loop_handles
     assert p is not None
     n, loops = 6 * p.largest, len(md.loops)
-    free = md.leaves.reshape(-1, 6, 6).diagonal(axis1=1, axis2=2) * ([unit**2] * 3 + [1.0] * 3)
+    free = leaf_records(md.data, md.tree)[:, :36:7] * (
+        [unit**2] * 3 + [1.0] * 3
+    )  # diagonals of inverse inertias
     limits = np.full((loops, 3), -1.0)
     floor = _LOST * np.where(md.loops >= 0, free.sum(axis=1)[md.loops], 0.0).sum(axis=1)
     limits[:, col.ROUND_OFF] = limits[:, col.REMAINDER] = floor
