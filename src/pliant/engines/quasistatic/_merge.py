@@ -56,7 +56,7 @@ _SINGULAR = 1e-9  # sine below which screws of a joint count as dependent
 
 @_fused
 def update_leaf(k, nodes, wrenches, data):
-    """Bias of a rigid body: b = Phi times the wrench on it. Phi = M^-1 is constant: its record has it from the start."""
+    """Bias of a body: b = Phi times the wrench on it. Phi = M^-1 is constant: the record has it from the start."""
     o, wrench = nodes[k, col.START], wrenches[k]
     for i in range(6):
         total = 0.0
