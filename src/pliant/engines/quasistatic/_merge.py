@@ -272,10 +272,10 @@ def joint_accelerations(closure, r, freedoms, qdd):
     """qdd = s Q + U r of a joint; returns the largest sum of the absolute terms."""
     size = 0.0
     for i in range(freedoms):
-        total = closure[col.SQ_AT + i]
+        total = closure[col.SQ_AT + col.FREEDOM_STRIDE * i]
         terms = abs(total)
         for j in range(6):
-            x = closure[col.U_AT + 6 * i + j] * r[j]
+            x = closure[col.U_AT + col.FREEDOM_STRIDE * i + j] * r[j]
             total += x
             terms += abs(x)
         qdd[i] = total
@@ -395,7 +395,7 @@ def _merge_rows(k, kind, freedoms, weights, nodes, data, closure, rows, m, refle
     for q in range(freedoms):
         # qdd = s Q + U r
         combine(rows, n, m, 36 * col.U_MATRIX + 6 * q, col.R_ROWS, weights[q])
-        rows[n, columns - 1] += weights[q] * closure[col.SQ_AT + q]
+        rows[n, columns - 1] += weights[q] * closure[col.SQ_AT + col.FREEDOM_STRIDE * q]
         n += 1
     if n > columns:
         if handles > 0:
@@ -690,7 +690,7 @@ def store_closure(matrices, freedoms, torque, closure):
         total = 0.0
         for j in range(freedoms):
             total += u[j, i] * torque[j]
-            closure[col.U_AT + 6 * j + i] = u[j, i]
+            closure[col.U_AT + col.FREEDOM_STRIDE * j + i] = u[j, i]
         closure[col.UTQ_AT + i] = total
         for j in range(6):
             closure[col.W_AT + 6 * i + j] = w[i, j]
@@ -698,4 +698,4 @@ def store_closure(matrices, freedoms, torque, closure):
         total = 0.0
         for j in range(freedoms):
             total += s[i, j] * torque[j]
-        closure[col.SQ_AT + i] = total
+        closure[col.SQ_AT + col.FREEDOM_STRIDE * i] = total

@@ -89,7 +89,9 @@ class Tree:
                 nodes=md.nodes,
                 world=np.concatenate([-gravity, np.zeros(3)]),
                 data=md.data,
-                closures=np.zeros((inner, col.CLOSURE_COLUMNS)),
+                closures=np.zeros(
+                    (inner, col.SQ_AT + col.FREEDOM_STRIDE * int(md.groups[:, col.DOFS].max()))
+                ),
                 extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(inner)]),
                 wrenches=np.zeros((self.leaves, 6)),
                 forces=np.zeros((n, 12)),
