@@ -10,7 +10,7 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "pliant"
 # Packages from the floor up: a package imports from itself and from those before it.
 ORDER = [
-    ("errors", "extras", "compilation", "checks", "text", "files", "plotting", "child"),
+    ("errors", "extras", "compilation", "checks", "chunks", "text", "files", "plotting", "child"),
     ("spatial", "shapes"),
     ("mechanism",),
     ("formats", "gallery"),

@@ -12,7 +12,15 @@ from typing import IO, Any
 
 from pliant.errors import FormatError, InputError, PliantError
 
-__all__ = ["as_path", "check_writable", "json_value", "read_bytes", "replacing", "replacing_path"]
+__all__ = [
+    "as_path",
+    "check_file",
+    "check_writable",
+    "json_value",
+    "read_bytes",
+    "replacing",
+    "replacing_path",
+]
 
 
 def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
@@ -25,6 +33,21 @@ def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
     return Path(text)
 
 
+def check_file(path: Path, limit: int, shown: str | None = None) -> None:
+    """Refuse what is not a file, or is larger than `limit` bytes.
+
+    Raises:
+        FormatError: it is not.
+    """
+    shown = shown or f"'{path}'"
+    if not os.path.isfile(path):  # a pipe or device could block for ever
+        raise FormatError(
+            f"{shown} is not a file" if os.path.exists(path) else f"{shown}: there is no such file"
+        )
+    if os.path.getsize(path) > limit:
+        raise FormatError(f"{shown} is larger than {limit} bytes")
+
+
 def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
     """The content of a file.
 
@@ -32,10 +55,7 @@ def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
         FormatError: it cannot be read, or is larger than `limit`.
     """
     shown = shown or f"'{path}'"
-    if not os.path.isfile(path):  # a pipe or device could block for ever
-        raise FormatError(
-            f"{shown} is not a file" if os.path.exists(path) else f"{shown}: there is no such file"
-        )
+    check_file(path, limit, shown)
     try:
         with path.open("rb") as file:
             data = file.read(limit + 1)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pliant.errors import FormatError, InputError
 from pliant.gallery.catalogue import PREFIX, parse_arguments
 
@@ -90,31 +88,24 @@ def resolve(
 
 def _from_file(text: str, keyframe: str | None, allow: Sequence[Path] | None, repair: bool) -> Source:
     from pliant.formats import load
+    from pliant.formats.archive import is_archive, read_format
+    from pliant.formats.columns import FORMAT
 
     path = Path(text)
     if text.isidentifier() and not path.exists() and text in gallery_names():
         raise FormatError(f"'{text}': there is no such file; did you mean '{PREFIX}{text}'?")
-    try:
-        with path.open("rb") as file:
-            packed = path.is_file() and file.read(4) == b"PK\x03\x04"
-    except OSError:
-        packed = False  # `load` reports it
-    if packed:
-        return _from_npz(text, path)
+    form = read_format(path) if is_archive(path) else FORMAT
+    if form != FORMAT:
+        return _from_npz(text, path, form)
     frame = int(keyframe) if keyframe is not None and keyframe.isdigit() else keyframe
     return Source(text, load(path, keyframe=frame, allow=allow or (), repair=repair))
 
 
-def _from_npz(text: str, path: Path) -> Source:
+def _from_npz(text: str, path: Path, form: str | None) -> Source:
     from pliant.engines.reduced.files import load_model
     from pliant.engines.trajectory import FORMAT, Trajectory
 
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            trajectory = FORMAT.encode() in archive["about"].tobytes()
-    except Exception:  # of any type; `load_model` reports it
-        trajectory = False
-    if trajectory:
+    if form == FORMAT:
         recorded = Trajectory.load(path)
         return Source(text, recorded.mechanism, trajectory=recorded)
     model = load_model(path)

@@ -16,7 +16,7 @@ import numpy as np
 from .harness.results import Progress, Row, Table
 from .harness.timing import Timing, compare, summarize
 
-__all__ = ["PARTS", "building", "first_results", "imports", "memory"]
+__all__ = ["PARTS", "building", "first_results", "imports", "large", "memory"]
 
 TIMER = """
 import time
@@ -149,6 +149,57 @@ def building(quick: bool, progress: Progress) -> Table:
     return Table("start", "building", "Huge mechanisms, built and checked", "s", rows, settings="Wall clock.")
 
 
+LARGE = {  # steps on the way from arrays to motion: preparation, timed code, target at a million joints
+    "build bicycle_chain": ("", "m = gallery.bicycle_chain({n})", "10 s, 3 GB"),
+    "build molecule": ("", "m = gallery.molecule({n})", "10 s, 3 GB"),
+    "pack molecule, constrained": (
+        "m = gallery.molecule({n}); m.links",
+        "pack_constrained(m, np.zeros(3))",
+        "5 s",
+    ),
+    "pack molecule, quasi-static": ("m = gallery.molecule({n}); m.links", "pack_quasistatic(m)", "5 s"),
+    "save molecule as .npz": ("m = gallery.molecule({n})", "m.save(file)", "10 s with loading"),
+    "load molecule from .npz": ("gallery.molecule({n}).save(file)", "m = pliant.load(file)", ""),
+    "a step of bicycle_chain, constrained": (
+        "s = pliant.ConstrainedSimulation(gallery.bicycle_chain({n}), 0.01); s.step()",
+        "s.step()",
+        "0.84 s a solve",
+    ),
+}
+LARGE_START = """
+import tempfile
+import numpy as np
+import pliant
+from pliant import gallery
+from pliant.engines.constrained.packing import pack as pack_constrained
+from pliant.engines.quasistatic.packing import pack as pack_quasistatic
+folder = tempfile.TemporaryDirectory()
+file = folder.name + "/m.npz"
+m = gallery.molecule(20)
+pliant.ConstrainedSimulation(m, 0.01).step()
+pliant.QuasistaticSimulation(m, 0.01).step()
+m.save(file)
+pliant.load(file)
+del m
+"""
+
+
+def large(quick: bool, progress: Progress) -> Table:
+    """Mechanisms of 100,000 and 1,000,000 joints: built and checked, packed, saved, loaded."""
+    rows = []
+    for size in (100_000,) if quick else (100_000, 1_000_000):
+        for name, (before, code, target) in LARGE.items():
+            progress(f"{name}, {size:,} joints")
+            prepared = LARGE_START + before.format(n=size)
+            ours, memory = _fresh(f"{prepared}\nmark()\n{code.format(n=size)}", 1 if quick else 3)
+            aim = f"under {target}" if target and size == 1_000_000 else ""
+            rows.append(compare(f"{name}, {size:,} joints", ours, target=aim, values={"MB": memory}))
+    settings = (
+        "Wall clock and growth of the resident set to its peak, in fresh processes, everything compiled."
+    )
+    return Table("start", "large", "Mechanisms of up to a million joints", "s", rows, settings=settings)
+
+
 def memory(quick: bool, progress: Progress) -> Table:
     """Resident memory of a simulation after a step, beside MuJoCo's."""
     theirs = (
@@ -183,4 +234,4 @@ def memory(quick: bool, progress: Progress) -> Table:
     return Table("start", "memory", "Memory of a mechanism in motion", "MB", rows, settings=settings)
 
 
-PARTS = (imports, first_results, building, memory)
+PARTS = (imports, first_results, building, large, memory)

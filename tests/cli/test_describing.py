@@ -84,6 +84,12 @@ def test_info_of_a_world(cli, cli_json):
     assert "reduced model" in cli("info", "gallery:grasp").stdout
 
 
+def test_info_of_a_mechanism_saved_as_arrays(cli_json):
+    pliant.gallery.helix(8).save("helix.npz")
+    found = cli_json("info", "helix.npz")
+    assert (found["kind"], found["bodies"]) == ("mechanism", 8)
+
+
 def test_info_of_a_blend(cli, cli_json):
     m = pliant.gallery.helix(8)
     loaded = pliant.reduce(m, at=pliant.equilibrium(m, {"link8": (0, 0, -30)}))

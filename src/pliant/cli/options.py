@@ -65,7 +65,7 @@ File = Annotated[
     str,
     typer.Argument(
         metavar="FILE",
-        help="MJCF, URDF or pliant file, saved model (.npz), or gallery:NAME, with arguments as in "
+        help="MJCF, URDF or pliant file (.json, .npz), saved model (.npz), or gallery:NAME, with arguments as in "
         "gallery:helix:100 or gallery:ladder:16,form=rails.",
         autocompletion=_complete_source,
         show_default=False,

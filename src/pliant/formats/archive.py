@@ -7,7 +7,8 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import FormatError
-from pliant.files import as_path, read_bytes, replacing
+from pliant.files import as_path, check_file, replacing
 from pliant.formats.json_file import check_version, pieces
 from pliant.mechanism import Mechanism
 
-__all__ = ["Arrays", "mechanism_bytes", "read_archive", "require", "write_archive"]
+__all__ = [
+    "Arrays",
+    "is_archive",
+    "mechanism_bytes",
+    "read_archive",
+    "read_format",
+    "require",
+    "write_archive",
+]
 
 Arrays = dict[str, NDArray[Any]]
 
 _LIMIT = 4_000_000_000  # bytes
+_TYPES = (np.dtype("<f8"), np.dtype("<i8"), np.dtype("u1"))
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
@@ -45,28 +55,72 @@ def write_archive(
         np.savez(file, allow_pickle=False, **arrays, about=text)
 
 
+def is_archive(path: Path) -> bool:
+    """Whether a file starts as archives do; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return path.is_file() and file.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def read_format(path: Path) -> str | None:
+    """Format that an archive says it has; None if it does not say."""
+    try:
+        with _entries(path, "archive") as entries:
+            about = _description(entries)
+    except FormatError:
+        return None
+    return None if about is None else about["format"]
+
+
 def read_archive(
-    path: Path, versions: Mapping[str, int], hint: str, kind: str = "model"
+    path: Path,
+    versions: Mapping[str, int],
+    hint: str,
+    kind: str = "model",
+    *,
+    integers: bool = False,
+    infinite: Sequence[str] = (),
 ) -> tuple[dict[str, Any], Arrays]:
-    """Description and arrays of a file: bytes and finite floats only, none larger than the file.
+    """Description and arrays of a file: bytes and finite floats only, together no larger than the file.
 
     Args:
         path: the file.
         versions: the newest known version of every format that is accepted.
         hint: message about a file of another format.
         kind: noun for the content, in messages.
+        integers: whether arrays may hold integers, too.
+        infinite: arrays whose numbers may be infinite, or NaN.
 
     Raises:
         FormatError: the file is of another format or of a newer version, or is damaged.
     """
-    arrays = _read_arrays(path, kind)
-    try:
-        about = json.loads(arrays["about"].tobytes())
-        newest = versions[about["format"]]
-    except (KeyError, ValueError, TypeError, RecursionError):
-        raise FormatError(f"'{path}' {hint}") from None
-    check_version(about.get("version"), newest, path)
+    arrays = Arrays()
+    with _entries(path, kind) as entries:
+        about = _description(entries)
+        if about is None or about.get("format") not in versions:
+            raise FormatError(f"'{path}' {hint}")
+        check_version(about.get("version"), versions[about["format"]], path)
+        for name, read in entries.items():
+            array, label = read(), name.removesuffix(".npy")
+            if array.dtype == np.int64 and not integers:
+                raise FormatError(f"'{path}': {name}: damaged, or of a kind no {kind} has")
+            if array.dtype.kind == "f" and label not in infinite and not np.isfinite(array).all():
+                raise FormatError(f"'{path}': {name}: not all numbers are finite")
+            arrays[label] = array
     return about, arrays
+
+
+def _description(entries: Mapping[str, Callable[[], NDArray[Any]]]) -> dict[str, Any] | None:
+    """Description of the content, with its format; None if there is none."""
+    try:
+        about = json.loads(entries["about.npy"]().tobytes())
+    except (KeyError, ValueError, RecursionError) as error:
+        if isinstance(error, FormatError):
+            raise
+        return None
+    return about if isinstance(about, dict) and isinstance(about.get("format"), str) else None
 
 
 def require(arrays: Mapping[str, Any], names: Iterable[str], path: Path) -> None:
@@ -75,22 +129,27 @@ def require(arrays: Mapping[str, Any], names: Iterable[str], path: Path) -> None
         raise FormatError(f"'{path}': array '{name}' is missing: the file is damaged")
 
 
-def _read_arrays(path: Path, kind: str) -> Arrays:
-    data = read_bytes(path, _LIMIT)
+@contextmanager
+def _entries(path: Path, kind: str) -> Iterator[dict[str, Callable[[], NDArray[Any]]]]:
+    """Entries of an archive by file name, each a function that reads its array."""
+    check_file(path, _LIMIT)
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
                 raise FormatError(f"'{path}' is packed in a way pliant does not write")
-            contents = {entry.filename: archive.read(entry) for entry in entries}
+            if sum(entry.file_size for entry in entries) > path.stat().st_size:
+                raise FormatError(f"'{path}' is damaged: its entries are larger than the file")
+            yield {
+                entry.filename: lambda entry=entry: _array(
+                    archive.read(entry), f"'{path}': {entry.filename}", kind
+                )
+                for entry in entries
+            }
     except (zipfile.BadZipFile, EOFError, OSError, ValueError, NotImplementedError, RuntimeError) as error:
         if isinstance(error, FormatError):
             raise
         raise FormatError(f"'{path}' is no {kind} file, or is damaged: {error}") from None
-    return {
-        name.removesuffix(".npy"): _array(content, f"'{path}': {name}", kind)
-        for name, content in contents.items()
-    }
 
 
 def _array(content: bytes, where: str, kind: str) -> NDArray[Any]:
@@ -101,11 +160,8 @@ def _array(content: bytes, where: str, kind: str) -> NDArray[Any]:
         shape, fortran, dtype = header(stream)
     except (ValueError, KeyError, EOFError, SyntaxError, TypeError) as error:
         raise FormatError(f"{where}: not an array, or damaged: {error}") from None
-    data = content[stream.tell() :]
-    count = math.prod(map(int, shape))
-    if dtype not in (np.dtype("<f8"), np.dtype("u1")) or count < 0 or count * dtype.itemsize != len(data):
+    start, count = stream.tell(), math.prod(map(int, shape))
+    if dtype not in _TYPES or count < 0 or count * dtype.itemsize != len(content) - start:
         raise FormatError(f"{where}: damaged, or of a kind no {kind} has")
-    array = np.frombuffer(data, dtype=dtype).reshape(shape, order="F" if fortran else "C").copy()
-    if dtype.kind == "f" and not np.isfinite(array).all():
-        raise FormatError(f"{where}: not all numbers are finite")
-    return array
+    array = np.frombuffer(content, dtype=dtype, offset=start)
+    return array.reshape(shape, order="F" if fortran else "C").copy()

@@ -7,7 +7,6 @@ as it takes to read the same float back; an infinite limit is null. Poses are th
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -17,77 +16,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
-from pliant.errors import FormatError, InputError, MechanismError
-from pliant.files import as_path, replacing
-from pliant.mechanism import Mechanism, Rows, ShapeTable
+from pliant.errors import FormatError
+from pliant.formats.columns import FORMAT, MESH, SECTIONS, checked_mesh, get_column, make_mechanism, poses
+from pliant.mechanism import Mechanism
 
-__all__ = ["FORMAT", "VERSION", "check_version", "pieces", "read", "save"]
+__all__ = ["VERSION", "check_version", "pieces", "read"]
 
-FORMAT, VERSION = "pliant-mechanism", 1
-
-# Section -> key in the file -> (attribute, type). Types: s string, i integer, f float, l float or null for infinite;
-# with a width, a list per entry.
-_SECTIONS: dict[str, dict[str, tuple[str, str]]] = {
-    "bodies": {"name": ("body_names", "s"), "mass": ("mass", "f"), "com": ("com", "f3"), "inertia": ("inertia", "f9"),
-               "pose": ("reference_poses", "f12")},
-    "joints": {"name": ("joint_names", "s"), "type": ("joint_types", "s"), "parent": ("joint_parents", "i"),
-               "child": ("joint_children", "i"), "parent_frame": ("parent_frames", "f12"),
-               "child_frame": ("child_frames", "f12")},
-    "primitives": {"joint": ("primitive_joint", "i"), "kind": ("primitive_kind", "i"), "axis": ("primitive_axis", "f3"),
-                   "anchor": ("primitive_anchor", "f3")},
-    "dofs": {"name": ("dof_names", "s"), "stiffness": ("stiffness", "f"), "damping": ("damping", "f"),
-             "armature": ("armature", "f"), "lower": ("lower", "l"), "upper": ("upper", "l")},
-    "coordinates": {"rest": ("rest", "f"), "reference": ("reference", "f")},
-    "couplings": {"name": ("coupling_names", "s"), "start": ("couplings.start", "i"), "dof": ("couplings.dof", "i"),
-                  "coefficient": ("couplings.coefficient", "f"), "offset": ("coupling_offset", "f")},
-    "tendons": {"name": ("tendon_names", "s"), "start": ("tendons.start", "i"), "dof": ("tendons.dof", "i"),
-                "coefficient": ("tendons.coefficient", "f"), "stiffness": ("tendon_stiffness", "f"),
-                "damping": ("tendon_damping", "f"), "rest": ("tendon_rest", "f")},
-    "shapes": {key: (f"shape_table.{key}", kind) for key, kind in
-               (("body", "i"), ("kind", "i"), ("size", "f3"), ("pose", "f12"), ("rgba", "f4"), ("mesh", "i"),
-                ("role", "i"))},
-}  # fmt: skip
-_MESH = {"vertices": "f3", "faces": "i3"}
+VERSION = 1
 
 
 # --- writing
 
 
-def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
-    """Write a mechanism to a JSON file that `pliant.load` reads back without loss.
-
-    The file appears complete or not at all: it is written beside its place and then moved there.
-
-    Raises:
-        FormatError: the file cannot be written.
-    """
-    if not isinstance(mechanism, Mechanism):
-        raise InputError(f"save: a Mechanism expected, not {mechanism!r}")
-    with replacing(as_path(path)) as file:
-        for piece in pieces(mechanism):
-            file.write(piece.encode("ascii"))
-
-
 def pieces(m: Mechanism) -> Iterator[str]:
     """The content of a file, piece by piece."""
     yield f'{{"format": "{FORMAT}", "version": {VERSION},\n"name": {json.dumps(m.name)}'
-    for section, columns in _SECTIONS.items():
+    for section, columns in SECTIONS.items():
         yield f',\n"{section}": {{'
         for i, (key, (attribute, kind)) in enumerate(columns.items()):
-            yield f'{"," if i else ""}\n  "{key}": {_column(_get(m, attribute), kind)}'
+            yield f'{"," if i else ""}\n  "{key}": {_column(get_column(m, attribute), kind)}'
         yield "\n}"
     yield ',\n"meshes": ['
     for i, mesh in enumerate(m.shape_table.meshes):
         vertices, faces = _column(mesh.vertices, "f3"), _column(mesh.faces, "i3")
         yield f'{"," if i else ""}\n  {{"vertices": {vertices},\n   "faces": {faces}}}'
     yield f'],\n"end_effectors": {json.dumps(m.end_effectors)}\n}}\n'
-
-
-def _get(m: Mechanism, attribute: str) -> Any:
-    value: Any = m
-    for part in attribute.split("."):
-        value = getattr(value, part)
-    return value
 
 
 def _column(value: Any, kind: str) -> str:
@@ -116,30 +69,17 @@ def read(data: bytes, path: Path) -> Mechanism:
     if document.get("format") != FORMAT:
         raise FormatError(f'\'{path}\' is JSON but no pliant mechanism: "format" is not "{FORMAT}"')
     check_version(document.get("version"), VERSION, path)
-    _keys(document, {"format", "version", "name", "meshes", "end_effectors", *_SECTIONS}, "", path)
+    _keys(document, {"format", "version", "name", "meshes", "end_effectors", *SECTIONS}, "", path)
     if not isinstance(document["name"], str):
         raise FormatError(f"'{path}': name: a string expected")
     fields: dict[str, Any] = {"name": document["name"]}
-    for section, columns in _SECTIONS.items():
+    for section, columns in SECTIONS.items():
         given = document[section]
         _keys(given, set(columns), section, path)
         for key, (attribute, kind) in columns.items():
             fields[attribute] = _values(given[key], kind, f"'{path}': {section}.{key}", attribute)
     fields["end_effectors"] = _values(document["end_effectors"], "s", f"'{path}': end_effectors", "")
-    parts: dict[str, dict[str, Any]] = {"couplings": {}, "tendons": {}, "shape_table": {}}
-    for attribute in [a for a in fields if "." in a]:
-        owner, _, name = attribute.partition(".")
-        parts[owner][name] = fields.pop(attribute)
-    parts["shape_table"]["meshes"] = _meshes(document["meshes"], path)
-    try:
-        return Mechanism(
-            **fields,
-            couplings=Rows(**parts["couplings"]),
-            tendons=Rows(**parts["tendons"]),
-            shape_table=ShapeTable(**parts["shape_table"]),
-        )
-    except MechanismError as error:
-        raise type(error)(f"'{path}': {error}") from None
+    return make_mechanism(fields, _meshes(document["meshes"], path), path)
 
 
 def check_version(version: Any, newest: int, path: Path) -> None:
@@ -223,10 +163,7 @@ def _values(value: Any, kind: str, where: str, attribute: str) -> Any:
     except OverflowError:
         raise FormatError(f"{where}: a number is too large") from None
     if width == 12:
-        poses = np.zeros((len(array) // 12, 4, 4))
-        poses[:, :3] = array.reshape(-1, 3, 4)
-        poses[:, 3, 3] = 1.0
-        return poses
+        return poses(array.astype(np.float64, copy=False).reshape(-1, 3, 4))
     if width == 9:
         return array.reshape(-1, 3, 3)
     return array.reshape(-1, width) if len(kind) > 1 else array
@@ -238,16 +175,9 @@ def _meshes(given: Any, path: Path) -> tuple[shapes_module.Mesh, ...]:
         raise FormatError(f"{where}: a list expected")
     meshes = []
     for i, mesh in enumerate(given):
-        _keys(mesh, set(_MESH), f"meshes[{i}]", path)
+        _keys(mesh, set(MESH), f"meshes[{i}]", path)
         columns: dict[str, NDArray[Any]] = {
-            key: _values(mesh[key], kind, f"{where}[{i}].{key}", "") for key, kind in _MESH.items()
+            key: _values(mesh[key], kind, f"{where}[{i}].{key}", "") for key, kind in MESH.items()
         }
-        vertices, faces = columns["vertices"], columns["faces"]
-        if not np.isfinite(vertices).all():
-            raise FormatError(f"{where}[{i}].vertices: only finite numbers expected")
-        if faces.size and (faces.min() < 0 or faces.max() >= len(vertices)):
-            raise FormatError(f"{where}[{i}].faces: a face refers to a vertex that is not there")
-        faces = faces.astype(np.int32)
-        vertices.flags.writeable = faces.flags.writeable = False
-        meshes.append(shapes_module.Mesh(vertices, faces))
+        meshes.append(checked_mesh(columns["vertices"], columns["faces"], f"{where}[{i}]"))
     return tuple(meshes)

@@ -1,4 +1,4 @@
-"""`load`: a mechanism from a file in MJCF, URDF or pliant's own JSON."""
+"""`load`: a mechanism from a file in MJCF, URDF, or pliant's own JSON or arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from pliant.errors import FormatError, MechanismError, RepairedWarning, UnsupportedWarning
 from pliant.files import as_path, read_bytes
-from pliant.formats import json_file, mjcf_input, urdf_input, xml
+from pliant.formats import array_file, json_file, mjcf_input, urdf_input, xml
+from pliant.formats.archive import is_archive
 from pliant.formats.folders import Folders
 from pliant.text import listed
 
@@ -33,7 +34,7 @@ def load(
     allow: Iterable[str | os.PathLike[str]] = (),
     repair: bool = False,
 ) -> Mechanism:
-    """Load a mechanism from MJCF, URDF or pliant's own JSON; the content decides, not the file's name.
+    """Load a mechanism from MJCF, URDF or pliant's own JSON or `.npz`; the content decides, not the file's name.
 
     MJCF and URDF go through MuJoCo's compiler. Position servos become stiffness and damping around their set
     point: zero, or the keyframe's controls. What cannot be represented is left out and listed in one
@@ -55,6 +56,10 @@ def load(
         >>> hand = pliant.load("right_hand.xml", keyframe="grasp")  # doctest: +SKIP
     """
     path = as_path(path)
+    if is_archive(path):
+        if keyframe is not None:
+            raise FormatError(f"'{path}': a pliant file has no keyframes")
+        return array_file.read(path)
     data = read_bytes(path, MAX_JSON_BYTES)
     head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] == b"{":

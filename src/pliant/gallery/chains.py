@@ -91,14 +91,12 @@ def bicycle_chain(links: int = 30) -> Mechanism:
     pitch = 0.0127
     b = Builder(f"bicycle_chain {n}")
     looks = [_chain_link(pitch, 0.0024, STEEL, TEAL), _chain_link(pitch, 0.0040, DARK, RED)]
-    parent = "world"
-    for i in range(n):
-        name = f"link{i + 1}"
-        b.body(name, mass=0.0026, position=((i + 0.5) * pitch, 0, 0), shapes=looks[i % 2])
-        b.hinge(name, parent, name, anchor=(i * pitch, 0, 0), axis=Y, **spring(10.0))
-        parent = name
+    names, step = [f"link{i + 1}" for i in range(n)], (pitch, 0.0, 0.0)
+    middles, pins = np.outer(np.arange(n) + 0.5, step), np.outer(np.arange(n), step)
+    bodies = b.bodies(names, mass=0.0026, position=middles, shapes=looks, look=np.arange(n) % 2)
+    b.hinges(names, bodies - 1, bodies, anchor=pins, axis=Y, **spring(10.0))
     b.world_shape(shapes.box((0.006, 0.012, 0.012), position=(-0.008, 0, 0), rgba=DARK))
-    b.end_effectors(parent)
+    b.end_effectors(names[-1])
     return b.build()
 
 

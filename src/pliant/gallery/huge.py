@@ -10,7 +10,20 @@ from numpy.typing import NDArray
 
 from pliant import shapes, spatial
 from pliant.checks import whole
-from pliant.gallery.parts import BLUE, DARK, GREEN, ORANGE, PURPLE, RED, SKY, TEAL, YELLOW, chain, point
+from pliant.gallery.parts import (
+    BLUE,
+    DARK,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    RED,
+    SKY,
+    TEAL,
+    YELLOW,
+    chain,
+    chains,
+    point,
+)
 from pliant.mechanism import Builder, Mechanism
 
 __all__ = ["millipede", "molecule"]
@@ -51,13 +64,23 @@ def millipede(legs: int = 1000, leg_links: int = 10, spine: int = 3000) -> Mecha
     arch = 0.004 * np.concatenate(
         [np.zeros((1, 2)), np.cumsum(np.column_stack([np.cos(pitch), np.sin(pitch)]), axis=0)]
     )
-    for leg in range(feet):
-        at = min(2 * (leg // 2) * n // feet, n - 1)
-        out = across[at] if leg % 2 == 0 else -across[at]
-        points = middle[at] + 0.005 * out + arch[:, :1] * out + arch[:, 1:] * up
-        side = np.array([-out[1], out[0], 0.0])
+    if feet:
+        leg = np.arange(feet)
+        at = np.minimum(2 * (leg // 2) * n // feet, n - 1)
+        out = np.where((leg % 2 == 0)[:, None], across[at], -across[at])[:, None]
+        points = middle[at, None] + 0.005 * out + arch[:, :1] * out + arch[:, 1:] * up
+        side = np.stack([-out[..., 1], out[..., 0], np.zeros((feet, 1))], axis=2)
         hinges = np.where((np.arange(per_leg) % 2 == 0)[:, None], side, up)
-        chain(b, f"leg{leg + 1}_", points, hinges, 2.0, 0.0012, parent=names[at], colours=(DARK, YELLOW))
+        chains(
+            b,
+            [f"leg{i + 1}_" for i in range(feet)],
+            points,
+            hinges,
+            2.0,
+            0.0012,
+            parents=[names[i] for i in at.tolist()],
+            colours=(DARK, YELLOW),
+        )
     b.end_effectors(names[-1], *([f"leg{feet // 2 + 1}_{per_leg}"] if feet else []))
     return b.build()
 
@@ -89,20 +112,17 @@ def molecule(links: int = 50_000, seed: int = 0) -> Mechanism:
     inertia = tuple((0.001 * np.diag(looks[0][0].mass_properties()[2])).tolist())
     b = Builder(f"molecule {n}")
     names = [f"bond{i + 1}" for i in range(n)]
-    parents = ["world", *(names[p] for p in parent[1:].tolist())]
-    rows = zip(
+    bonds = b.bodies(
         names,
-        parents,
-        middles.tolist(),
-        list(frames),
-        starts.tolist(),
-        axes.tolist(),
-        (branch % len(looks)).tolist(),
-        strict=True,
+        mass=0.001,
+        inertia=inertia,
+        position=middles,
+        orientation=frames,
+        shapes=looks,
+        look=branch % len(looks),
     )
-    for name, carrier, middle, frame, start, axis, look in rows:
-        b.body(name, mass=0.001, inertia=inertia, position=middle, orientation=frame, shapes=looks[look])
-        b.hinge(name, carrier, name, anchor=start, axis=axis, stiffness=1000.0, damping=5.0)
+    b.hinges(names, parent, bonds, anchor=starts, axis=axes, stiffness=1000.0, damping=5.0)
+    del frames, ends, axes, starts, middles  # before more memory is needed
     has_child = np.zeros(n, dtype=bool)
     has_child[parent[1:]] = True
     b.end_effectors(*(names[i] for i in np.flatnonzero(~has_child)))

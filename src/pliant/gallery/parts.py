@@ -136,27 +136,66 @@ def chain(
     Link i is called `prefix` + (i + 1), and so is the hinge that carries it. Its frame is at its middle, z
     along it. Links of one length and colour share one shape, so that long chains stay cheap.
     """
-    nodes = np.asarray(points, float)
-    steps = np.diff(nodes, axis=0)
-    lengths = np.sqrt((steps**2).sum(axis=1))
-    frames = along(steps / lengths[:, None])
-    middles = ((nodes[1:] + nodes[:-1]) / 2).tolist()
-    names = [f"{prefix}{i + 1}" for i in range(len(steps))]
-    damping = stiffness * time
-    rows = zip(
-        names,
-        lengths.round(14).tolist(),
-        frames,
-        middles,
-        nodes.tolist(),
-        np.asarray(axes).tolist(),
-        strict=False,
+    made = chains(
+        b,
+        [prefix],
+        np.asarray(points, float)[None],
+        np.asarray(axes, float)[None],
+        stiffness,
+        radius,
+        parents=[parent],
+        time=time,
+        density=density,
+        colours=colours,
     )
-    for i, (name, length, frame, middle, node, axis) in enumerate(rows):
-        shape, mass, inertia = _capsule(radius, length, density, tuple(colours[i % len(colours)]))
-        b.body(name, mass=mass, inertia=inertia, position=middle, orientation=frame, shapes=shape)
-        b.hinge(name, parent, name, anchor=node, axis=axis, stiffness=stiffness, damping=damping)
-        parent = name
+    return made[0]
+
+
+def chains(
+    b: Builder,
+    prefixes: Sequence[str],
+    points: NDArray[np.float64],
+    axes: NDArray[np.float64],
+    stiffness: float,
+    radius: float,
+    *,
+    parents: Sequence[str],
+    time: float = 0.005,
+    density: float = 1000.0,
+    colours: Sequence[Sequence[float]] = (BLUE, SKY),
+) -> list[list[str]]:
+    """Several such chains of n links each, points (chains, n + 1, 3), axes (chains, n or more, 3)."""
+    count, n = len(points), points.shape[1] - 1
+    steps = np.diff(points, axis=1).reshape(-1, 3)
+    lengths = np.sqrt((steps**2).sum(axis=1))
+    names = [[f"{prefix}{i + 1}" for i in range(n)] for prefix in prefixes]
+    every = [name for own in names for name in own]
+    different, which = np.unique(lengths.round(14), return_inverse=True)
+    looks = [
+        _capsule(radius, length, density, tuple(colour))
+        for length in different.tolist()
+        for colour in colours
+    ]
+    look = which * len(colours) + np.tile(np.arange(n) % len(colours), count)
+    links = b.bodies(
+        every,
+        mass=np.array([mass for _, mass, _ in looks])[look],
+        inertia=np.array([moments for _, _, moments in looks])[look],
+        position=((points[:, 1:] + points[:, :-1]) / 2).reshape(-1, 3),
+        orientation=along(steps / lengths[:, None]),
+        shapes=[shape for shape, _, _ in looks],
+        look=look,
+    )
+    carriers = [name for own, parent in zip(names, parents, strict=True) for name in (parent, *own[:-1])]
+    b.hinges(
+        every,
+        carriers,
+        links,
+        anchor=points[:, :-1].reshape(-1, 3),
+        axis=axes[:, :n].reshape(-1, 3),
+        stiffness=stiffness,
+        damping=stiffness * time,
+    )
     return names
 
 

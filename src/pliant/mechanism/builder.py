@@ -1,8 +1,8 @@
-"""`Builder`: describe a mechanism body by body, joint by joint, in world coordinates at the reference pose."""
+"""`Builder`: describe bodies and joints, one at a time or many at once, in world coordinates at the reference pose."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,15 @@ from numpy.typing import ArrayLike
 from pliant import shapes as shapes_module
 from pliant.errors import MechanismError, UnknownNameError
 from pliant.mechanism._build import (
+    BodyColumns,
+    BodyLists,
     JointSpec,
-    column,
-    inertia_column,
+    JointTable,
+    ShapeColumns,
+    join_bodies,
+    join_tables,
     joint_arrays,
+    joint_table,
     numbers,
     rotation_matrix,
     row_arrays,
@@ -23,8 +28,9 @@ from pliant.mechanism._build import (
     solid_properties,
     square_axes,
 )
+from pliant.mechanism._columns import body_columns, body_numbers, entry_names, joint_columns, shape_columns
 from pliant.mechanism.joints import BALL, HINGE, SLIDE
-from pliant.mechanism.mechanism import Mechanism
+from pliant.mechanism.mechanism import Ints, Mechanism
 
 __all__ = ["Builder"]
 
@@ -32,7 +38,10 @@ _KIND = {"hinge": HINGE, "slide": SLIDE, "ball": BALL}
 _ZERO = (0.0, 0.0, 0.0)
 _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 _IDENTITY = np.eye(3)
+_SIX = ((SLIDE, _X, _ZERO), (SLIDE, _Y, _ZERO), (SLIDE, _Z, _ZERO), (BALL, _Z, _ZERO))
 _SPRING = frozenset(("stiffness", "damping", "rest", "limits", "armature", "reference", "orientation"))
+
+_Bodies = str | int | Sequence[str] | Sequence[int] | Ints
 
 
 class Builder:
@@ -47,6 +56,8 @@ class Builder:
     reference pose (0 if not given), `rest` the one at which the spring is slack (the reference if not given). A
     stiffness may be a full symmetric matrix.
 
+    `bodies`, `hinges`, `slides`, `balls`, `bushings`, `free_joints` and `fixed_joints` add many at once, from arrays.
+
         >>> import pliant
         >>> b = pliant.Builder("pendulum")
         >>> b.body("bob", mass=1.0, position=(0, 0, -1), shapes=[pliant.shapes.sphere(0.1)])
@@ -58,15 +69,11 @@ class Builder:
     def __init__(self, name: str = "mechanism"):
         self.name = name
         self._bodies: dict[str, int] = {}
-        self._mass: list[Any] = []
-        self._com: list[Any] = []
-        self._inertia: list[Any] = []
-        self._position: list[Any] = []
-        self._rotation: list[Any] = []
-        self._shapes: list[tuple[int, shapes_module.Shape]] = []
-        self._joints: list[JointSpec] = []
+        self._body_parts: list[BodyColumns | BodyLists] = []
+        self._shape_parts: list[ShapeColumns] = []
         self._joint_names: dict[str, int] = {}
-        self._blocks: list[int] = []  # joints with a full stiffness matrix
+        self._joint_parts: list[JointTable | list[JointSpec]] = []
+        self._blocks: list[tuple[int, Any]] = []  # joints with a full stiffness matrix, and that matrix
         self._couplings: list[tuple[str, Mapping[str, float], float]] = []
         self._tendons: list[tuple[str, Mapping[str, float], float, float, float]] = []
         self._end_effectors: tuple[str, ...] = ()
@@ -99,10 +106,7 @@ class Builder:
         """
         if not isinstance(name, str):
             raise MechanismError(f"a body's name must be a string, not {name!r}")
-        if name in self._bodies or name == "world":
-            raise MechanismError(
-                f"body '{name}' is there already" if name != "world" else "a body may not be called 'world'"
-            )
+        _refuse_name(name, self._bodies)
         if not isinstance(shapes, Iterable):
             raise MechanismError(f"body '{name}': shapes is a list of shapes, not {shapes!r}")
         shapes = tuple(shapes)
@@ -116,18 +120,84 @@ class Builder:
             rotation = rotation_matrix(orientation, f"body '{name}'")
         index = len(self._bodies)
         self._bodies[name] = index
-        self._mass.append(mass)
-        self._com.append(_ZERO if com is None else com)
-        self._inertia.append(inertia)
-        self._position.append(position)
-        self._rotation.append(rotation)
-        self._shapes.extend((index, shape) for shape in shapes)
+        part = self._body_parts[-1] if self._body_parts else None
+        if not isinstance(part, BodyLists):
+            part = BodyLists(index, [], [], [], [], [])
+            self._body_parts.append(part)
+        part.mass.append(mass)
+        part.com.append(_ZERO if com is None else com)
+        part.inertia.append(inertia)
+        part.position.append(position)
+        part.rotation.append(rotation)
+        for shape in shapes:
+            self._add_shape(index, shape)
+
+    def bodies(
+        self,
+        names: str | Sequence[str],
+        *,
+        mass: ArrayLike | None = None,
+        com: ArrayLike | None = None,
+        inertia: ArrayLike | None = None,
+        position: ArrayLike = _ZERO,
+        orientation: ArrayLike | None = None,
+        density: float = 1000.0,
+        shapes: Sequence[Any] = (),
+        look: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+    ) -> Ints:
+        """Add n rigid bodies at once; returns their numbers, (n,), for the joints that follow.
+
+        Every argument is one value for all bodies, or n of them.
+
+        Args:
+            names: n names, or a prefix for the numbers from 1 to n, the length of `position`.
+            mass: kg; from the shapes and `density` if not given.
+            com: centres of mass in the body frames, (n, 3).
+            inertia: about the centres of mass: moments (3,) or (n, 3), or matrices (n, 3, 3) or (1, 3, 3).
+            position, orientation: the body frames in the world, (n, 3); quaternions (n, 4) or matrices (n, 3, 3).
+            density: kg/m^3, used only when `mass` is not given.
+            shapes: from `pliant.shapes`, in the body frame, the same for all bodies; with `look`, a list of such lists.
+            look: per body, the number of its list in `shapes`, (n,).
+            scale: size of the shapes relative to those given.
+
+        Example:
+            >>> import numpy as np, pliant
+            >>> b = pliant.Builder("fence")
+            >>> x = np.arange(1000.0)[:, None]
+            >>> posts = b.bodies(
+            ...     "post", position=x * (1, 0, 0), shapes=[pliant.shapes.box((0.05, 0.05, 0.5))]
+            ... )
+            >>> b.hinges("foot", "world", posts, anchor=x * (1, 0, 0), axis=(0, 1, 0), stiffness=100.0)
+            >>> b.build()
+            <Mechanism 'fence': 1000 bodies, 1000 joints, 1000 dofs, 0 loops>
+        """
+        shape = shape_of(position)
+        made = entry_names(names, shape[0] if len(shape) == 2 else None, "body", "positions (n, 3)")
+        index = np.arange(len(self._bodies), len(self._bodies) + len(made))
+        if not made:
+            return index
+        looks, look, scale, rows = shape_columns(made, len(self._bodies), shapes, look, scale)
+        columns = body_columns(made, mass, com, inertia, position, orientation, density, looks, look, scale)
+        _add_names(self._bodies, made, _refuse_name)
+        self._body_parts.append(columns)
+        self._shape_parts.append(rows)
+        return index
 
     def world_shape(self, shape: shapes_module.Shape) -> None:
         """Add a shape fixed to the world: a floor, a wall."""
         if not isinstance(shape, shapes_module.Shape):
             raise MechanismError(f"{shape!r} is not a shape; make one with pliant.shapes")
-        self._shapes.append((-1, shape))
+        self._add_shape(-1, shape)
+
+    def _add_shape(self, body: int, shape: shapes_module.Shape) -> None:
+        part = self._shape_parts[-1] if self._shape_parts else None
+        if part is None or not isinstance(part.which, list):
+            part = ShapeColumns([], [], [], None)
+            self._shape_parts.append(part)
+        part.which.append(len(part.shapes))  # type: ignore[union-attr]
+        part.shapes.append(shape)  # type: ignore[union-attr]
+        part.body.append(body)  # type: ignore[union-attr]
 
     # --- joints
 
@@ -223,8 +293,7 @@ class Builder:
     def _six(
         self, kind: str, name: str, parent: str, child: str, anchor: ArrayLike | None, spring: dict[str, Any]
     ) -> None:
-        stack = ((SLIDE, _X, _ZERO), (SLIDE, _Y, _ZERO), (SLIDE, _Z, _ZERO), (BALL, _Z, _ZERO))
-        self._add(name, kind, parent, child, anchor, stack, spring, local=True)
+        self._add(name, kind, parent, child, anchor, _SIX, spring, local=True)
 
     def stack(
         self,
@@ -292,13 +361,8 @@ class Builder:
     ) -> None:
         if not isinstance(name, str):
             raise MechanismError(f"a joint's name must be a string, not {name!r}")
-        if name in self._joint_names:
-            raise MechanismError(f"joint '{name}' is there already")
-        if not spring.keys() <= _SPRING:
-            unknown = min(spring.keys() - _SPRING)
-            raise MechanismError(
-                f"joint '{name}': unknown argument '{unknown}'; joints take {', '.join(sorted(_SPRING))}"
-            )
+        _refuse_joint(name, self._joint_names)
+        _check_spring(name, spring)
         if isinstance(child, str) and child == "world":
             raise MechanismError(
                 f"joint '{name}': the world can only be a joint's parent; swap parent and child"
@@ -308,10 +372,118 @@ class Builder:
                 raise UnknownNameError(f"joint '{name}': no body '{body}'; add the body before its joints")
         stiffness = spring.get("stiffness")
         if not isinstance(stiffness, float) and shape_of(stiffness)[1:]:
-            self._blocks.append(len(self._joints))
-        self._joint_names[name] = len(self._joints)
+            self._blocks.append((len(self._joint_names), stiffness))
+        self._joint_names[name] = len(self._joint_names)
         bodies = self._bodies.get(parent, -1), self._bodies[child]
-        self._joints.append(JointSpec(name, kind, *bodies, anchor, members, spring, local, dof_names, frames))
+        part = self._joint_parts[-1] if self._joint_parts else None
+        if not isinstance(part, list):
+            part = []
+            self._joint_parts.append(part)
+        part.append(JointSpec(name, kind, *bodies, anchor, members, spring, local, dof_names, frames))
+
+    # --- many joints at once
+
+    def hinges(
+        self,
+        names: str | Sequence[str],
+        parents: _Bodies,
+        children: _Bodies,
+        *,
+        anchor: ArrayLike,
+        axis: ArrayLike,
+        **spring: Any,
+    ) -> None:
+        """Add n hinges at once. Every argument is one value for all, or n of them.
+
+        Args:
+            names: n names, or a prefix for the numbers from 1 to n, the number of children.
+            parents, children: bodies, by name or by number as `bodies` returns them; -1 is the world.
+            anchor, axis: (n, 3).
+            spring: as for `hinge`: stiffness, damping, armature, rest and reference (n,), limits (n, 2), orientation
+                (n, 4) or (n, 3, 3). Joints with d dofs take (n,) too, or (n, d), or (1, d) for all. A stiffness
+                matrix needs the singular method.
+        """
+        self._add_many(names, "hinge", parents, children, anchor, (HINGE,), axis, spring)
+
+    def slides(
+        self,
+        names: str | Sequence[str],
+        parents: _Bodies,
+        children: _Bodies,
+        *,
+        axis: ArrayLike,
+        anchor: ArrayLike | None = None,
+        **spring: Any,
+    ) -> None:
+        """Add n slides at once; arguments as for `hinges`."""
+        self._add_many(names, "slide", parents, children, anchor, (SLIDE,), axis, spring)
+
+    def balls(
+        self,
+        names: str | Sequence[str],
+        parents: _Bodies,
+        children: _Bodies,
+        *,
+        anchor: ArrayLike,
+        **spring: Any,
+    ) -> None:
+        """Add n ball joints at once; arguments as for `hinges`, quaternions (n, 4) for rest and reference."""
+        self._add_many(names, "ball", parents, children, anchor, (BALL,), _Z, spring)
+
+    def bushings(
+        self,
+        names: str | Sequence[str],
+        parents: _Bodies,
+        children: _Bodies,
+        *,
+        anchor: ArrayLike,
+        **spring: Any,
+    ) -> None:
+        """Add n six-dof springs at once; arguments as for `hinges`."""
+        self._add_six("bushing", names, parents, children, anchor, spring)
+
+    def free_joints(
+        self, names: str | Sequence[str], parents: _Bodies, children: _Bodies, **spring: Any
+    ) -> None:
+        """Add n joints with six dofs at once; arguments as for `hinges`."""
+        self._add_six("free", names, parents, children, None, spring)
+
+    def fixed_joints(self, names: str | Sequence[str], parents: _Bodies, children: _Bodies) -> None:
+        """Add n welds at once; names and bodies as for `hinges`."""
+        self._add_many(names, "fixed", parents, children, None, (), (), {})
+
+    def _add_six(
+        self, kind: str, names: Any, parents: Any, children: Any, anchor: Any, spring: dict[str, Any]
+    ) -> None:
+        kinds = tuple(kind for kind, _, _ in _SIX)
+        axes = [axis for _, axis, _ in _SIX]
+        self._add_many(names, kind, parents, children, anchor, kinds, axes, spring, local=True)
+
+    def _add_many(
+        self,
+        names: Any,
+        kind: str,
+        parents: Any,
+        children: Any,
+        anchor: Any,
+        kinds: tuple[int, ...],
+        axes: Any,
+        spring: dict[str, Any],
+        *,
+        local: bool = False,
+    ) -> None:
+        shape = shape_of(children)
+        made = entry_names(names, shape[0] if shape else None, "joint", "a list of children")
+        if not made:
+            return
+        _check_spring(made[0], spring)
+        bodies = (
+            body_numbers(parents, made, self._bodies, "parent"),
+            body_numbers(children, made, self._bodies, "child"),
+        )
+        table = joint_columns(made, kind, *bodies, anchor, kinds, axes, spring, local)
+        _add_names(self._joint_names, made, _refuse_joint)
+        self._joint_parts.append(table)
 
     # --- couplings, tendons, end effectors
 
@@ -355,24 +527,65 @@ class Builder:
         body_names = tuple(self._bodies)
         if not body_names:
             raise MechanismError(f"'{self.name}' has no bodies: add at least one")
-        poses = np.broadcast_to(np.eye(4), (len(body_names), 4, 4)).copy()
-        poses[:, :3, :3] = column(self._rotation, (3, 3), "orientation", body_names)
-        poses[:, :3, 3] = column(self._position, (3,), "position", body_names)
+        parts = [
+            part.columns(body_names) if isinstance(part, BodyLists) else part for part in self._body_parts
+        ]
+        bodies = join_bodies(parts)
+        tables = [joint_table(part) if isinstance(part, list) else part for part in self._joint_parts]
         mechanism = Mechanism(
             name=self.name,
             body_names=body_names,
-            mass=column(self._mass, (), "mass", body_names),
-            com=column(self._com, (3,), "com", body_names),
-            inertia=inertia_column(self._inertia, body_names),
-            reference_poses=poses,
-            **joint_arrays(self._joints, poses),
-            shape_table=shape_arrays(self._shapes),
+            mass=bodies.mass,
+            com=bodies.com,
+            inertia=bodies.inertia,
+            reference_poses=bodies.poses,
+            **joint_arrays(join_tables(tables or [joint_table([])]), bodies.poses),
+            shape_table=shape_arrays(self._shape_parts),
             end_effectors=self._end_effectors,
         )
         if self._couplings or self._tendons or self._blocks:
-            rows = row_arrays(mechanism, self._joints, self._blocks, self._couplings, self._tendons)
-            mechanism = mechanism.replace(**rows)
+            mechanism = mechanism.replace(
+                **row_arrays(mechanism, self._blocks, self._couplings, self._tendons)
+            )
         return mechanism
+
+
+def _refuse_name(name: str, taken: Mapping[str, int]) -> None:
+    """Refuse the name of a body that is taken, or the world's."""
+    if name in taken or name == "world":
+        raise MechanismError(
+            f"body '{name}' is there already" if name != "world" else "a body may not be called 'world'"
+        )
+
+
+def _refuse_joint(name: str, taken: Mapping[str, int]) -> None:
+    """Refuse the name of a joint that is taken."""
+    if name in taken:
+        raise MechanismError(f"joint '{name}' is there already")
+
+
+def _add_names(
+    taken: dict[str, int], names: Sequence[str], refuse: Callable[[str, Mapping[str, int]], None]
+) -> None:
+    """Number the names from the last one on; `taken` is unchanged if one of them is refused."""
+    fresh = dict(zip(names, range(len(taken), len(taken) + len(names)), strict=True))
+    if len(fresh) == len(names) and "world" not in fresh and fresh.keys().isdisjoint(taken):
+        taken.update(fresh)
+        return
+    seen = dict(taken)
+    for name in names:
+        refuse(name, seen)
+        seen[name] = len(seen)
+    taken.update(fresh)  # a joint may be called "world"
+
+
+def _check_spring(name: str, spring: Mapping[str, Any]) -> None:
+    """Refuse arguments that no joint takes."""
+    if not spring.keys() <= _SPRING:
+        unknown = min(spring.keys() - _SPRING)
+        raise MechanismError(
+            f"joint '{name}': unknown argument '{unknown}'; joints take {', '.join(sorted(_SPRING))}"
+        )
 
 
 def _mapping(value: Any, what: str) -> Mapping[str, float]:

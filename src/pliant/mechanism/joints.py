@@ -13,7 +13,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 
-__all__ = ["BALL", "HINGE", "NDOF", "NQ", "SLIDE", "TYPES", "primitive_screws", "stack_transform"]
+__all__ = [
+    "BALL",
+    "HINGE",
+    "NDOF",
+    "NQ",
+    "SLIDE",
+    "TYPES",
+    "primitive_screws",
+    "primitive_transforms",
+    "stack_transform",
+]
 
 HINGE, SLIDE, BALL = 0, 1, 2
 NDOF = np.array([1, 1, 3])

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
+from pliant.chunks import slices
 from pliant.mechanism.joints import BALL, HINGE, NDOF, NQ, SLIDE, primitive_screws
 from pliant.mechanism.tree import Topology
 
@@ -118,9 +119,12 @@ class Links:
         balls = np.flatnonzero(self.kind == LINK_BALL)
         for d in range(3):
             frames[balls, :3, d] = self.screw[self.dof[balls] + d, 3:]
-        offsets = self.offset @ frames
-        inner = self.parent >= 0
-        offsets[inner] = spatial.se3_inverse(frames)[self.parent[inner]] @ offsets[inner]
+        offsets = np.empty_like(frames)
+        for part in slices(len(self)):
+            offset, parent = self.offset[part] @ frames[part], self.parent[part]
+            inner = parent >= 0
+            offset[inner] = spatial.se3_inverse(frames[parent[inner]]) @ offset[inner]
+            offsets[part] = offset
         return frames, offsets
 
 
@@ -140,12 +144,13 @@ def build_links(
     # from the body that carries a joint in the tree to the body that it carries
     backwards = np.zeros(len(parents), dtype=bool)
     backwards[topology.backwards] = True
-    turned = backwards[:, None, None]
-    parents, children = np.where(backwards, children, parents), np.where(backwards, parents, children)
-    parent_frames, child_frames = (
-        np.where(turned, child_frames, parent_frames),
-        np.where(turned, parent_frames, child_frames),
-    )
+    if len(topology.backwards):
+        turned = backwards[:, None, None]
+        parents, children = np.where(backwards, children, parents), np.where(backwards, parents, children)
+        parent_frames, child_frames = (
+            np.where(turned, child_frames, parent_frames),
+            np.where(turned, parent_frames, child_frames),
+        )
     count = np.bincount(primitive_joint, minlength=len(parents)) if len(parents) else np.empty(0, int)
     first_primitive = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     length = np.maximum(count[joints], 1)  # a fixed joint still needs a link for its child's frame
@@ -172,7 +177,9 @@ def build_links(
     offset = np.broadcast_to(np.eye(4), (n, 4, 4)).copy()
     offset[starts] = parent_frames[joints]
     # The last primitive absorbs the child's frame:  E X_c^-1 = X_c^-1 exp(Ad(X_c) S q).
-    offset[lasts] = offset[lasts] @ spatial.se3_inverse(child_frames[joints])
+    for part in slices(len(joints)):
+        last = lasts[part]
+        offset[last] = offset[last] @ spatial.se3_inverse(child_frames[joints[part]])
 
     link_kind = np.zeros(n, dtype=np.int64)
     link_anchor = np.zeros((n, 3))
@@ -189,10 +196,9 @@ def build_links(
         )
         dof[moving] = np.concatenate([[0], np.cumsum(NDOF[kind])])[p]
         coordinate[moving] = np.concatenate([[0], np.cumsum(NQ[kind])])[p]
-        twists = np.einsum(
-            "nij,ndj->ndi", spatial.adjoint(to_link[moving]), primitive_screws(kind, axis, anchor)[p]
-        )
-        twists[backwards[joint[moving]]] *= -1
+        twists = _unit_twists(kind[p], axis[p], anchor[p], to_link[moving])
+        if len(topology.backwards):
+            twists[backwards[joint[moving]]] *= -1
         for d in range(3):
             has = NDOF[kind[p]] > d
             screw[dof[moving][has] + d] = twists[has, d]
@@ -216,3 +222,12 @@ def build_links(
         backwards=topology.backwards,
         joint_child=joint_child,
     )
+
+
+def _unit_twists(kind: NDArray, axis: NDArray, anchor: NDArray, frames: NDArray) -> NDArray[np.float64]:
+    """Unit twists of the dofs of primitives, joint frames at `frames`, (n, 3, 6); hinge and slide use row 0 only."""
+    out = np.empty((len(kind), 3, 6))
+    for part in slices(len(kind)):
+        screws = primitive_screws(kind[part], axis[part], anchor[part])
+        out[part] = np.einsum("nij,ndj->ndi", spatial.adjoint(frames[part]), screws)
+    return out

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import shapes as shapes_module
+from pliant.chunks import slices
 from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import edit, validate
 from pliant.mechanism.joints import BALL, NDOF, NQ, SLIDE
@@ -350,9 +351,14 @@ class Mechanism:
 
     def landmarks(self, poses: Floats) -> Floats:
         """Origins and centres of mass of bodies and anchors of joints, world, for bodies at `poses`, (points, 3)."""
-        centres = np.einsum("nij,nj->ni", poses[:, :3, :3], self.com) + poses[:, :3, 3]
-        anchors = poses[self.joint_children] @ self.child_frames
-        return np.concatenate([poses[:, :3, 3], centres, anchors[:, :3, 3]])
+        bodies, joints = self.body_count, self.joint_count
+        out = np.empty((2 * bodies + joints, 3))
+        out[:bodies] = poses[:, :3, 3]
+        out[bodies : 2 * bodies] = np.einsum("nij,nj->ni", poses[:, :3, :3], self.com) + poses[:, :3, 3]
+        for part in slices(joints):
+            anchors = poses[self.joint_children[part]] @ self.child_frames[part]
+            out[2 * bodies + part.start : 2 * bodies + part.stop] = anchors[:, :3, 3]
+        return out
 
     @property
     def total_mass(self) -> float:
@@ -482,7 +488,10 @@ class Mechanism:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the mechanism to a JSON file that `pliant.load` reads back without loss."""
+        """Write the mechanism to a file that `pliant.load` reads back without loss.
+
+        A name that ends in `.npz` makes an archive of arrays, for large mechanisms; any other name JSON.
+        """
         from pliant.formats import save
 
         save(self, path)

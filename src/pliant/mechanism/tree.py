@@ -57,10 +57,45 @@ def spanning_tree(
 ) -> Topology:
     """The spanning tree in joint order: a body is carried by the first joint whose parent is in the tree already."""
     n = len(body_names)
+    in_order = _tree_in_order(parents, children, n)
+    tree, tree_joint, parent_body, depth = in_order or _tree_by_queue(parents, children, n)
+    unreached = np.flatnonzero(tree_joint < 0).tolist()
+    if unreached:
+        _explain(unreached, parents, children, body_names, joint_names)
+    in_tree = np.zeros(len(parents), dtype=bool)
+    in_tree[tree] = True
+    return Topology(
+        tree=tree, chords=np.flatnonzero(~in_tree), tree_joint=tree_joint, parent=parent_body, depth=depth
+    )
+
+
+def _tree_in_order(parents: NDArray, children: NDArray, n: int) -> tuple[NDArray, ...] | None:
+    """Tree joints, and per body its tree joint, parent and depth, if parents always come before their children.
+
+    The first joint of every body is then its tree joint, and the tree is in joint order. None if some joint comes
+    before the one that carries its parent, or some body has no joint.
+    """
+    tree_joint = np.full(n, -1, dtype=np.int64)
+    tree_joint[children[::-1]] = np.arange(len(children))[::-1]  # the first joint is written last
+    inner = np.flatnonzero(parents >= 0)
+    if (tree_joint < 0).any() or (tree_joint[parents[inner]] >= inner).any():
+        return None
+    parent = parents[tree_joint].astype(np.int64)
+    depth, above = np.ones(n, dtype=np.int64), parent.copy()
+    linked = np.flatnonzero(above >= 0)
+    while len(linked):  # each round doubles the length of the paths
+        depth[linked] += depth[above[linked]]
+        above[linked] = above[above[linked]]
+        linked = linked[above[linked] >= 0]
+    return np.sort(tree_joint), tree_joint, parent, depth
+
+
+def _tree_by_queue(parents: NDArray, children: NDArray, n: int) -> tuple[NDArray, ...]:
+    """Tree joints in the order in which they are reached, and per body its tree joint (-1 for none), parent, depth."""
     outgoing: list[list[int]] = [[] for _ in range(n + 1)]
     for joint, parent in enumerate(parents.tolist()):
         outgoing[parent].append(joint)  # the world's -1 is the last list
-    child_of = children.tolist()
+    carriers, child_of = parents.tolist(), children.tolist()
     tree_joint = [-1] * n
     parent_body = [-1] * n
     depth = [0] * n
@@ -72,25 +107,14 @@ def spanning_tree(
         child = child_of[joint]
         if tree_joint[child] >= 0:
             continue
-        parent = int(parents[joint])
+        parent = carriers[joint]
         tree_joint[child] = joint
         parent_body[child] = parent
         depth[child] = 1 + (depth[parent] if parent >= 0 else 0)
         order.append(joint)
         for following in outgoing[child]:
             heapq.heappush(queue, following)
-    unreached = [body for body in range(n) if tree_joint[body] < 0]
-    if unreached:
-        _explain(unreached, parents, children, body_names, joint_names)
-    in_tree = np.zeros(len(parents), dtype=bool)
-    in_tree[order] = True
-    return Topology(
-        tree=np.array(order, dtype=np.int64),
-        chords=np.flatnonzero(~in_tree),
-        tree_joint=np.array(tree_joint, dtype=np.int64),
-        parent=np.array(parent_body, dtype=np.int64),
-        depth=np.array(depth, dtype=np.int64),
-    )
+    return tuple(np.array(column, dtype=np.int64) for column in (order, tree_joint, parent_body, depth))
 
 
 def _explain(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant import spatial
+from pliant.chunks import slices
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import joints
 from pliant.mechanism.joints import BALL, NDOF, NQ
@@ -16,7 +17,7 @@ from pliant.mechanism.joints import BALL, NDOF, NQ
 if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
 
-__all__ = ["HUGE", "check", "joint_gaps", "normalize"]
+__all__ = ["HUGE", "UNIT_TOLERANCE", "check", "joint_gaps", "normalize"]
 
 UNIT_TOLERANCE = 1e-6  # deviation of axes and quaternions from unit length that is normalized, not refused
 HUGE = 1e100  # beyond any mechanism, and small enough that products of a few such numbers stay finite
@@ -36,9 +37,13 @@ def normalize(m: Mechanism) -> None:
         "end_effectors",
     ):
         value = getattr(m, label)
-        if not isinstance(value, (tuple, list)) or not all(isinstance(name, str) for name in value):
+        if not isinstance(value, (tuple, list)) or not all(
+            issubclass(kind, str) for kind in set(map(type, value))
+        ):
             raise MechanismError(f"{label}: a tuple of strings expected")
         object.__setattr__(m, label, tuple(value))
+    if m.dof_names == m.joint_names:  # long chains: one tuple for both
+        object.__setattr__(m, "dof_names", m.joint_names)
     if not all(isinstance(v, (np.ndarray, list, tuple)) for v in (m.primitive_joint, m.shape_table.body)):
         raise MechanismError("primitive_joint and the shapes' bodies must be arrays")
     nb, nj, nd = len(m.body_names), len(m.joint_names), len(m.dof_names)
@@ -149,20 +154,20 @@ def _names(m: Mechanism) -> None:
         ("coupling", m.coupling_names),
         ("tendon", m.tendon_names),
     ):
+        if what == "degree of freedom" and names is m.joint_names:
+            continue  # the usual case of long chains
         if len(set(names)) != len(names):
             seen: set[str] = set()
             double = next(n for n in names if n in seen or seen.add(n))
             raise MechanismError(f"two {what} entries are called '{double}': names must be unique")
-        for name in names:
-            if not name or not name.isprintable():
-                raise MechanismError(
-                    f"{what} name {name!r}: a name needs at least one character, all printable"
-                )
+        if not all(names) or not "".join(names).isprintable():
+            name = next(name for name in names if not name or not name.isprintable())
+            raise MechanismError(f"{what} name {name!r}: a name needs at least one character, all printable")
     if "world" in m.body_names:
         raise MechanismError("no body may be called 'world': that name stands for the fixed frame")
-    for kind in m.joint_types:
-        if kind not in joints.TYPES:
-            raise MechanismError(f"joint type '{kind}' is unknown; known are {', '.join(joints.TYPES)}")
+    unknown = set(m.joint_types) - set(joints.TYPES)
+    if unknown:
+        raise MechanismError(f"joint type '{min(unknown)}' is unknown; known are {', '.join(joints.TYPES)}")
     known = set(m.body_names)
     for body in m.end_effectors:
         if body not in known:
@@ -178,24 +183,30 @@ def _culprit(bad: NDArray, names: tuple[str, ...]) -> str:
     return shown + (f" and {len(where) - 3} more" if len(where) > 3 else "")
 
 
+def _sane(values: NDArray) -> bool:
+    """Whether all numbers are finite, and not absurdly large."""
+    return not values.size or bool(values.min() > -HUGE and values.max() < HUGE)  # NaN fails
+
+
 def _finite(m: Mechanism) -> None:
-    primitive_names = tuple(
-        m.joint_names[j] if 0 <= j < len(m.joint_names) else "?" for j in m.primitive_joint.tolist()
-    )
     tables = (
         ("body", m.body_names, ("mass", "com", "inertia", "reference_poses")),
         ("joint", m.joint_names, ("parent_frames", "child_frames")),
-        ("joint", primitive_names, ("primitive_axis", "primitive_anchor")),
+        ("joint", None, ("primitive_axis", "primitive_anchor")),
         ("degree of freedom", m.dof_names, ("stiffness", "damping", "armature")),
         ("coupling", m.coupling_names, ("coupling_offset",)),
         ("tendon", m.tendon_names, ("tendon_stiffness", "tendon_damping", "tendon_rest")),
     )
     for what, names, labels in tables:
         for label in labels:
-            absurd = ~(np.abs(getattr(m, label)) < HUGE)
-            if absurd.any():
+            value = getattr(m, label)
+            if not _sane(value):
+                names = names or tuple(
+                    m.joint_names[j] if 0 <= j < len(m.joint_names) else "?"
+                    for j in m.primitive_joint.tolist()
+                )
                 raise MechanismError(
-                    f"{what} {_culprit(absurd, names)}: {label} is not finite, or absurdly large"
+                    f"{what} {_culprit(~(np.abs(value) < HUGE), names)}: {label} is not finite, or absurdly large"
                 )
     for label in ("rest", "reference"):
         absurd = ~(np.abs(getattr(m, label)) < HUGE)
@@ -211,7 +222,7 @@ def _finite(m: Mechanism) -> None:
         if not (np.abs(rows.coefficient) < HUGE).all():
             raise MechanismError(f"a {label} has a coefficient that is not finite")
     table = m.shape_table
-    if not all((np.abs(v) < HUGE).all() for v in (table.size, table.pose, table.rgba)):
+    if not all(_sane(v) for v in (table.size, table.pose, table.rgba)):
         raise MechanismError("a shape has a size, pose or colour that is not finite")
 
 
@@ -310,11 +321,32 @@ def _geometry(m: Mechanism) -> None:
 
 def not_rigid(poses: NDArray) -> NDArray[np.bool_]:
     """Whether 4 x 4 matrices are no rigid transforms, (n,)."""
-    rotation = poses[:, :3, :3]
-    error = np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2))
-    last = np.abs(poses[:, 3] - np.array([0.0, 0, 0, 1])).max(axis=1)
-    with np.errstate(over="ignore", invalid="ignore"):
-        return ~((error <= UNIT_TOLERANCE) & (np.linalg.det(rotation) > 0) & (last == 0))
+    out = np.empty(len(poses), dtype=bool)
+    for part in slices(len(poses)):
+        rotation, error = poses[part, :3, :3], _skewness(poses[part])
+        last = np.abs(poses[part, 3] - np.array([0.0, 0, 0, 1])).max(axis=1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            out[part] = ~((error <= UNIT_TOLERANCE) & (_determinants(rotation) > 0) & (last == 0))
+    return out
+
+
+def _skewness(poses: NDArray) -> NDArray[np.float64]:
+    """Largest entry of |R^T R - 1| of every pose, (n,)."""
+    x, y, z = (np.ascontiguousarray(poses[:, :3, i].T) for i in range(3))
+    out = np.abs((x * x).sum(axis=0) - 1)
+    for a, b, one in ((y, y, 1.0), (z, z, 1.0), (x, y, 0.0), (x, z, 0.0), (y, z, 0.0)):
+        np.maximum(out, np.abs((a * b).sum(axis=0) - one), out=out)
+    return out
+
+
+def _determinants(matrices: NDArray) -> NDArray[np.float64]:
+    """Determinants of 3 x 3 matrices, (n,)."""
+    a, b, c = (matrices[:, i].T for i in range(3))
+    return (
+        a[0] * (b[1] * c[2] - b[2] * c[1])
+        - a[1] * (b[0] * c[2] - b[2] * c[0])
+        + a[2] * (b[0] * c[1] - b[1] * c[0])
+    )
 
 
 def _make_exact(m: Mechanism) -> None:
@@ -329,14 +361,12 @@ def _make_exact(m: Mechanism) -> None:
         (m.shape_table, "pose"),
     ):
         poses = getattr(owner, label)
-        rotation = poses[:, :3, :3]
-        rounded = (
-            np.abs(np.einsum("nij,nik->njk", rotation, rotation) - np.eye(3)).max(axis=(1, 2), initial=0)
-            > 1e-14
-        )
+        rounded = np.empty(len(poses), dtype=bool)
+        for part in slices(len(poses)):
+            rounded[part] = _skewness(poses[part]) > 1e-14
         if rounded.any():
             poses = poses.copy()
-            u, _, vt = np.linalg.svd(rotation[rounded])
+            u, _, vt = np.linalg.svd(poses[rounded, :3, :3])
             poses[rounded, :3, :3] = u @ vt
             _store(owner, label, poses)
     straight = m.primitive_kind != BALL
@@ -364,13 +394,15 @@ def _store(owner: Any, label: str, value: NDArray) -> None:
 def _masses(m: Mechanism) -> None:
     if (m.mass < 0).any():
         raise MechanismError(f"body {_culprit(m.mass < 0, m.body_names)}: mass must be positive")
-    skew = np.abs(m.inertia - m.inertia.transpose(0, 2, 1)).max(axis=(1, 2))
-    scale = np.abs(m.inertia).max(axis=(1, 2))
-    if (skew > INERTIA_TOLERANCE * scale).any():
-        raise MechanismError(
-            f"body {_culprit(skew > INERTIA_TOLERANCE * scale, m.body_names)}: inertia is not symmetric"
-        )
-    moments = np.linalg.eigvalsh((m.inertia + m.inertia.transpose(0, 2, 1)) / 2)
+    lopsided, moments = np.empty(m.body_count, dtype=bool), np.empty((m.body_count, 3))
+    for part in slices(m.body_count):
+        inertia = m.inertia[part]
+        turned = inertia.transpose(0, 2, 1)
+        skew, scale = np.abs(inertia - turned).max(axis=(1, 2)), np.abs(inertia).max(axis=(1, 2))
+        lopsided[part] = skew > INERTIA_TOLERANCE * scale
+        moments[part] = np.linalg.eigvalsh((inertia + turned) / 2)
+    if lopsided.any():
+        raise MechanismError(f"body {_culprit(lopsided, m.body_names)}: inertia is not symmetric")
     rule = "must be positive (0 only for a body fixed to one that has it)"
     for what, values in (("mass", m.mass), ("the principal moments of inertia", moments[:, 0])):
         bad = values < 0
@@ -413,24 +445,26 @@ def _shapes(m: Mechanism) -> None:
         raise MechanismError("a shape is of an unknown kind")
     if (table.role < 0).any() or (table.role >= len(shapes_module.ROLES)).any():
         raise MechanismError("a shape has an unknown role")
-    owner = tuple("world" if b < 0 else m.body_names[b] for b in table.body.tolist())
-    if (table.size < 0).any():
-        raise MechanismError(f"body {_culprit(table.size < 0, owner)}: a shape has a negative size")
-    bad = not_rigid(table.pose)
-    if bad.any():
-        raise MechanismError(
-            f"body {_culprit(bad, owner)}: a shape's pose is not a rotation and a translation"
-        )
+    _refuse_shapes(m, table.size < 0, "a shape has a negative size")
+    _refuse_shapes(m, not_rigid(table.pose), "a shape's pose is not a rotation and a translation")
     field = table.kind == shapes_module.KINDS.index("height field")
     meshed = field | (table.kind == shapes_module.KINDS.index("mesh"))
     bad = (meshed & ((table.mesh < 0) | (table.mesh >= len(table.meshes)))) | (~meshed & (table.mesh != -1))
-    if bad.any():
-        raise MechanismError(f"body {_culprit(bad, owner)}: a shape refers to a mesh that is not there")
+    _refuse_shapes(m, bad, "a shape refers to a mesh that is not there")
     for s in np.flatnonzero(field).tolist():
         if not _is_grid(table.meshes[table.mesh[s]], table.size[s]):
+            b = table.body[s]
             raise MechanismError(
-                f"body '{owner[s]}': the mesh of a height field is not its grid; make it with shapes.height_field"
+                f"body '{'world' if b < 0 else m.body_names[b]}': the mesh of a height field is not its grid; "
+                "make it with shapes.height_field"
             )
+
+
+def _refuse_shapes(m: Mechanism, bad: NDArray[np.bool_], why: str) -> None:
+    """Refuse the shapes where `bad` is true, by the names of their bodies."""
+    if bad.any():
+        owner = tuple("world" if b < 0 else m.body_names[b] for b in m.shape_table.body.tolist())
+        raise MechanismError(f"body {_culprit(bad, owner)}: {why}")
 
 
 def _is_grid(mesh: shapes_module.Mesh, size: NDArray[np.float64]) -> bool:
@@ -447,12 +481,14 @@ def _is_grid(mesh: shapes_module.Mesh, size: NDArray[np.float64]) -> bool:
 
 def frames_meet(m: Mechanism) -> None:
     """Refuse a joint whose two frames do not meet at the reference pose."""
-    gap = joint_gaps(m)
     size = np.maximum(m.radius, 1e-12)
-    distance = np.sqrt((gap[:, :3, 3] ** 2).sum(axis=1))
-    # 1 - cos loses half the digits: the antisymmetric part gives sin(angle), the trace tells a half turn.
-    sine = np.sqrt(((gap[:, [2, 0, 1], [1, 2, 0]] - gap[:, [1, 2, 0], [2, 0, 1]]) ** 2).sum(axis=1)) / 2
-    angle = np.arctan2(sine, (np.trace(gap[:, :3, :3], axis1=1, axis2=2) - 1) / 2)
+    distance, angle = np.empty((2, m.joint_count))
+    for part in slices(m.joint_count):
+        gap = joint_gaps(m, part)
+        distance[part] = np.sqrt((gap[:, :3, 3] ** 2).sum(axis=1))
+        # 1 - cos loses half the digits: the antisymmetric part gives sin(angle), the trace tells a half turn.
+        sine = np.sqrt(((gap[:, [2, 0, 1], [1, 2, 0]] - gap[:, [1, 2, 0], [2, 0, 1]]) ** 2).sum(axis=1)) / 2
+        angle[part] = np.arctan2(sine, (np.trace(gap[:, :3, :3], axis1=1, axis2=2) - 1) / 2)
     bad = (distance > MEET_TOLERANCE * size) | (angle > MEET_TOLERANCE)
     if bad.any():
         j = int(np.flatnonzero(bad)[0])
@@ -464,16 +500,28 @@ def frames_meet(m: Mechanism) -> None:
         )
 
 
-def joint_gaps(m: Mechanism) -> NDArray[np.float64]:
-    """Joint frame on the child relative to the parent's, moved by the joint, at the reference, (joints, 4, 4)."""
-    world = np.concatenate([m.reference_poses, np.eye(4)[None]])  # index -1 is the world
-    put = world[m.joint_parents] @ m.parent_frames
+def joint_gaps(m: Mechanism, part: slice | None = None) -> NDArray[np.float64]:
+    """Joint frame on the child relative to the parent's, moved by the joint, at the reference, (joints, 4, 4).
+
+    `part`: the joints; all by default.
+    """
+    begin, end, _ = (part or slice(None)).indices(m.joint_count)
+    parents, first = m.joint_parents[begin:end], m._joint_primitive[begin : end + 1]
+    own = slice(first[0], first[-1])
+    put = m.reference_poses[parents]
+    put[parents < 0] = np.eye(4)
+    put = put @ m.parent_frames[begin:end]
     transforms = joints.primitive_transforms(
-        m.primitive_kind, m.primitive_axis, m.primitive_anchor, m.reference, m.primitive_coordinate[:-1]
+        m.primitive_kind[own],
+        m.primitive_axis[own],
+        m.primitive_anchor[own],
+        m.reference,
+        m.primitive_coordinate[:-1][own],
     )
-    first = m._joint_primitive
     count = np.diff(first)
     for slot in range(int(count.max(initial=0))):
         has = np.flatnonzero(count > slot)
-        put[has] = put[has] @ transforms[first[has] + slot]
-    return spatial.se3_inverse(put) @ world[m.joint_children] @ m.child_frames
+        put[has] = put[has] @ transforms[first[has] - first[0] + slot]
+    return (
+        spatial.se3_inverse(put) @ m.reference_poses[m.joint_children[begin:end]] @ m.child_frames[begin:end]
+    )

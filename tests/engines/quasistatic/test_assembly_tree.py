@@ -113,3 +113,56 @@ def test_depth(make, n):
 def test_at_most_as_many_leaves_as_bodies_and_shares():
     tree = assembly(star(1000))
     assert tree.leaves == tree.shares.sum() <= 1500
+
+
+def nested(tree, k=None):
+    """An assembly tree as nested tuples: kind, body, children."""
+    k = len(tree) - 1 if k is None else k
+    children = (nested(tree, int(c)) for c in (tree.left[k], tree.right[k]) if c >= 0)
+    return (int(tree.kind[k]), int(tree.body[k]), *children)
+
+
+def by_recursion(parent):
+    """The same, by recursion as in the module's description: heavy paths by halves, light subtrees two at a time."""
+    children = {v: [w for w in range(len(parent)) if parent[w] == v] for v in range(-1, len(parent))}
+
+    def weight(v):
+        return 1 + sum(weight(w) for w in children[v])
+
+    def halves(items, weights, join):
+        if len(items) == 1:
+            return items[0]
+        total = sum(weights)
+        # the cut nearest to half the weight; of two as near, the latter
+        cut = min(range(len(items) - 1, 0, -1), key=lambda i: abs(2 * sum(weights[:i]) - total))
+        return join(halves(items[:cut], weights[:cut], join), halves(items[cut:], weights[cut:], join))
+
+    def subtree(v):
+        path = [v]
+        while children[path[-1]]:
+            path.append(max(children[path[-1]], key=weight))
+        merged, weights = [], []
+        for here, following in zip(path, [*path[1:], None], strict=True):
+            light = sorted((w for w in children[here] if w != following), key=weight)
+            shares, sizes = [], []
+            for pair in [light[i : i + 2] for i in range(0, len(light), 2)] or [[]]:
+                share = (LEAF, here)
+                for w in pair:
+                    share = (MERGE, w, share, subtree(w))
+                shares.append(share)
+                sizes.append(1 + sum(weight(w) for w in pair))
+            merged.append((halves(shares, sizes, lambda a, b: (WELD, -1, a, b)), here))
+            weights.append(sum(sizes) - len(sizes) + 1)
+        return halves(merged, weights, lambda a, b: ((MERGE, b[1], a[0], b[0]), a[1]))[0]
+
+    roots = children[-1]
+    closed = [(ROOT, v, subtree(v)) for v in roots]
+    return halves(closed, [weight(v) for v in roots], lambda a, b: (SUM, -1, a, b))
+
+
+@given(st.integers(1, 30), st.integers(0, 10_000), st.booleans(), st.booleans())
+def test_order_of_merges(n, seed, local, rooted):
+    parent = random_tree(n, seed, local)
+    if not rooted:
+        parent[np.random.default_rng(seed).random(n) < 0.2] = -1
+    assert nested(assembly(parent)) == by_recursion(parent)

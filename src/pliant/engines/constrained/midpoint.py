@@ -85,9 +85,9 @@ class Midpoint:
         """
         m, table, plain = self.m, self._dofs, self._plain[0]
         q = self._state.q[m.dof_coordinate]
-        for p in m.ball_primitives.tolist():
-            c, d = m.primitive_coordinate[p], m.primitive_dof[p]
-            q[d : d + 3] = np.linalg.norm(spatial.quat_log(self._state.q[c : c + 4]))
+        c, d = m.primitive_coordinate[m.ball_primitives], m.primitive_dof[m.ball_primitives]
+        turn = spatial.quat_log(self._state.q[c[:, None] + np.arange(4)])
+        q[d[:, None] + np.arange(3)] = np.linalg.norm(turn, axis=1)[:, None]
         ball = m.dof_kind == BALL
         for column, sign in ((col.UPPER, 1.0), (col.LOWER, -1.0)):
             limit = sign * plain[:, column]

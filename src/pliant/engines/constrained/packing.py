@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.constrained import _aba, _joints, _links
+from pliant.chunks import slices
+from pliant.engines.constrained import _aba, _joints, _links, _packing
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained.arrays import Border, Model, Scratch, State
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.elimination_kernels import Matrix
 from pliant.mechanism.joints import BALL
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 
 __all__ = ["Packed", "pack"]
 
@@ -53,16 +53,10 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
     constants = _constants(m, frames, local, bodies, share)
     dofs = _dofs(m)
     links = np.zeros((len(m.links), col.LINK_COLUMNS), dtype=np.int64)
-    links[:, [col.PARENT, col.KIND, col.DOF, col.COORDINATE]] = np.stack(
-        [m.links.parent, m.links.kind, m.links.dof, m.links.coordinate], axis=1
-    )
+    links[:, col.PARENT], links[:, col.KIND] = m.links.parent, m.links.kind
+    links[:, col.DOF], links[:, col.COORDINATE] = m.links.dof, m.links.coordinate
     acting = (m.stiffness > 0) | (m.damping > 0) | (m.armature > 0) | np.isfinite(m.upper)
-    for k in np.flatnonzero(m.links.kind == LINK_BALL):
-        d = m.links.dof[k]
-        links[k, col.SPRUNG] = acting[d : d + 3].any()
-    for k, (parent, kind) in enumerate(zip(m.links.parent.tolist(), m.links.kind.tolist(), strict=True)):
-        turns = kind in (LINK_BALL, LINK_HINGE)
-        links[k, col.TURNING] = k if turns else links[parent, col.TURNING] if parent >= 0 else -1
+    _packing.mark_links(acting, links)
     tendons, soft = _tendons(m)
     plan = m.elimination
     fronts, motion = plan.allocate()
@@ -136,18 +130,19 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
 
 def _constants(m: Mechanism, frames: Floats, local: Floats, bodies: Ints, share: Floats) -> Floats:
     """Table of link constants, C_ROTATION ... C_MOMENTS; a body cut at a loop has its share in every copy."""
-    inverse = spatial.se3_inverse(frames)
     out = np.zeros((len(frames), col.CONSTANTS))
     out[:, col.C_ROTATION : col.C_ROTATION + 9] = local[:, :3, :3].reshape(-1, 9)
     out[:, col.C_SHIFT : col.C_SHIFT + 3] = local[:, :3, 3]
     out[:, col.C_AXES : col.C_AXES + 9] = np.eye(3).ravel()
-    has = np.flatnonzero(bodies >= 0)
-    body, turn = bodies[has], inverse[has, :3, :3]
-    out[has, col.C_MASS] = share[has] * m.mass[body]
-    out[has, col.C_COM : col.C_COM + 3] = np.einsum("nij,nj->ni", turn, m.com[body]) + inverse[has, :3, 3]
-    moments, axes = np.linalg.eigh(turn @ m.inertia[body] @ turn.transpose(0, 2, 1))
-    out[has, col.C_AXES : col.C_AXES + 9] = axes.reshape(-1, 9)
-    out[has, col.C_MOMENTS : col.C_MOMENTS + 3] = share[has, None] * np.maximum(moments, 0.0)
+    for part in slices(len(frames)):
+        has = part.start + np.flatnonzero(bodies[part] >= 0)
+        body, inverse = bodies[has], spatial.se3_inverse(frames[has])
+        turn = inverse[:, :3, :3]
+        out[has, col.C_MASS] = share[has] * m.mass[body]
+        out[has, col.C_COM : col.C_COM + 3] = np.einsum("nij,nj->ni", turn, m.com[body]) + inverse[:, :3, 3]
+        moments, axes = np.linalg.eigh(turn @ m.inertia[body] @ turn.transpose(0, 2, 1))
+        out[has, col.C_AXES : col.C_AXES + 9] = axes.reshape(-1, 9)
+        out[has, col.C_MOMENTS : col.C_MOMENTS + 3] = share[has, None] * np.maximum(moments, 0.0)
     return out
 
 
@@ -214,14 +209,7 @@ def _effective_inertia(m: Mechanism, packed: Packed) -> None:
             f"nothing with mass follows joint '{m.joint_names[joint]}': give body "
             f"'{m.body_names[m.joint_children[joint]]}' or one it carries mass and inertia, or the joint armature"
         )
-    for k in np.flatnonzero(links[:, col.KIND] != LINK_FIXED).tolist():
-        d = links[k, col.DOF]
-        if links[k, col.KIND] == LINK_BALL:
-            turn = work[k, col.W_ROTATION : col.W_ROTATION + 9].reshape(3, 3)
-            block = np.array([_aba.solve_ball(work, k, *unit) for unit in np.eye(3)])
-            dofs[d : d + 3, col.INERTIA] = 1 / np.diag(turn.T @ block @ turn)
-        else:
-            dofs[d, col.INERTIA] = 1 / work[k, col.W_RECIPROCAL]
+    _packing.effective_inertia(links, work, dofs)
     for n in range(len(tendons)):
         row = np.zeros(m.nv)
         dof, coefficient = m.tendons.row(n)

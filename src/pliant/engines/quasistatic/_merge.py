@@ -55,15 +55,13 @@ _SINGULAR = 1e-9  # sine below which screws of a joint count as dependent
 
 
 @_fused
-def update_leaf(k, nodes, leaves, wrenches, data):
-    """Record of a rigid body: Phi = M^-1, b = Phi times the wrench on it."""
-    o, inverse, wrench = nodes[k, col.START], leaves[k], wrenches[k]
-    for i in range(36):
-        data[o + col.PHI + i] = inverse[i]
+def update_leaf(k, nodes, wrenches, data):
+    """Bias of a body: b = Phi times the wrench on it. Phi = M^-1 is constant: the record has it from the start."""
+    o, wrench = nodes[k, col.START], wrenches[k]
     for i in range(6):
         total = 0.0
         for j in range(6):
-            total += inverse[6 * i + j] * wrench[j]
+            total += data[o + col.PHI + 6 * i + j] * wrench[j]
         data[o + col.BIAS + i] = total
 
 
@@ -79,7 +77,7 @@ def merge(k, joints, clusters, scratch):
             data[a] if nodes[left, col.ROWS] > 0 else 0.0, data[b] if nodes[right, col.ROWS] > 0 else 0.0
         )
         return True
-    closure = clusters.closures[k - clusters.leaves.shape[0]]
+    closure = clusters.closures[k - clusters.wrenches.shape[0]]
     d, vector, pose = m[col.D_MATRIX], m[col.VECTOR, 0], rows[col.POSE_ROW]
     handles, hb, ob = nodes[k, col.HANDLES], nodes[right, col.HANDLES], nodes[right, col.START]
     last = 6 * handles
@@ -274,10 +272,10 @@ def joint_accelerations(closure, r, freedoms, qdd):
     """qdd = s Q + U r of a joint; returns the largest sum of the absolute terms."""
     size = 0.0
     for i in range(freedoms):
-        total = closure[col.SQ_AT + i]
+        total = closure[col.SQ_AT + col.FREEDOM_STRIDE * i]
         terms = abs(total)
         for j in range(6):
-            x = closure[col.U_AT + 6 * i + j] * r[j]
+            x = closure[col.U_AT + col.FREEDOM_STRIDE * i + j] * r[j]
             total += x
             terms += abs(x)
         qdd[i] = total
@@ -397,7 +395,7 @@ def _merge_rows(k, kind, freedoms, weights, nodes, data, closure, rows, m, refle
     for q in range(freedoms):
         # qdd = s Q + U r
         combine(rows, n, m, 36 * col.U_MATRIX + 6 * q, col.R_ROWS, weights[q])
-        rows[n, columns - 1] += weights[q] * closure[col.SQ_AT + q]
+        rows[n, columns - 1] += weights[q] * closure[col.SQ_AT + col.FREEDOM_STRIDE * q]
         n += 1
     if n > columns:
         if handles > 0:
@@ -692,7 +690,7 @@ def store_closure(matrices, freedoms, torque, closure):
         total = 0.0
         for j in range(freedoms):
             total += u[j, i] * torque[j]
-            closure[col.U_AT + 6 * j + i] = u[j, i]
+            closure[col.U_AT + col.FREEDOM_STRIDE * j + i] = u[j, i]
         closure[col.UTQ_AT + i] = total
         for j in range(6):
             closure[col.W_AT + 6 * i + j] = w[i, j]
@@ -700,4 +698,4 @@ def store_closure(matrices, freedoms, torque, closure):
         total = 0.0
         for j in range(freedoms):
             total += s[i, j] * torque[j]
-        closure[col.SQ_AT + i] = total
+        closure[col.SQ_AT + col.FREEDOM_STRIDE * i] = total

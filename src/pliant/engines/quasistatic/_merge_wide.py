@@ -88,7 +88,7 @@ def merge_wide(k, joints, clusters, scratch, wide):
     nodes, data, m = clusters.nodes, clusters.data, scratch.matrices
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     row = wide.table[nodes[k, col.WIDE]]
-    closure = clusters.closures[k - clusters.leaves.shape[0]]
+    closure = clusters.closures[k - clusters.wrenches.shape[0]]
     phi = wide.phi
     n = 0
     for i in range(phi.shape[0]):
@@ -362,10 +362,10 @@ def _merge_rows(k, kind, middle, first, second, freedoms, weights, nodes, data, 
     o = row[col.CLOSURE]
     for q in range(freedoms):
         for c in range(columns):
-            total = closure[col.SQ_AT + q] if c == columns - 1 else 0.0
+            total = closure[col.SQ_AT + col.FREEDOM_STRIDE * q] if c == columns - 1 else 0.0
             for i in range(6):
                 r = closure[col.R_AT + i] if c == columns - 1 else wide.data[o + (columns - 1) * i + c]
-                total += closure[col.U_AT + 6 * q + i] * r
+                total += closure[col.U_AT + col.FREEDOM_STRIDE * q + i] * r
             rows[n, c] = weights[q] * total
         n += 1
     if n > columns:

@@ -117,16 +117,15 @@ def update_positions(a):
     joints, clusters, spare = a.joints, a.clusters, a.scratch.poses
     nodes, poses, data, extent = clusters.nodes, joints.poses, clusters.data, clusters.extent
     update_joints(0, poses.shape[0], joints, a.springs, spare)
-    for k in range(clusters.leaves.shape[0], nodes.shape[0]):
+    for k in range(clusters.wrenches.shape[0], nodes.shape[0]):
         update_span(k, nodes, poses, data, extent, spare[0])
 
 
 @_jit
 def update_leaves(clusters):
     """Records of all rigid bodies under their wrenches."""
-    nodes, leaves, wrenches, data = clusters.nodes, clusters.leaves, clusters.wrenches, clusters.data
-    for k in range(leaves.shape[0]):
-        update_leaf(k, nodes, leaves, wrenches, data)
+    for k in range(clusters.wrenches.shape[0]):
+        update_leaf(k, clusters.nodes, clusters.wrenches, clusters.data)
 
 
 @_jit
@@ -138,7 +137,7 @@ def update_all(loads, a, marks):
     while row < loads.shape[0]:
         row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LINK])])
     update_leaves(clusters)
-    for k in range(clusters.leaves.shape[0], clusters.nodes.shape[0]):
+    for k in range(clusters.wrenches.shape[0], clusters.nodes.shape[0]):
         marks[k] = 1
 
 
@@ -148,7 +147,7 @@ def up(a, wide, order):
     update_positions(a)
     update_leaves(a.clusters)
     count = a.clusters.nodes.shape[0]
-    n = count - a.clusters.leaves.shape[0]
+    n = count - a.clusters.wrenches.shape[0]
     for i in range(n):
         order[i] = count - 1 - i
     return assemble(order, n, a, wide)

@@ -74,7 +74,7 @@ def _update(loads, a, wide, front):
     """
     clusters, marks, stack, wrench = a.clusters, front.marks, front.stack, a.scratch.poses[2]
     nodes = clusters.nodes
-    count, root = clusters.leaves.shape[0], nodes.shape[0] - 1
+    count, root = clusters.wrenches.shape[0], nodes.shape[0] - 1
     row = 0
     while row < loads.shape[0]:
         k = int(loads[row, LINK])
@@ -85,7 +85,7 @@ def _update(loads, a, wide, front):
                 same = False
                 clusters.wrenches[k, i] = wrench[i]
         if not same:
-            update_leaf(k, nodes, clusters.leaves, clusters.wrenches, clusters.data)
+            update_leaf(k, nodes, clusters.wrenches, clusters.data)
             k = nodes[k, col.ABOVE]
             while k >= 0 and marks[k] == 0:
                 marks[k] = 1
@@ -150,7 +150,7 @@ def _refine(a, wide, front, criterion, most):
         front.numbers,
     )
     below, through, inside = front.below, front.through, front.inside
-    count, root = a.clusters.leaves.shape[0], nodes.shape[0] - 1
+    count, root = a.clusters.wrenches.shape[0], nodes.shape[0] - 1
     numbers[col.DONE] = 0.0
     while True:
         if _reached(inside[root], keys, numbers, criterion):

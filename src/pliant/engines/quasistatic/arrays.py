@@ -71,14 +71,16 @@ LEAF, MERGE, WELD, ROOT, SUM, LOOP = range(6)
 # `nodes`: kind, children, parent, group whose joint it closes (of a leaf, its group; else -1), handles; start of its
 # record in `data`, rows of its total acceleration, primitives in series at most, row in `Wide.table` (-1 for none)
 KIND, LEFT, RIGHT, ABOVE, GROUP, HANDLES, START, ROWS, LEVELS, WIDE = range(10)
+NODE_COLUMNS = 10
 # A cluster's record: inverse inertia Phi1 and bias b1 of the top handle; Phi2 and b2 of the bottom handle, Phi12, pose
 # of the bottom handle in the top one. The rows of the total acceleration follow: they start at METRIC[handles].
 PHI, BIAS, PHI2, BIAS2, PHI12, SPAN = 0, 36, 42, 78, 84, 120
 METRIC = (0, 42, 132)
 HANDLE_STRIDE = PHI2 - PHI
-# `closures`, for back-substitution: W, U, U^T Q, s Q, and r without forces on handles (see `_merge.py`)
-W_AT, U_AT, UTQ_AT, SQ_AT, R_AT = 0, 36, 72, 78, 84
-CLOSURE_COLUMNS = 90
+# `closures`, for back-substitution: W, U^T Q, r without forces on handles; for every freedom an entry of s Q and a row
+# of U (see `_merge.py`)
+W_AT, UTQ_AT, R_AT, SQ_AT, U_AT = 0, 36, 42, 48, 49
+FREEDOM_STRIDE = 7
 
 
 class Clusters(NamedTuple):
@@ -86,17 +88,15 @@ class Clusters(NamedTuple):
 
     Attributes:
         nodes: integers, see the columns above.
-        leaves: inverse inertia of every leaf, (leaves, 36).
         world: acceleration of the world: minus gravity, (6,).
-        data: records of all clusters, see above.
-        closures: per node above the leaves, (nodes - leaves, CLOSURE_COLUMNS).
+        data: records of all clusters, see above; Phi of leaves is constant.
+        closures: per node above the leaves, (nodes - leaves, columns for the most freedoms of a joint).
         extent: per node, the largest distance of any body in it from its top handle, m.
         wrenches: on leaves, in their groups' frames, (leaves, 6).
         forces: on handles, top and bottom, (nodes, 12).
     """
 
     nodes: Ints
-    leaves: Floats
     world: Floats
     data: Floats
     closures: Floats

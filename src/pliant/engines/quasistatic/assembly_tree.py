@@ -18,11 +18,12 @@ local.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pliant.engines.quasistatic import _packing as kernels
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic.arrays import Ints
 
@@ -68,152 +69,53 @@ class Assembly:
         return len(self.kind)
 
 
-class _Builder:
-    """Nodes collected so far. Leaves are numbered apart, as -1, -2, ..., until all are known."""
-
-    def __init__(self, bodies: int):
-        self.rows: list[tuple[int, int, int, int, int, int]] = []  # kind, left, right, body, top, bottom
-        self.leaf_body: list[int] = []
-        self.shares = [0] * bodies
-
-    def leaf(self, body: int) -> int:
-        self.leaf_body.append(body)
-        self.shares[body] += 1
-        return -len(self.leaf_body)
-
-    def node(self, kind: int, left: int, right: int, body: int, top: int, bottom: int) -> int:
-        self.rows.append((kind, left, right, body, top, bottom))
-        return len(self.rows) - 1
-
-
 def assembly(parent: Ints) -> Assembly:
     """Assembly tree of bodies with the given parents (-1 the world), every body after its parent."""
+    parent = np.ascontiguousarray(parent, dtype=np.int64)
     n = len(parent)
-    above = parent.tolist()
-    weight = [1] * n
-    for v in range(n - 1, -1, -1):
-        if above[v] >= 0:
-            weight[above[v]] += weight[v]
-    heavy = [-1] * n
-    for v, p in enumerate(above):
-        if p >= 0 and (heavy[p] < 0 or weight[v] > weight[heavy[p]]):
-            heavy[p] = v
-    light: list[list[int]] = [[] for _ in range(n)]
-    roots: list[int] = []
-    for v, p in enumerate(above):
-        if p < 0:
-            roots.append(v)
-        elif heavy[p] != v:
-            light[p].append(v)
-
-    b = _Builder(n)
-    cluster = [0] * n  # per first body of a path, the node of its subtree
-    for head in range(n - 1, -1, -1):
-        if above[head] >= 0 and heavy[above[head]] == head:
-            continue
-        path = [head]
-        while heavy[path[-1]] >= 0:
-            path.append(heavy[path[-1]])
-        cluster[head] = _path(b, path, light, weight, cluster)
-    closed = [b.node(col.ROOT, -1, cluster[v], v, -1, -1) for v in roots]
-    _halves(
-        [weight[v] for v in roots],
-        lambda i: closed[i],
-        lambda left, right, *_: b.node(col.SUM, left, right, -1, -1, -1),
-    )
-    return _finish(b, n)
-
-
-def _path(b: _Builder, path: list[int], light: list[list[int]], weight: list[int], cluster: list[int]) -> int:
-    """Merge a heavy path with its light subtrees; its first body remains a handle."""
-    last = len(path) - 1
-
-    def join(left: int, right: int, lo: int, mid: int, hi: int) -> int:
-        return b.node(col.MERGE, left, right, path[mid], path[lo], path[hi - 1] if hi <= last else -1)
-
-    return _halves(
-        [weight[v] - (weight[w] if w >= 0 else 0) for v, w in zip(path, [*path[1:], -1], strict=True)],
-        lambda i: _raked(b, path[i], light[path[i]], weight, cluster),
-        join,
-    )
-
-
-def _raked(b: _Builder, v: int, subtrees: list[int], weight: list[int], cluster: list[int]) -> int:
-    """Merge a body with its light subtrees; the body remains the only handle."""
-    ordered = sorted(subtrees, key=lambda c: weight[c])  # the heaviest is merged last, nearest to the root
-    groups = [ordered[i : i + _RAKED] for i in range(0, len(ordered), _RAKED)] or [[]]
-
-    def share(i: int) -> int:
-        node = b.leaf(v)
-        for c in groups[i]:
-            node = b.node(col.MERGE, node, cluster[c], c, v, -1)
-        return node
-
-    return _halves(
-        [1 + sum(weight[c] for c in group) for group in groups],
-        share,
-        lambda left, right, *_: b.node(col.WELD, left, right, -1, v, -1),
-    )
-
-
-def _halves(
-    weights: list[int], leaf: Callable[[int], int], join: Callable[[int, int, int, int, int], int]
-) -> int:
-    """Join neighbours recursively, by halves of nearly equal weight."""
-    prefix = np.concatenate([[0], np.cumsum(weights)])
-
-    def part(lo: int, hi: int) -> int:
-        if hi - lo == 1:
-            return leaf(lo)
-        half = 0.5 * (prefix[lo] + prefix[hi])
-        mid = int(np.searchsorted(prefix[lo + 1 : hi], half)) + lo + 1
-        if mid >= hi or (mid - 1 > lo and half - prefix[mid - 1] < prefix[mid] - half):
-            mid -= 1
-        return join(part(lo, mid), part(mid, hi), lo, mid, hi)
-
-    return part(0, len(weights))
-
-
-def _finish(b: _Builder, bodies: int) -> Assembly:
-    leaves, nodes = len(b.leaf_body), len(b.rows)
-    kind, left, right, body, top, bottom = np.full((6, leaves + nodes), -1, dtype=np.int64)
-    kind[:leaves] = col.LEAF
-    body[:leaves] = top[:leaves] = bottom[:leaves] = b.leaf_body
-    inner = np.array(b.rows, dtype=np.int64).reshape(nodes, 6).T
-    for column, values in zip((kind, left, right, body, top, bottom), inner, strict=True):
-        column[leaves:] = values
-    bottom[leaves:] = np.where(bottom[leaves:] >= 0, bottom[leaves:], top[leaves:])
-    for child in (left[leaves:], right[leaves:]):
-        child[:] = np.where(child < 0, -1 - child, child + leaves)
-    left[kind == col.ROOT] = -1
-    parent, depth = _parents(left, right)
-    first_leaf = np.full(bodies, -1, dtype=np.int64)
-    first_leaf[body[:leaves]] = np.arange(leaves)
+    weight, heavy = np.empty((2, n), dtype=np.int64)
+    kernels.weigh(parent, weight, heavy)
+    # light children of every body, those with the most bodies last: they are merged nearest to the root
+    light = np.flatnonzero((parent >= 0) & (heavy[parent] != np.arange(n)))
+    light = light[np.lexsort((weight[light], parent[light]))]
+    count = np.bincount(parent[light], minlength=n)
+    start = np.concatenate([[0], np.cumsum(count)])
+    shares = np.maximum((count + _RAKED - 1) // _RAKED, 1)
+    leaves, roots = int(shares.sum()), int((parent < 0).sum())
+    nodes = kernels.Nodes(*(np.full(2 * leaves + roots - 1, -1, dtype=np.int64) for _ in range(6)))
+    cluster, path = np.empty((2, n), dtype=np.int64)
+    along, across = (_halving(most) for most in (n, int(shares.max(initial=1))))
+    paths = kernels.Paths(parent, weight, heavy, start, light)
+    kernels.assemble(paths, _RAKED, leaves, nodes, cluster, path, along, across, np.zeros(2, dtype=np.int64))
+    up, depth = _parents(nodes.left, nodes.right)
+    first_leaf = np.full(n, -1, dtype=np.int64)
+    first_leaf[nodes.body[:leaves]] = np.arange(leaves)
     return Assembly(
-        kind=kind,
-        left=left,
-        right=right,
-        parent=parent,
-        body=body,
-        handles=np.where(top < 0, 0, np.where(top == bottom, 1, 2)),
-        top=top,
-        bottom=bottom,
+        kind=nodes.kind,
+        left=nodes.left,
+        right=nodes.right,
+        parent=up,
+        body=nodes.body,
+        handles=np.where(nodes.top < 0, 0, np.where(nodes.top == nodes.bottom, 1, 2)),
+        top=nodes.top,
+        bottom=nodes.bottom,
         depth=depth,
-        shares=np.array(b.shares, dtype=np.int64),
+        shares=shares,
         first_leaf=first_leaf,
         leaves=leaves,
     )
 
 
+def _halving(most: int) -> kernels.Halving:
+    """Scratch to merge up to `most` neighbours by halves."""
+    prefix, stack = np.zeros((2, most + 1), dtype=np.int64)
+    return kernels.Halving(prefix, np.empty((2 * most, 3), dtype=np.int64), stack)
+
+
 def _parents(left: Ints, right: Ints) -> tuple[Ints, Ints]:
     """Parent of every node (-1 of the root) and its depth."""
-    n = len(left)
-    parent, depth = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=np.int64)
-    for side in (left, right):
-        has = np.flatnonzero(side >= 0)
-        parent[side[has]] = has
-    for k in range(n - 2, -1, -1):
-        depth[k] = depth[parent[k]] + 1
+    parent, depth = np.empty(len(left), dtype=np.int64), np.empty(len(left), dtype=np.int64)
+    kernels.find_parents(left, right, parent, depth)
     return parent, depth
 
 

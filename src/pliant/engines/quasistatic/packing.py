@@ -11,11 +11,14 @@ like any other.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pliant import spatial
+from pliant.chunks import slices
+from pliant.engines.quasistatic import _packing as kernels
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic.arrays import Floats, Ints
 from pliant.engines.quasistatic.assembly_tree import (
@@ -31,20 +34,19 @@ from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 
-__all__ = ["Model", "pack", "pose_matrices", "spring_arrays"]
+__all__ = ["Model", "leaf_records", "pack", "pose_matrices", "spring_arrays"]
 
 
 @dataclass(eq=False)
 class Model:
-    """Constant arrays of a mechanism (g groups, n nodes, l leaves among them).
+    """Constant arrays of a mechanism (g groups, n nodes).
 
     Attributes:
         tree: the assembly tree over groups.
         groups, primitives, nodes: integers, see the columns in `arrays.py`.
         offsets: pose of a primitive's frame at zero in the frame before it, (primitives, 12).
         inertia: spatial inertia of every group in its frame, (g, 6, 6).
-        leaves: inverse inertia of every leaf, (l, 36).
-        size: length of the records of all clusters.
+        data: room for the records of all clusters, with the constant inverse inertias of leaves.
         extent: per group, the largest distance of its bodies' origins and centres of mass from its frame, m.
         group: per body, its group, -1 the world.
         local: per body, its pose in the frame of its group, (bodies, 4, 4).
@@ -61,8 +63,7 @@ class Model:
     nodes: Ints
     offsets: Floats
     inertia: Floats
-    leaves: Floats
-    size: int
+    data: Floats
     extent: Floats
     group: Ints
     local: Floats
@@ -83,7 +84,7 @@ def pack(m: Mechanism) -> Model:
     """
     _check_supported(m)
     frames, local = m.links.joint_frames()
-    group_of, base, firsts, owners = _group_links(m, local)
+    group_of, fixed, base, firsts, owners = _group_links(m, local)
     moving = np.flatnonzero(m.links.kind != LINK_FIXED)
     primitives = np.stack([m.links.kind, m.links.dof, m.links.coordinate], axis=1)[moving]
     slot = np.full(len(m.links), -1)
@@ -103,13 +104,19 @@ def pack(m: Mechanism) -> Model:
             f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
             "QuasistaticSimulation cannot tell them apart"
         )
-    above = m.links.parent[moving]
-    inner = above >= 0
-    offsets = local[moving]
-    offsets[inner] = base[above[inner]] @ offsets[inner]
+    if len(fixed):  # joint frames of fixed links are not those of their groups
+        slot[fixed] = np.arange(len(fixed))
+        above = m.links.parent
+        on_fixed = moving[(above[moving] >= 0) & (m.links.kind[above[moving]] == LINK_FIXED)]
+        local[on_fixed] = base[slot[above[on_fixed]]] @ local[on_fixed]
+    offsets = _flat_poses(local, moving)
+    del local
+    placed = frames  # link frames in their groups' frames take the place of joint frames in them
+    for part in slices(len(placed)):
+        placed[part] = spatial.se3_inverse(placed[part])
+    placed[fixed] = base @ placed[fixed]
 
     link = m.links.body_link
-    placed = base @ spatial.se3_inverse(frames)
     seen = placed[link]
     pairs = np.stack([m.links.loop_copy, m.links.loop_body], axis=1)
     cut, cut_ends = group_of[pairs], placed[pairs]
@@ -130,21 +137,26 @@ def pack(m: Mechanism) -> Model:
         handles = cluster_handles(closed, loop, joined)
         adaptive = handles is not None
     if handles is None:
-        nodes, size = _nodes(tree, groups, tree.handles.tolist())
+        nodes, size = _nodes(tree, groups, tree.handles)
     else:
         tree = closed
         nodes, size = _nodes(tree, groups, [len(own) for own in handles])
         wide = loop_handles(tree, loop, joined, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist())
         nodes[:, col.WIDE] = wide.index
+    data = np.zeros(size)
+    _fill_leaves(m, tree, inertia, owners, leaf_records(data, tree))
+    columns = {
+        name: nodes[:, i] for i, name in enumerate(("kind", "left", "right", "parent", "body", "handles"))
+    }
+    tree = replace(tree, **columns)  # the same numbers once
     return Model(
         tree=tree,
         groups=groups,
         primitives=np.ascontiguousarray(primitives),
         nodes=nodes,
-        offsets=_flat_poses(offsets),
+        offsets=offsets,
         inertia=inertia,
-        leaves=_leaves(m, tree, inertia, owners),
-        size=size,
+        data=data,
         extent=extent,
         group=group_of[link],
         local=seen,
@@ -168,30 +180,18 @@ def _check_supported(m: Mechanism) -> None:
         )
 
 
-def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Floats, Ints, Ints]:
-    """Group of every link and the pose of its joint frame in the group's; first and last link of every group."""
+def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Ints, Floats, Ints, Ints]:
+    """Group of every link; fixed links, and their joint frames in their groups'; first and last link of every group."""
     links = m.links
-    parent, kind, ends = links.parent.tolist(), links.kind.tolist(), links.body >= 0
+    ends = links.body >= 0
     ends[links.loop_copy] = True
-    group_of = np.full(len(links), -1, dtype=np.int64)
-    base = np.broadcast_to(np.eye(4), (len(links), 4, 4)).copy()
-    firsts: list[int] = []
-    owners: list[int] = []
-    first = -1
-    for k in range(len(links)):
-        if kind[k] == LINK_FIXED:
-            p = parent[k]
-            base[k] = base[p] @ local[k] if p >= 0 else local[k]
-            group_of[k] = group_of[p] if p >= 0 else -1
-            continue
-        if first < 0:
-            first = k
-        if ends[k]:
-            group_of[k] = len(firsts)
-            firsts.append(first)
-            owners.append(k)
-            first = -1
-    return group_of, base, np.array(firsts, dtype=np.int64), np.array(owners, dtype=np.int64)
+    fixed = np.flatnonzero(links.kind == LINK_FIXED)
+    group, slot = np.full((2, len(links)), -1, dtype=np.int64)
+    slot[fixed] = np.arange(len(fixed))
+    base = np.zeros((len(fixed), 4, 4))
+    firsts, owners = np.empty((2, len(links)), dtype=np.int64)
+    count = kernels.group_links(links.parent, links.kind, ends, local, group, slot, base, firsts, owners)
+    return group, fixed, base, firsts[:count].copy(), owners[:count].copy()
 
 
 def _loops(cut: Ints, cut_ends: Floats) -> tuple[Ints, Floats]:
@@ -218,9 +218,14 @@ def _share_inertia(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> 
             inertia[a] = np.diag([mass] * 3 + [mass * size * size] * 3)
 
 
-def _flat_poses(poses: Floats) -> Floats:
-    """Poses as rows of 12 numbers: rotation, translation."""
-    return np.concatenate([poses[:, :3, :3].reshape(-1, 9), poses[:, :3, 3]], axis=1)
+def _flat_poses(poses: Floats, which: Ints | None = None) -> Floats:
+    """Poses as rows of 12 numbers: rotation, translation; all of them, or those numbered `which`."""
+    which = np.arange(len(poses)) if which is None else which
+    out = np.empty((len(which), 12))
+    for part in slices(len(which)):
+        rows = poses[which[part]]
+        out[part, :9], out[part, 9:] = rows[:, :3, :3].reshape(-1, 9), rows[:, :3, 3]
+    return out
 
 
 def pose_matrices(flat: Floats) -> Floats:
@@ -235,70 +240,62 @@ def pose_matrices(flat: Floats) -> Floats:
 def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
     """Spatial inertia of groups in their own frames."""
     out = np.zeros((count, 6, 6))
-    has = group >= 0
-    group, pose, mass = group[has], pose[has], m.mass[has, None, None]
-    turn = pose[:, :3, :3]
-    c = np.einsum("nij,nj->ni", turn, m.com[has]) + pose[:, :3, 3]
-    hat = np.zeros((len(c), 3, 3))
-    hat[:, 0, 1], hat[:, 0, 2], hat[:, 1, 2] = -c[:, 2], c[:, 1], -c[:, 0]
-    hat -= hat.transpose(0, 2, 1)
-    each = np.zeros((len(c), 6, 6))
-    each[:, :3, :3] = mass * np.eye(3)
-    each[:, :3, 3:] = -mass * hat
-    each[:, 3:, :3] = mass * hat
-    each[:, 3:, 3:] = turn @ m.inertia[has] @ turn.transpose(0, 2, 1) - mass * (hat @ hat)
-    np.add.at(out, group, each)
+    for part in slices(len(group)):
+        has = part.start + np.flatnonzero(group[part] >= 0)
+        mass, turn = m.mass[has, None, None], pose[has, :3, :3]
+        c = np.einsum("nij,nj->ni", turn, m.com[has]) + pose[has, :3, 3]
+        hat = np.zeros((len(c), 3, 3))
+        hat[:, 0, 1], hat[:, 0, 2], hat[:, 1, 2] = -c[:, 2], c[:, 1], -c[:, 0]
+        hat -= hat.transpose(0, 2, 1)
+        each = np.zeros((len(c), 6, 6))
+        each[:, :3, :3] = mass * np.eye(3)
+        each[:, :3, 3:] = -mass * hat
+        each[:, 3:, :3] = mass * hat
+        each[:, 3:, 3:] = turn @ m.inertia[has] @ turn.transpose(0, 2, 1) - mass * (hat @ hat)
+        np.add.at(out, group[has], each)
     return out
 
 
-def _leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints) -> Floats:
-    """Inverse inertia of every share of a group."""
+def leaf_records(data: Floats, tree: Assembly) -> Floats:
+    """Records of the leaves of a tree, which come first, (leaves, METRIC[1]); a view of all records."""
+    return data[: tree.leaves * col.METRIC[1]].reshape(tree.leaves, -1)
+
+
+def _fill_leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints, records: Floats) -> None:
+    """Put the inverse inertia of every share of a group into the records of leaves."""
     # Test for an inverse in units of each group's own radius of gyration.
     mass, turn = inertia[:, 0, 0], np.trace(inertia[:, 3:, 3:], axis1=1, axis2=2)
     unit = np.sqrt(np.where(mass > 0, turn / np.where(mass > 0, mass, 1.0), 1.0))
     unit = np.where(unit > 0, unit, 1.0)
-    scale = np.concatenate([np.ones((len(unit), 3)), 1 / unit[:, None] * np.ones(3)], axis=1)
-    scaled = inertia * scale[:, :, None] * scale[:, None, :]
-    least = np.linalg.eigvalsh(scaled)[:, 0]
-    bad = np.flatnonzero(~(least > 1e-12 * mass))
+    body = tree.body[: tree.leaves]
+    kernels.invert_inertias(inertia, body, tree.shares, unit, np.zeros((6, 6)), records)
+    # One over the trace of the scaled inverse is at most the least eigenvalue; that is computed where it may be small.
+    shifts, turns = (sum(records[:, 7 * i] for i in part) for part in (range(3), range(3, 6)))
+    trace = (shifts + unit[body] ** 2 * turns) / tree.shares[body]
+    doubtful = np.unique(body[~(1e-12 * mass[body] * trace < 1)])
+    scale = np.concatenate([np.ones((len(doubtful), 3)), 1 / unit[doubtful, None] * np.ones(3)], axis=1)
+    least = np.linalg.eigvalsh(inertia[doubtful] * scale[:, :, None] * scale[:, None, :])[:, 0]
+    bad = doubtful[~(least > 1e-12 * mass[doubtful])]
     if len(bad):
         body = m.links.body[owners[bad[0]]]
         raise MechanismError(
             f"body '{m.body_names[body]}' has no inertia in some direction (a point mass, or none at all): "
             "QuasistaticSimulation needs mass and all three moments of inertia; give it more, or fix it to its parent"
         )
-    inverse = np.linalg.inv(scaled)
-    inverse = 0.5 * (inverse + inverse.transpose(0, 2, 1)) * scale[:, :, None] * scale[:, None, :]
-    body = tree.body[: tree.leaves]
-    return np.ascontiguousarray((inverse[body] * tree.shares[body, None, None]).reshape(-1, 36))
 
 
-def _nodes(tree: Assembly, groups: Ints, counts: list[int]) -> tuple[Ints, int]:
+def _nodes(tree: Assembly, groups: Ints, counts: Sequence[int] | Ints) -> tuple[Ints, int]:
     """Table of nodes (see `arrays.py`), and the length of all records.
 
     Args:
+        tree, groups: as in `Model`.
         counts: handles of every cluster, ends of loops included.
     """
-    n = len(tree)
-    freedoms, stacked = groups[:, col.DOFS].tolist(), groups[:, col.COUNT].tolist()
-    kind, left, right, body, handles = (
-        column.tolist() for column in (tree.kind, tree.left, tree.right, tree.body, tree.handles)
-    )
-    start, rows, levels, size = [0] * n, [0] * n, [0] * n, 0
-    for k in range(n):
-        columns = 6 * counts[k] + 1
-        if kind[k] != col.LEAF:
-            own = freedoms[body[k]] if body[k] >= 0 else 0
-            rows[k] = min(columns, own + rows[right[k]] + (rows[left[k]] if left[k] >= 0 else 0))
-            # primitives in series at most: the length of a chain of error bounds
-            upper = levels[left[k]] if left[k] >= 0 else 0
-            lower = levels[right[k]] + (stacked[body[k]] if body[k] >= 0 else 0)
-            side_by_side = kind[k] in (col.WELD, col.SUM, col.ROOT, col.LOOP) or handles[left[k]] == 1
-            levels[k] = max(upper, lower) if side_by_side else upper + lower
-        start[k] = size
-        size += col.METRIC[handles[k]] + (rows[k] * columns if counts[k] == handles[k] else 0)
-    usual = tree.kind, tree.left, tree.right, tree.parent, tree.body, tree.handles
-    return np.stack([*usual, start, rows, levels, np.full(n, -1)], axis=1), size
+    out = np.empty((len(tree), col.NODE_COLUMNS), dtype=np.int64)
+    for column, values in enumerate((tree.kind, tree.left, tree.right, tree.parent, tree.body, tree.handles)):
+        out[:, column] = values  # KIND to HANDLES
+    out[:, col.WIDE] = -1
+    return out, kernels.lay_out(groups, np.asarray(counts, dtype=np.int64), out)
 
 
 def spring_arrays(m: Mechanism) -> tuple[Floats, Floats]:

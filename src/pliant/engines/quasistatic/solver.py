@@ -37,7 +37,7 @@ from pliant.engines.quasistatic.arrays import (
     Wide,
 )
 from pliant.engines.quasistatic.loop_ranks import LoopRanks, lever_unit
-from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
+from pliant.engines.quasistatic.packing import Model, leaf_records, pack, pose_matrices, spring_arrays
 from pliant.engines.quasistatic.rows import pack_rows
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
@@ -94,10 +94,11 @@ class Tree:
             springs=Springs(stiffness=stiffness, pull=pull, rest=m.rest.copy(), motor=np.zeros(m.nv)),
             clusters=Clusters(
                 nodes=md.nodes,
-                leaves=md.leaves,
                 world=np.concatenate([-gravity, np.zeros(3)]),
-                data=np.zeros(md.size),
-                closures=np.zeros((inner, col.CLOSURE_COLUMNS)),
+                data=md.data,
+                closures=np.zeros(
+                    (inner, col.SQ_AT + col.FREEDOM_STRIDE * int(md.groups[:, col.DOFS].max()))
+                ),
                 extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(inner)]),
                 wrenches=np.zeros((self.leaves, 6)),
                 forces=np.zeros((n, 12)),
@@ -196,7 +197,9 @@ def _wide(md: Model, scale: float) -> Wide:
     p, unit = md.loop_handles, lever_unit(md)
     assert p is not None
     n, loops = 6 * p.largest, len(md.loops)
-    free = md.leaves.reshape(-1, 6, 6).diagonal(axis1=1, axis2=2) * ([unit**2] * 3 + [1.0] * 3)
+    free = leaf_records(md.data, md.tree)[:, :36:7] * (
+        [unit**2] * 3 + [1.0] * 3
+    )  # diagonals of inverse inertias
     limits = np.full((loops, 3), -1.0)
     floor = _LOST * np.where(md.loops >= 0, free.sum(axis=1)[md.loops], 0.0).sum(axis=1)
     limits[:, col.ROUND_OFF] = limits[:, col.REMAINDER] = floor

@@ -1,0 +1,324 @@
+"""Kernels of packing: the assembly tree of a tree of bodies, the layout of its records, groups of links, inverses."""
+
+import math
+from typing import NamedTuple
+
+from pliant.compilation import njit
+from pliant.engines.quasistatic import arrays as col
+from pliant.engines.quasistatic.arrays import Ints
+from pliant.mechanism.links import LINK_FIXED
+from pliant.spatial import kernels as se3
+
+_jit = njit(error_model="numpy")
+
+
+@_jit
+def group_links(parent, kind, ends, local, group, slot, base, firsts, owners):
+    """Group of every link; first and last link of every group; returns the number of groups.
+
+    Args:
+        parent, kind: of links.
+        ends: whether a link is the last one of a joint.
+        local: pose of a link's joint frame in its parent's, (links, 4, 4).
+        group: out, of every link that ends a joint; -1 for the world.
+        slot: per fixed link, its row of `base`.
+        base: out, poses of the joint frames of fixed links in their groups' frames.
+        firsts, owners: out, first and last link of every group.
+    """
+    count, first = 0, -1
+    for k in range(len(parent)):
+        p = parent[k]
+        if kind[k] == LINK_FIXED:
+            if p >= 0 and kind[p] == LINK_FIXED:
+                se3.compose(base[slot[p]], local[k], base[slot[k]])
+            else:
+                for i in range(4):
+                    for j in range(4):
+                        base[slot[k], i, j] = local[k, i, j]
+            group[k] = group[p] if p >= 0 else -1
+            continue
+        if first < 0:
+            first = k
+        if ends[k]:
+            group[k], firsts[count], owners[count] = count, first, k
+            count += 1
+            first = -1
+    return count
+
+
+# --- assembly tree
+
+
+@_jit
+def weigh(parent, weight, heavy):
+    """Number of bodies of every subtree, and the child with the most, the first of several (-1 for none)."""
+    n = len(parent)
+    for v in range(n):
+        weight[v], heavy[v] = 1, -1
+    for v in range(n - 1, -1, -1):
+        if parent[v] >= 0:
+            weight[parent[v]] += weight[v]
+    for v in range(n):
+        p = parent[v]
+        if p >= 0 and (heavy[p] < 0 or weight[v] > weight[heavy[p]]):
+            heavy[p] = v
+
+
+@_jit
+def _halve(count, prefix, steps):
+    """Binary tree over `count` neighbours, by halves of nearly equal weight; returns the number of its nodes.
+
+    Args:
+        count: at least 1.
+        prefix: sums of the weights before each neighbour, and of all.
+        steps: out, nodes (begin, middle, end), each before its children, the right child first: in reverse, children
+            come before their parents and left ones first. The middle of a single neighbour is -1.
+    """
+    # Nodes that wait for their turn are at the end of `steps`.
+    last = len(steps) - 1
+    steps[last, 0], steps[last, 2] = 0, count
+    waiting, done = 1, 0
+    while waiting > 0:
+        top = last - waiting + 1
+        lo, hi = steps[top, 0], steps[top, 2]
+        waiting -= 1
+        mid = -1
+        if hi - lo > 1:
+            half = 0.5 * (prefix[lo] + prefix[hi])
+            below, above = lo + 1, hi
+            while below < above:  # the first place whose sum is not below half
+                middle = (below + above) // 2
+                if prefix[middle] < half:
+                    below = middle + 1
+                else:
+                    above = middle
+            mid = below
+            if mid >= hi or (mid - 1 > lo and half - prefix[mid - 1] < prefix[mid] - half):
+                mid -= 1
+        steps[done, 0], steps[done, 1], steps[done, 2] = lo, mid, hi
+        done += 1
+        if mid >= 0:
+            top = last - waiting
+            steps[top, 0], steps[top, 2] = lo, mid
+            steps[top - 1, 0], steps[top - 1, 2] = mid, hi
+            waiting += 2
+    return done
+
+
+class Nodes(NamedTuple):
+    """Columns of an assembly tree, see `assembly_tree.Assembly`; leaves first."""
+
+    kind: Ints
+    left: Ints
+    right: Ints
+    body: Ints
+    top: Ints
+    bottom: Ints
+
+
+class Halving(NamedTuple):
+    """Scratch of merges by halves: prefix sums of weights, nodes of `_halve`, a stack of clusters."""
+
+    prefix: Ints
+    steps: Ints
+    stack: Ints
+
+
+class Paths(NamedTuple):
+    """Tree of bodies: parents, sizes of subtrees, heavy children, light ones (those of body v start at `start[v]`)."""
+
+    parent: Ints
+    weight: Ints
+    heavy: Ints
+    start: Ints
+    light: Ints
+
+
+@_jit
+def assemble(paths, raked, leaves, nodes, cluster, path, along, across, count):
+    """Fill in the nodes of an assembly tree.
+
+    Args:
+        paths: the tree of bodies.
+        raked: light subtrees merged in series with one share of a body.
+        leaves: number of leaves.
+        nodes: out.
+        cluster, path: scratch, (bodies,): per first body of a path the node of its subtree; the bodies of a path.
+        along, across: scratch for a path, and for the shares of a body.
+        count: scratch, leaves and nodes so far, (2,).
+    """
+    count[0], count[1] = 0, leaves
+    parent, weight, heavy = paths.parent, paths.weight, paths.heavy
+    n, roots = len(parent), 0
+    for head in range(n - 1, -1, -1):
+        if parent[head] >= 0 and heavy[parent[head]] == head:
+            continue
+        roots += parent[head] < 0
+        length, v = 0, head
+        along.prefix[0] = 0
+        while v >= 0:
+            following = heavy[v]
+            own = weight[v] - (weight[following] if following >= 0 else 0)
+            along.prefix[length + 1] = along.prefix[length] + own
+            path[length] = v
+            length += 1
+            v = following
+        depth = 0
+        for step in range(_halve(length, along.prefix, along.steps) - 1, -1, -1):
+            lo, mid, hi = along.steps[step, 0], along.steps[step, 1], along.steps[step, 2]
+            if mid < 0:
+                node = _rake(path[lo], paths, raked, count, nodes, cluster, across)
+            else:
+                depth -= 2
+                left, right = along.stack[depth], along.stack[depth + 1]
+                top, bottom = path[lo], path[hi - 1] if hi < length else path[lo]
+                node = _join(count, nodes, col.MERGE, left, right, path[mid], top, bottom)
+            along.stack[depth] = node
+            depth += 1
+        cluster[head] = along.stack[0]
+    first, i = count[1], 0
+    for v in range(n):
+        if parent[v] < 0:
+            _join(count, nodes, col.ROOT, -1, cluster[v], v, -1, -1)
+            along.prefix[i + 1] = along.prefix[i] + weight[v]
+            i += 1
+    depth = 0
+    for step in range(_halve(roots, along.prefix, along.steps) - 1, -1, -1):
+        node = first + along.steps[step, 0]
+        if along.steps[step, 1] >= 0:
+            depth -= 2
+            node = _join(count, nodes, col.SUM, along.stack[depth], along.stack[depth + 1], -1, -1, -1)
+        along.stack[depth] = node
+        depth += 1
+
+
+@_jit
+def _rake(v, paths, raked, count, nodes, cluster, scratch):
+    """Merge body v with its light subtrees; the body remains the only handle."""
+    prefix, steps, stack, light = scratch.prefix, scratch.steps, scratch.stack, paths.light
+    begin, end = paths.start[v], paths.start[v + 1]
+    shares = max(1, (end - begin + raked - 1) // raked)
+    prefix[0] = 0
+    for i in range(shares):
+        prefix[i + 1] = prefix[i] + 1
+        for c in range(begin + i * raked, min(begin + (i + 1) * raked, end)):
+            prefix[i + 1] += paths.weight[light[c]]
+    depth = 0
+    for step in range(_halve(shares, prefix, steps) - 1, -1, -1):
+        lo, mid = steps[step, 0], steps[step, 1]
+        if mid < 0:
+            node = count[0]
+            count[0] += 1
+            nodes.kind[node] = col.LEAF
+            nodes.body[node] = nodes.top[node] = nodes.bottom[node] = v
+            for c in range(begin + lo * raked, min(begin + (lo + 1) * raked, end)):
+                node = _join(count, nodes, col.MERGE, node, cluster[light[c]], light[c], v, v)
+        else:
+            depth -= 2
+            node = _join(count, nodes, col.WELD, stack[depth], stack[depth + 1], -1, v, v)
+        stack[depth] = node
+        depth += 1
+    return stack[0]
+
+
+@_jit
+def _join(count, nodes, kind, left, right, body, top, bottom):
+    """Add a node above the leaves; returns its number."""
+    node = count[1]
+    count[1] += 1
+    nodes.kind[node], nodes.left[node], nodes.right[node] = kind, left, right
+    nodes.body[node], nodes.top[node], nodes.bottom[node] = body, top, bottom
+    return node
+
+
+@_jit
+def find_parents(left, right, parent, depth):
+    """Parent and depth of every node of a binary tree whose root comes last, from children (-1 for none)."""
+    n = len(left)
+    parent[n - 1], depth[n - 1] = -1, 0
+    for k in range(n - 1, -1, -1):
+        for child in (left[k], right[k]):
+            if child >= 0:
+                parent[child], depth[child] = k, depth[k] + 1
+
+
+@_jit
+def lay_out(groups, counts, nodes):
+    """START, ROWS and LEVELS of all nodes (see `arrays`); returns the length of all records.
+
+    Args:
+        groups: see `arrays`.
+        counts: handles of every cluster, ends of loops included.
+        nodes: other columns in, these out.
+    """
+    size = 0
+    for k in range(len(nodes)):
+        columns, kind, handles, group = (
+            6 * counts[k] + 1,
+            nodes[k, col.KIND],
+            nodes[k, col.HANDLES],
+            nodes[k, col.GROUP],
+        )
+        rows, levels = 0, 0
+        if kind != col.LEAF:
+            left, right = nodes[k, col.LEFT], nodes[k, col.RIGHT]
+            rows = nodes[right, col.ROWS]
+            upper, lower = 0, nodes[right, col.LEVELS]
+            if left >= 0:
+                rows += nodes[left, col.ROWS]
+                upper = nodes[left, col.LEVELS]
+            if group >= 0:
+                rows += groups[group, col.DOFS]
+                lower += groups[group, col.COUNT]
+            rows = min(rows, columns)
+            # primitives in series at most: the length of a chain of error bounds
+            beside = kind in (col.WELD, col.SUM, col.ROOT, col.LOOP) or nodes[left, col.HANDLES] == 1
+            levels = max(upper, lower) if beside else upper + lower
+        nodes[k, col.START], nodes[k, col.ROWS], nodes[k, col.LEVELS] = size, rows, levels
+        size += col.METRIC[handles]
+        if counts[k] == handles:
+            size += rows * columns
+    return size
+
+
+# --- inverse inertias
+
+
+@_jit
+def invert_inertias(inertia, which, shares, length, work, out):
+    """Inverses of shares of spatial inertias by Cholesky factors; NaN where there is none.
+
+    Args:
+        inertia: (n, 6, 6).
+        which: numbers of the inertias to invert.
+        shares: per inertia, the number of shares that it is divided into.
+        length: per inertia, the unit of length of the factors, m.
+        work: scratch, (6, 6).
+        out: 36 numbers per row, symmetric to the last bit.
+    """
+    for row in range(len(which)):
+        n = which[row]
+        for i in range(6):
+            for j in range(i + 1):
+                unit = (length[n] if i >= 3 else 1.0) * (length[n] if j >= 3 else 1.0)
+                total = inertia[n, i, j] / unit
+                for k in range(j):
+                    total -= work[i, k] * work[j, k]
+                if j < i:
+                    work[i, j] = total * work[j, j]
+                else:
+                    work[i, i] = 1.0 / math.sqrt(total) if total > 0.0 else math.nan
+        # the inverse of the factor, whose diagonal holds its inverse already
+        for j in range(6):
+            for i in range(j + 1, 6):
+                total = 0.0
+                for k in range(j, i):
+                    total -= work[i, k] * work[k, j]
+                work[i, j] = total * work[i, i]
+        for i in range(6):
+            for j in range(i + 1):
+                unit = (length[n] if i >= 3 else 1.0) * (length[n] if j >= 3 else 1.0)
+                total = 0.0
+                for k in range(i, 6):
+                    total += work[k, i] * work[k, j]
+                out[row, 6 * i + j] = out[row, 6 * j + i] = total / unit * shares[n]
