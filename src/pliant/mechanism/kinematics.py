@@ -11,41 +11,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant import spatial
-
 if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
 
 __all__ = [
+    "allocate_poses",
     "constraint_gaps",
     "constraint_rows",
     "link_jacobian",
     "link_poses",
     "link_transforms",
     "move",
-    "read_only",
 ]
 
 Floats = NDArray[np.float64]
 
-# Kernels are imported when first used: importing numba takes longer than all of pliant.
+# Kernels are imported when first used: importing numba takes longer than all of pliant. They get copies of coordinates:
+# those of a configuration are read-only, for which they would compile a second time.
 
 
-def read_only(array: Floats) -> Floats:
-    """A read-only view, as a configuration's arrays are: kernels would compile a second time for writable ones."""
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
+def allocate_poses(m: Mechanism) -> tuple[Floats, Floats]:
+    """Room for the poses of all links in their parents and in the world, (links, 4, 4) each."""
+    local, poses = np.zeros((2, len(m.links), 4, 4))
+    local[:, 3, 3] = poses[:, 3, 3] = 1.0
+    return local, poses
 
 
 def link_transforms(m: Mechanism, q: Floats) -> tuple[Floats, Floats]:
     """Poses of all links in their parents and in the world, (links, 4, 4) each."""
     from pliant.mechanism import kernels
 
-    local, poses = np.zeros((2, len(m.links), 4, 4))
-    local[:, 3, 3] = poses[:, 3, 3] = 1.0
-    kernels.forward(m.links.arrays, read_only(q), local, poses)
+    local, poses = allocate_poses(m)
+    kernels.forward(m.links.arrays, np.array(q), local, poses)
     return local, poses
 
 
@@ -58,8 +55,8 @@ def move(m: Mechanism, q: Floats, step: Floats) -> Floats:
     """`q` moved along a tangent vector."""
     from pliant.mechanism import kernels
 
-    out = q.copy()
-    kernels.move(m.links.arrays, read_only(q), read_only(step), out)
+    out = np.array(q)
+    kernels.move(m.links.arrays, out, np.array(step), out)
     return out
 
 
@@ -74,12 +71,12 @@ def link_jacobian(m: Mechanism, poses: Floats, link: int) -> Floats:
 
 def constraint_gaps(m: Mechanism, q: Floats, poses: Floats) -> Floats:
     """Gaps of loops (6 each: position, rotation vector; world axes), then errors of couplings, in one row."""
-    gaps = np.zeros((m.topology.loops, 6))
-    if len(gaps):
-        copy, body = poses[m.links.loop_copy], poses[m.links.loop_body]
-        gaps[:, :3] = copy[:, :3, 3] - body[:, :3, 3]
-        gaps[:, 3:] = spatial.so3_log(copy[:, :3, :3] @ body[:, :3, :3].transpose(0, 2, 1))
-    return np.concatenate([gaps.ravel(), m.couplings.sums(q[m.dof_coordinate]) - m.coupling_offset])
+    from pliant.mechanism import border_kernels
+
+    gaps = np.zeros(6 * m.topology.loops + len(m.couplings))
+    constraints = border_kernels.make_constraints(m)
+    border_kernels.constraint_gaps(constraints, np.array(q), np.array(poses), np.empty((3, 3)), gaps)
+    return gaps
 
 
 def constraint_rows(m: Mechanism, poses: Floats) -> Floats:

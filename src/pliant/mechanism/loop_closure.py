@@ -19,11 +19,9 @@ from pliant.errors import ConvergenceError, InputError, MechanismError
 from pliant.mechanism import edit, kinematics, validate
 from pliant.mechanism.mechanism import Mechanism
 
-__all__ = ["assemble", "close_loops", "close_reference"]
+__all__ = ["assemble", "close_loops", "close_reference", "open_loops"]
 
 Floats = NDArray[np.float64]
-_ROUNDS = 100
-_REDUNDANT = 1e-9  # remainder of a dependent row, radians and sizes of loops
 _CLOSED = 1e-9  # radians and fractions of the radius: gaps up to this are left as a file has them
 
 
@@ -40,79 +38,26 @@ def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) 
     """
     if not m.topology.loops and not len(m.couplings):
         return q
+    from pliant.mechanism import border_kernels as kernels
+
     free = np.ones(m.nv) if held is None else np.where(held, 0.0, 1.0)
-    solver = _LeastNorm(m, free)
-    error = np.inf
-    for _ in range(_ROUNDS):
-        poses = kinematics.link_poses(m, q)
-        gaps = solver.scale * kinematics.constraint_gaps(m, q, poses)
-        previous, error = error, float(np.abs(gaps).max())
-        if error < 1e-14 or (error < 1e-12 and error >= 0.5 * previous):
-            return q
-        step = solver.step(poses, -gaps, error)
-        longest = float(np.abs(step / m.dof_unit).max())
-        if longest < 1e-16 and error > 1e-12:
-            break
-        q = kinematics.move(m, q, step * min(1.0, 0.5 / max(longest, 1e-300)))
-    raise ConvergenceError(
+    border = kernels.make_border(m, np.zeros(len(m.tendons), dtype=bool))
+    border.tree.entry_value[:] *= np.repeat(free, np.diff(border.tree.entry_start))
+    out, gaps = np.array(q), np.zeros(m.elimination.hard)
+    local, poses = kinematics.allocate_poses(m)
+    arrays = m.links.arrays, kernels.make_constraints(m), border
+    if not kernels.close(*arrays, free, out, local, poses, np.empty((3, 3)), gaps):
+        raise open_loops(m, float(np.abs(gaps).max()))
+    return out
+
+
+def open_loops(m: Mechanism, error: float) -> ConvergenceError:
+    """The error that says that loops do not close; `error` is the largest gap, radians or fractions of the size."""
+    return ConvergenceError(
         f"the loops of '{m.name}' do not close: still {error:.2g} (radians, or fractions of its size) apart; "
         "hold fewer joints, or start nearer to a closed pose",
         residual=error,
     )
-
-
-class _LeastNorm:
-    """The shortest motion, in radians and radii, that moves rows of loops and couplings by given amounts.
-
-    Attributes:
-        scale: of rows, (6 loops + couplings,).
-    """
-
-    def __init__(self, m: Mechanism, free: Floats):
-        from pliant.mechanism import elimination_kernels as kernels
-
-        plan = m.elimination
-        n, count = len(m.links), len(plan.scale)
-        self._m, self._hard, self.scale = m, plan.hard, plan.scale[: plan.hard]
-        self._free, self._owner = free, plan.owner
-        value = plan.tree.entry_value * np.repeat(free, np.diff(plan.tree.entry_start))
-        self._tree = plan.tree._replace(entry_value=value)
-        self._fronts, self._motion = plan.allocate()
-        self._soft = np.zeros(count, dtype=np.int64)
-        self._matrix = kernels.Matrix(
-            position=np.empty((n, 3)),
-            screw=np.empty((m.nv, 6)),
-            column=np.zeros((m.nv, 6)),
-            row=np.zeros((m.nv, 6)),
-            tangent=np.zeros((n, 6, 6)),
-            stiffness=np.zeros((m.nv, 3)),
-            give=np.zeros(count),
-        )
-        within = np.arange(m.nv) - m.links.dof[self._owner]
-        self._matrix.stiffness[np.arange(m.nv), within] = 1 / m.dof_unit**2
-
-    def step(self, poses: Floats, wanted: Floats, gap: float) -> Floats:
-        """The motion (nv,), rows that are redundant within ten times the gap left out."""
-        from pliant.mechanism import elimination_kernels as kernels
-
-        m, matrix = self._m, self._matrix
-        turn, screw = poses[self._owner, :3, :3], m.links.screw
-        matrix.position[:] = poses[:, :3, 3]
-        for part in (slice(0, 3), slice(3, 6)):
-            matrix.screw[:, part] = self._free[:, None] * np.einsum("dij,dj->di", turn, screw[:, part])
-        tolerance = min(max(10 * gap, _REDUNDANT), 1e-3)
-        arguments = self._tree, self._fronts, matrix.position, matrix.screw, m.dof_unit
-        kernels.choose_rows(*arguments, tolerance, tolerance, self._hard, self._soft)
-        kernels.factor(self._tree, self._fronts, matrix, True)
-        gaps = np.zeros((1, len(matrix.give)))
-        gaps[0, : self._hard] = wanted
-        step, multipliers = np.empty((1, m.nv)), np.empty_like(gaps)
-        scratch = np.empty((3, gaps.size)), np.empty((2, m.nv))
-        force = np.zeros((1, m.nv))
-        kernels.solve_many(
-            self._tree, self._fronts, matrix, force, gaps, self._motion, *scratch, step, multipliers
-        )
-        return step[0] * self._free
 
 
 def assemble(

@@ -7,7 +7,8 @@ numbers (`load_kernels`). `Loads` holds all loads of a static problem as arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -29,6 +30,8 @@ from pliant.statics.load_kernels import (
     POINT,
     TORQUE,
 )
+from pliant.statics.per_mechanism import per_mechanism
+from pliant.statics.point_kernels import Given
 
 __all__ = [
     "LOAD_SIZE",
@@ -158,19 +161,11 @@ class Loads:
     scale: float
     stops: Stops | None = None
 
-    def at(self, m: Mechanism, fraction: float) -> Loads:
-        """A fraction of these loads: with 0 the reference pose is in balance, 1 gives all of them."""
-        if fraction == 1.0:
-            return self
-        rest = m.reference + fraction * (self.rest - m.reference)
-        balls = _quaternions(m)
-        turn = fraction * spatial.quat_log(_relative(m.reference[balls], self.rest[balls]))
-        rest[balls] = spatial.quat_multiply(m.reference[balls], spatial.quat_exp(turn))
-        start = tendon_lengths(m, m.reference, rest)
-        rows = self.rows.copy()
-        rows[:, FORCE:POINT] *= fraction
-        rows[:, FOLLOWER_FORCE:ACTS] *= fraction
-        return replace(self, rows=rows, rest=rest, tendon_rest=start + fraction * (self.tendon_rest - start))
+    @cached_property
+    def arrays(self) -> Given:
+        """For kernels."""
+        stops = np.zeros((0, 0)) if self.stops is None else self.stops.arrays
+        return Given(self.rows, np.array(self.rest), np.array(self.tendon_rest), stops)
 
 
 def load_rows(loads: Mapping[int, Load], link: NDArray[np.int64], frames: Floats | None = None) -> Floats:
@@ -262,7 +257,7 @@ def collect_loads(
     rows = load_rows(given, m.links.body_link)
     size = np.linalg.norm(rows[:, :ACTS].reshape(-1, 5, 3), axis=2).sum(axis=0)
     scale = float(size[0] + size[3] + (size[1] + size[4]) / m.radius)  # forces, and torques at the radius
-    rest, tendon_rest = m.reference, tendon_lengths(m, m.reference, m.reference)
+    rest, tendon_rest = m.reference, _slack_lengths(m)
     if gravity is not None:
         g = _numbers(gravity, (3,), "gravity")
         heavy = np.flatnonzero(m.mass > 0) if g.any() else np.zeros(0, dtype=int)
@@ -276,6 +271,13 @@ def collect_loads(
     return Loads(rows, rest, tendon_rest, scale, make_stops(m) if limits else None)
 
 
+@per_mechanism
+def _slack_lengths(m: Mechanism) -> Floats:
+    """Lengths of tendons at the reference pose, where gravity is compensated."""
+    return tendon_lengths(m, m.reference, m.reference)
+
+
+@per_mechanism
 def _preload(m: Mechanism) -> float:
     """Size of the spring forces at the reference pose, as a force."""
     x = spring_coordinates(m, m.reference, m.rest)
