@@ -1,7 +1,7 @@
 """Kernels for one linear system of a mechanism, its loops, couplings and tendons; and for closing loops by it.
 
-`Border` is the system and its work space: the tree and rows of `elimination_kernels`, a matrix to fill in, room for
-one right side. `Constraints` are the loops and couplings that rows are the derivatives of.
+`System` holds all arrays of it: the tree and rows of `elimination_kernels`, a matrix to fill in, room for one right side
+(`Border`), and the loops and couplings that rows are the derivatives of (`Constraints`).
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numba import types
+from numba.experimental import structref
 from numpy.typing import NDArray
 
-from pliant.compilation import njit
+from pliant.compilation import njit, views
+from pliant.compilation.calls import address_of, call_returning
 from pliant.mechanism import elimination_kernels as elimination
 from pliant.mechanism.kernels import forward, move
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
@@ -22,10 +25,14 @@ if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
 
 _jit = njit(error_model="numpy", nogil=True)
+_once = njit(error_model="numpy", nogil=True, inline="always")  # called once, or tiny: not compiled by itself
 
 REDUNDANT = 1e-9  # remainder of a dependent row, radians and sizes of loops
 _OPEN, _COARSEST = 10.0, 1e-3  # the same per gap of open loops, and at most
 _ROUNDS = 100
+_CHOOSE, _FACTOR, _SOLVE, _CLOSE, _CALLS = range(5)  # entries of `Border.calls`
+_call_choose, _call_factor = call_returning(types.float64), call_returning(types.int64)
+_call_solve, _call_close = call_returning(types.none), call_returning(types.boolean)
 
 
 class Constraints(NamedTuple):
@@ -47,23 +54,20 @@ class Constraints(NamedTuple):
 
 
 class Border(NamedTuple):
-    """A linear system of a mechanism with m rows and nv dofs, of which the first `hard` rows allow no motion.
+    """Units, scales and a right side of a linear system with m rows and nv dofs.
 
     Attributes:
-        tree, fronts, matrix, motion: arguments of the kernels of elimination; the tree's coefficients of tendons change.
         constant: coefficients of couplings and tendons at the reference pose, as `tree.entry_value`.
         scale: of rows, (m,).
         unit: of dofs, rad and m, (nv,).
         soft, none: 1 for tendons that act, (m,); zeros, (m,).
         force, gap, step, multipliers: one right side and its solution; gaps and multipliers are scaled as rows are,
             (1, nv) and (1, m).
-        miss, correction: scratch, (3, m) and (2, nv).
+        added: stiffness added to dofs without any so that the tree factors, (nv,); for solvers that remove it again.
+        calls: addresses of kernels, _CHOOSE ... _CLOSE; 0 for those that a mechanism without rows never calls.
+        miss, correction, right: scratch, (3, m), (2, nv) and (1, nv).
     """
 
-    tree: elimination.Tree
-    fronts: elimination.Fronts
-    matrix: elimination.Matrix
-    motion: elimination.Motion
     constant: NDArray[np.float64]
     scale: NDArray[np.float64]
     unit: NDArray[np.float64]
@@ -73,8 +77,35 @@ class Border(NamedTuple):
     gap: NDArray[np.float64]
     step: NDArray[np.float64]
     multipliers: NDArray[np.float64]
+    added: NDArray[np.float64]
+    calls: NDArray[np.int64]
     miss: NDArray[np.float64]
     correction: NDArray[np.float64]
+    right: NDArray[np.float64]
+
+
+FIELDS = ("links", "constraints", "tree", "fronts", "matrix", "motion", "border")
+
+
+@structref.register
+class _SystemType(views.StructureType):
+    pass
+
+
+class System(views.Structure):
+    """Links, `Constraints`, the arguments of the kernels of elimination, and `Border` as one argument of kernels.
+
+    The tree's coefficients of tendons change with the configuration.
+    """
+
+
+views.define(_SystemType, System, FIELDS)
+
+
+@njit(counts_references=True)
+def join_system(links, constraints, tree, fronts, matrix, motion, border):
+    """A `System` of these fields."""
+    return System(links, constraints, tree, fronts, matrix, motion, border)
 
 
 def make_constraints(m: Mechanism) -> Constraints:
@@ -84,8 +115,16 @@ def make_constraints(m: Mechanism) -> Constraints:
     return Constraints(*map(np.array, (*given, m.dof_coordinate)))
 
 
-def make_border(m: Mechanism, acting: NDArray[np.bool_]) -> Border:
-    """Room for a linear system; of the tendons those that are `acting` hold with their stiffness, (tendons,)."""
+def make_system(
+    m: Mechanism, acting: NDArray[np.bool_], free: NDArray[np.float64] | None = None
+) -> tuple[System, Border]:
+    """Room for a linear system; and its `Border`, which Python cannot read from it.
+
+    Args:
+        m: the mechanism.
+        acting: tendons that hold with their stiffness, (tendons,).
+        free: coefficients of couplings are multiplied by it, (nv,).
+    """
     plan = m.elimination
     n, nv, count, hard = len(m.links), m.nv, len(plan.scale), plan.hard
     fronts, motion = plan.allocate()
@@ -101,11 +140,10 @@ def make_border(m: Mechanism, acting: NDArray[np.bool_]) -> Border:
         stiffness=np.zeros((nv, 3)),
         give=give,
     )
-    return Border(
-        tree=plan.tree._replace(entry_value=plan.tree.entry_value.copy()),
-        fronts=fronts,
-        matrix=matrix,
-        motion=motion,
+    entries = plan.tree.entry_value.copy()
+    if free is not None:
+        entries *= np.repeat(free, np.diff(plan.tree.entry_start))
+    border = Border(
         constant=plan.tree.entry_value.copy(),
         scale=plan.scale.copy(),
         unit=np.array(m.dof_unit),
@@ -115,9 +153,28 @@ def make_border(m: Mechanism, acting: NDArray[np.bool_]) -> Border:
         gap=np.zeros((1, count)),
         step=np.zeros((1, nv)),
         multipliers=np.zeros((1, count)),
+        added=np.zeros(nv),
+        calls=np.zeros(_CALLS, dtype=np.int64),
         miss=np.zeros((3, count)),
         correction=np.zeros((2, nv)),
+        right=np.zeros((1, nv)),
     )
+    tree = plan.tree._replace(entry_value=entries)
+    system = join_system(m.links.arrays, make_constraints(m), tree, fronts, matrix, motion, border)
+    arrays, sides = (tree, fronts, matrix), (border.force, border.gap)
+    scratch = motion, border.miss, border.correction, border.step, border.multipliers
+    border.calls[_FACTOR] = address_of(elimination.factor, *arrays, False)
+    border.calls[_SOLVE] = address_of(elimination.solve_many, *arrays, *sides, *scratch)
+    if count:
+        places = matrix.position, matrix.screw, border.unit
+        border.calls[_CHOOSE] = address_of(
+            elimination.choose_rows, tree, fronts, *places, 0.0, 0.0, 0, soft
+        )
+        poses = np.zeros((n, 4, 4))
+        border.calls[_CLOSE] = address_of(
+            close, system, border.added, border.added, poses, poses, np.zeros((3, 3)), border.added
+        )
+    return system, border
 
 
 @_jit
@@ -139,52 +196,59 @@ def constraint_gaps(constraints, q, poses, turn, gaps):
         gaps[at + r] = total
 
 
-@_jit
-def choose_rows(border, hard, gap, soft):
-    """Leave out redundant rows: those that depend on others within ten times the largest `gap`, radians and radii."""
-    kept = border.fronts.kept
-    if kept.shape[0] == 0:
-        return
-    tolerance = min(max(_OPEN * gap, REDUNDANT), _COARSEST)
-    for r in range(kept.shape[0]):
-        kept[r] = 1  # no choice depends on an earlier one
-    position, screw = border.matrix.position, border.matrix.screw
-    elimination.choose_rows(
-        border.tree, border.fronts, position, screw, border.unit, tolerance, tolerance, hard, soft
-    )
+# --- elimination and closure, by address: their machine code is large
 
 
-@_jit
-def solve_border(border, force, gap, step, multipliers):
+@_once
+def choose_rows(system, hard, gap, soft):
+    """Keep independent rows among the first `hard` ones, and of the others those that `soft` (m,) marks.
+
+    Rows are redundant that depend on others within ten times the largest `gap`, radians and radii.
+    """
+    kept, matrix = system.fronts.kept, system.matrix
+    if kept.shape[0]:
+        for r in range(kept.shape[0]):
+            kept[r] = 1  # no choice depends on an earlier one
+        tolerance = min(max(_OPEN * gap, REDUNDANT), _COARSEST)
+        places = matrix.position, matrix.screw, system.border.unit
+        rows = system.tree.whole, system.fronts.whole
+        _call_choose(system.border.calls[_CHOOSE], (*rows, *places, tolerance, tolerance, hard, soft))
+
+
+@_once
+def factor_system(system, definite):
+    """Factor the matrix; returns the number of allowed motions with negative stiffness."""
+    arrays = system.tree.whole, system.fronts.whole, system.matrix.whole
+    return _call_factor(system.border.calls[_FACTOR], (*arrays, definite))
+
+
+@_once
+def solve_system(system, force, gap, step, multipliers):
     """Motions and scaled multipliers for right sides in rows, by the factors of the matrix."""
-    elimination.solve_many(
-        border.tree,
-        border.fronts,
-        border.matrix,
-        force,
-        gap,
-        border.motion,
-        border.miss,
-        border.correction,
-        step,
-        multipliers,
-    )
+    arrays = system.tree.whole, system.fronts.whole, system.matrix.whole
+    scratch = system.motion.whole, system.border.miss, system.border.correction
+    _call_solve(system.border.calls[_SOLVE], (*arrays, force, gap, *scratch, step, multipliers))
+
+
+@_once
+def close_system(system, free, q, local, poses, turn, gaps):
+    """`close`."""
+    arrays = free, q, local, poses, turn, gaps
+    return gaps.shape[0] == 0 or _call_close(system.border.calls[_CLOSE], (system, *arrays))
 
 
 @_jit
-def close(links, constraints, border, free, q, local, poses, turn, gaps):
+def close(system, free, q, local, poses, turn, gaps):
     """Close loops and couplings by Gauss-Newton with least-norm steps, changing `q`; False if they do not close.
 
     Args:
-        links, constraints, border: the mechanism's.
+        system: the mechanism's.
         free: 0 for dofs that must not move, else 1, (nv,).
         q: the start and the result.
         local, poses, turn: scratch, as of `forward` and `constraint_gaps`.
         gaps: those that are left, scaled as rows are.
     """
-    hard, nv = gaps.shape[0], free.shape[0]
-    if hard == 0:
-        return True
+    hard, nv, border, links = gaps.shape[0], free.shape[0], system.border, system.links.whole
     unit, step = border.unit, border.step[0]
     error = math.inf
     for d in range(nv):
@@ -193,7 +257,7 @@ def close(links, constraints, border, free, q, local, poses, turn, gaps):
         border.gap[0, r] = 0.0
     for _ in range(_ROUNDS):
         forward(links, q, local, poses)
-        constraint_gaps(constraints, q, poses, turn, gaps)
+        constraint_gaps(system.constraints.whole, q, poses, turn, gaps)
         previous, error = error, 0.0
         for r in range(hard):
             gaps[r] *= border.scale[r]
@@ -203,10 +267,10 @@ def close(links, constraints, border, free, q, local, poses, turn, gaps):
             border.gap[0, r] = -gaps[r]
         if error < 1e-14 or (error < 1e-12 and error >= 0.5 * previous):
             return True
-        _unit_matrix(links, border, free, poses)
-        choose_rows(border, hard, error, border.none)
-        elimination.factor(border.tree, border.fronts, border.matrix, True)
-        solve_border(border, border.force, border.gap, border.step, border.multipliers)
+        _unit_matrix(links, system.matrix, unit, free, poses)
+        choose_rows(system, hard, error, border.none)
+        factor_system(system, True)
+        solve_system(system, border.force, border.gap, border.step, border.multipliers)
         longest = 0.0
         for d in range(nv):
             step[d] *= free[d]
@@ -220,10 +284,9 @@ def close(links, constraints, border, free, q, local, poses, turn, gaps):
     return False
 
 
-@_jit
-def _unit_matrix(links, border, free, poses):
+@_once
+def _unit_matrix(links, matrix, unit, free, poses):
     """Matrix of unit stiffness, in radians and radii, without loads: its solutions are shortest motions."""
-    matrix, unit = border.matrix, border.unit
     for k in range(links.kind.shape[0]):
         R = poses[k]
         for i in range(3):

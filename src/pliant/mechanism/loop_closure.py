@@ -41,12 +41,9 @@ def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) 
     from pliant.mechanism import border_kernels as kernels
 
     free = np.ones(m.nv) if held is None else np.where(held, 0.0, 1.0)
-    border = kernels.make_border(m, np.zeros(len(m.tendons), dtype=bool))
-    border.tree.entry_value[:] *= np.repeat(free, np.diff(border.tree.entry_start))
+    system, _ = kernels.make_system(m, np.zeros(len(m.tendons), dtype=bool), free)
     out, gaps = np.array(q), np.zeros(m.elimination.hard)
-    local, poses = kinematics.allocate_poses(m)
-    arrays = m.links.arrays, kernels.make_constraints(m), border
-    if not kernels.close(*arrays, free, out, local, poses, np.empty((3, 3)), gaps):
+    if not kernels.close(system, free, out, *kinematics.allocate_poses(m), np.empty((3, 3)), gaps):
         raise open_loops(m, float(np.abs(gaps).max()))
     return out
 

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.mechanism import border_kernels
+from pliant.mechanism import Mechanism
 from pliant.statics import point_kernels as kernels
+from pliant.statics.arrays import Given, Model, Point
+from pliant.statics.workspace import allocate_system, join_point
 
 __all__ = ["BorderedTree"]
 
@@ -33,12 +35,16 @@ class BorderedTree:
         negative: number of directions of motion (of those that the rows allow) with negative stiffness.
     """
 
-    def __init__(self, model: kernels.Model, point: kernels.Point, system: kernels.System):
-        """H at a point, in the arrays of `system`; `factor` factors it."""
-        self._model, self._point, self._system = model, point, system
-        self._hard = len(point.gaps)
+    def __init__(self, m: Mechanism, model: Model, point: Point, tendons: bool = True):
+        """H at a point; without `tendons` these do not act."""
+        self._system, self._border = allocate_system(m, tendons)
+        self._statics, self._passive, self._hard = join_point(m, model, point), model.passive, len(point.gaps)
         self.negative = 0
-        kernels.prepare(model, point, system)
+        self._prepared = False
+
+    def evaluate(self, given: Given, symmetric: bool) -> None:
+        """Evaluate forces at the point; `symmetric` drops the part of their derivative that has no potential."""
+        kernels.evaluate_here(self._system, self._statics, given, 0.5 if symmetric else 1.0)
 
     def factor(self, shift: float, passive: float, typical: float) -> int:
         """Factor H; returns `negative`.
@@ -48,13 +54,16 @@ class BorderedTree:
             passive: the same for dofs without a spring (or mass), so that the tree factors; `solve` removes it.
             typical: the typical stiffness, N m/rad, or inertia, kg m².
         """
-        self.negative = kernels.factor(self._model, self._point, self._system, shift, passive, typical)
+        if not self._prepared:
+            kernels.prepare_here(self._system, self._statics)
+            self._prepared = True
+        self.negative = kernels.factor_here(self._system, self._statics, shift, passive, typical)
         return self.negative
 
     @property
     def regularization(self) -> Floats | None:
         """Stiffness (or inertia) added to spring-less (or massless) dofs, (nv,); None for none."""
-        return self._system.added if self._model.passive else None
+        return self._border.added if self._passive else None
 
     def solve(
         self, force: Floats, gap: Floats | None = None, *, refine: bool = True, exact: bool = False
@@ -71,12 +80,12 @@ class BorderedTree:
             The step and the multipliers of loops and couplings, shaped like the arguments.
         """
         many = np.array(np.atleast_2d(force), dtype=np.float64, order="C")
-        hard, scale = self._hard, self._system.border.scale
+        hard, scale = self._hard, self._border.scale
         gaps = np.zeros((len(many), len(scale)))
         if gap is not None:
             gaps[:, :hard] = np.atleast_2d(gap) * scale[:hard]
         step, multipliers = np.empty_like(many), np.empty_like(gaps)
-        refine = refine and self._model.passive
+        refine = refine and self._passive
         if not kernels.solve(self._system, refine, many, gaps, step, multipliers) and exact:
             step, multipliers = self._krylov(many, gaps)
         multipliers = multipliers[:, :hard] * scale[:hard]
@@ -87,13 +96,13 @@ class BorderedTree:
 
         By inverse iteration on the factors, so the regularization of spring-less dofs is part of it.
         """
-        motion = np.empty(self._system.right.shape[1])
+        motion = np.empty_like(self._border.added)
         return kernels.softest_motion(self._system, motion), motion
 
     def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
         """Motions and scaled multipliers for forces and scaled gaps in rows, regularization included."""
         step, multipliers = np.empty_like(force), np.empty_like(gap)
-        border_kernels.solve_border(self._system.border, force, gap, step, multipliers)
+        kernels.solve(self._system, False, force, gap, step, multipliers)
         return step, multipliers
 
     def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
@@ -101,7 +110,7 @@ class BorderedTree:
         from scipy.sparse.linalg import LinearOperator, gmres
 
         nv = force.shape[1]
-        none, added = np.zeros((1, gap.shape[1])), self._system.added
+        none, added = np.zeros((1, gap.shape[1])), self._border.added
 
         def reduced(x: Floats) -> Floats:
             return x - self._solve_once((added * x)[None], none)[0][0]

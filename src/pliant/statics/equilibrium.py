@@ -16,10 +16,11 @@ from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.loop_closure import open_loops
 from pliant.statics import newton_kernels as kernels
+from pliant.statics.arrays import Cases
 from pliant.statics.configuration import Configuration
 from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.loads import Loads, collect_loads
-from pliant.statics.newton_kernels import ITERATIONS, RESIDUAL, RESULTS, STABILITY, STATE
+from pliant.statics.newton_kernels import RESULTS
 from pliant.statics.tangent import Tangent
 from pliant.statics.workspace import borrow_statics
 
@@ -65,7 +66,7 @@ def equilibrium(
     loads = with_scale(m, collect_loads(m, wrenches, gravity, limits))
     begin, forces = starting_point(m, start)
     given, results = loads.arrays, np.empty((1, RESULTS))
-    cases = kernels.Cases(
+    cases = Cases(
         given.rows,
         np.array([0, len(given.rows)]),
         _NO_ROWS,
@@ -76,10 +77,8 @@ def equilibrium(
     )
     q, multipliers = np.empty((1, m.nq)), np.empty((1, len(forces)))
     answers = q, multipliers, results
-    with borrow_statics(m) as statics:
-        kernels.find_equilibria(
-            statics, cases, 0, 1, begin, forces, start is not None, False, *answers
-        )
+    with borrow_statics(m) as arrays:
+        kernels.find_equilibria(*arrays, cases, np.empty_like(given.rows), 0, 1, begin, forces, start is not None, False, *answers)
     found = Configuration.known(m, q[0], multipliers[0], loads)
     residual, stability, iterations, state = results[0].tolist()
     found.residual, found.iterations = residual, int(iterations)
@@ -133,10 +132,10 @@ def explain(last: Configuration, state: float) -> ConvergenceError:
         shift = max(4 * shift, 1e-3)
     loose = t.softest_motion()[1]
     weight = np.abs(loose) / np.abs(loose).max()
-    culprits = [
-        m.dof_names[d] for d in np.argsort(-weight)[:5] if weight[d] > 0.2 and m.stiffness[d] == 0
-    ]
-    where = f"the equilibrium of '{m.name}' was not found: the unbalanced force is still {error:.2g} of the load"
+    culprits = [m.dof_names[d] for d in np.argsort(-weight)[:5] if weight[d] > 0.2 and m.stiffness[d] == 0]
+    where = (
+        f"the equilibrium of '{m.name}' was not found: the unbalanced force is still {error:.2g} of the load"
+    )
     if culprits and float(np.abs(t.residual @ loose)) > 1e-6 * float(np.abs(t.residual) @ np.abs(loose)):
         names = ", ".join(f"'{name}'" for name in culprits)
         where += (

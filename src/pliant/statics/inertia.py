@@ -14,7 +14,7 @@ from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.statics import tree_kernels
 from pliant.statics.bordered import BorderedTree
-from pliant.statics.workspace import allocate_point, allocate_system, model_of
+from pliant.statics.workspace import allocate_point, model_of
 
 __all__ = ["Inertia", "link_twists"]
 
@@ -87,10 +87,12 @@ class Inertia:
         m = self.m
         heavy = self.diagonal()
         light = heavy <= 1e-9 * heavy.max()
-        point = allocate_point(m)._replace(poses=self._poses, tangent=-self.links, diagonal=np.array(m.armature))
+        point = allocate_point(m)._replace(
+            poses=self._poses, tangent=-self.links, diagonal=np.array(m.armature)
+        )
         model = model_of(m)._replace(stiffness=np.where(light, 0.0, 1.0), passive=bool(light.any()))
         for d in model.ball_dof.tolist():
             point.blocks[d : d + 3] = np.diag(m.armature[d : d + 3])
-        out = BorderedTree(model, point, allocate_system(m, tendons=False))
+        out = BorderedTree(m, model, point, tendons=False)
         out.factor(0.0, _REGULARIZATION, float(np.median(heavy[~light])))
         return out

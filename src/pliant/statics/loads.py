@@ -19,6 +19,7 @@ from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
+from pliant.statics.arrays import Given
 from pliant.statics.limit_springs import Stops, make_stops
 from pliant.statics.load_kernels import (
     ACTS,
@@ -31,7 +32,6 @@ from pliant.statics.load_kernels import (
     TORQUE,
 )
 from pliant.statics.per_mechanism import per_mechanism
-from pliant.statics.point_kernels import Given
 
 __all__ = [
     "LOAD_SIZE",

@@ -8,21 +8,17 @@ closed loops, and shortened until energy falls. Loads are applied in steps, as m
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
-from numba import types
-from numba.experimental import structref
-from numpy.typing import NDArray
 
 from pliant.compilation import njit
-from pliant.mechanism.border_kernels import close, constraint_gaps
+from pliant.mechanism.border_kernels import close_system, constraint_gaps, solve_system
 from pliant.mechanism.kernels import forward, move
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
+from pliant.statics.arrays import Given
 from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, LOAD_SIZE, POINT, TORQUE
 from pliant.statics.point_kernels import (
-    Given,
     ball_rotations,
     evaluate,
     factor,
@@ -36,6 +32,7 @@ from pliant.statics.point_kernels import (
 )
 
 _jit = njit(error_model="numpy", nogil=True)
+_once = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 PASSIVE = 1e-2  # regularization of dofs without a spring, of the typical stiffness
 _HELD = 1e-7  # the same where stability is judged
@@ -56,77 +53,6 @@ RESIDUAL, STABILITY, ITERATIONS, STATE = range(4)
 RESULTS = 4
 STABLE, NEUTRAL, UNSTABLE = 0.0, 1.0, 2.0
 CONVERGED, NOT_FOUND, OPEN_LOOPS = 0.0, 1.0, 2.0
-
-
-class Work(NamedTuple):
-    """Work space of the solver.
-
-    Attributes:
-        q, multipliers: of the last good point, (nq,) and (hard,).
-        rest, tendon_rest: springs' rest at a fraction of the load, (nq,) and (tendons,).
-        step, change: Newton step and change of the multipliers, (1, nv) and (1, m), the latter scaled.
-        motion: softest motion, (nv,).
-        twist: of links, (1, links, 6).
-        free: ones, (nv,).
-        pose: scratch, (2, 4, 4).
-        vector: scratch, (6,).
-        count: iterations, (1,).
-    """
-
-    q: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    tendon_rest: NDArray[np.float64]
-    step: NDArray[np.float64]
-    change: NDArray[np.float64]
-    motion: NDArray[np.float64]
-    twist: NDArray[np.float64]
-    free: NDArray[np.float64]
-    pose: NDArray[np.float64]
-    vector: NDArray[np.float64]
-    count: NDArray[np.int64]
-
-
-class Cases(NamedTuple):
-    """Load cases of one mechanism.
-
-    Attributes:
-        rows, start: loads of case i, `rows[start[i] : start[i + 1]]`, (loads, LOAD_SIZE).
-        weights: further loads, of every case.
-        rest, tendon_rest, stops: as in `Given`.
-        scale: size of the loads as a force, N, (cases,).
-    """
-
-    rows: NDArray[np.float64]
-    start: NDArray[np.int64]
-    weights: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    tendon_rest: NDArray[np.float64]
-    stops: NDArray[np.float64]
-    scale: NDArray[np.float64]
-
-
-@structref.register
-class _StaticsType(types.StructRef):
-    def preprocess_fields(self, fields: Any) -> Any:
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
-
-
-class Statics(structref.StructRefProxy):
-    """`Model`, `System`, two `Point`s and `Work` as one argument: a call from Python looks at every array it is given."""
-
-    # The slot itself: numba drops a Ctrl-C that is handled inside the Python property of the base class.
-    _numba_type_ = structref.StructRefProxy._type  # pyright: ignore
-
-
-structref.define_boxing(_StaticsType, Statics)
-structref.define_constructor(Statics, _StaticsType, ("model", "system", "here", "there", "work"))
-
-
-@njit(counts_references=True)
-def join_statics(model, system, here, there, work):
-    """`Statics` of a mechanism."""
-    return Statics(model, system, here, there, work)
 
 
 @_jit
@@ -161,7 +87,7 @@ def _set_fraction(model, cases, fraction, given, turn):
         given.tendon_rest[t] = begin + fraction * (cases.tendon_rest[t] - begin)
 
 
-@_jit
+@_once
 def _set_loads(cases, i, fraction, rows):
     """Rows of loads of case i, times a fraction."""
     first, count = cases.start[i], cases.start[i + 1] - cases.start[i]
@@ -195,7 +121,7 @@ def _similar(model, cases, i, k):
     return change <= _SIMILAR * cases.scale[i]
 
 
-@_jit
+@_once
 def _work_of_loads(rows, old, new, turn, pose, vector):
     """Work of the loads from one configuration to the next (along the straightest path, for torques)."""
     total = 0.0
@@ -229,34 +155,29 @@ def _work_of_loads(rows, old, new, turn, pose, vector):
 # --- Newton's method
 
 
-@_jit
-def _step_length(model, unit, point, work):
+@_once
+def _step_length(system, point, work):
     """Length of a step: the largest joint motion or body rotation in it, as fractions of the allowed ones."""
-    own, turn = 0.0, 0.0
+    unit, own, turn = system.border.unit, 0.0, 0.0
     for d in range(unit.shape[0]):
         x = abs(work.step[0, d]) / unit[d]
-        if not math.isfinite(x):
-            return math.inf
-        own = max(own, x)
-    tree_kernels.link_twists(model.links, point.local, work.step, work.twist)
+        own = x if x != x else max(own, x)
+    tree_kernels.link_twists(system.links.whole, point.local, work.step, work.twist)
     for k in range(work.twist.shape[1]):
         twist = work.twist[0, k]
         turn = max(turn, twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
     return max(own, math.sqrt(turn) * _LONGEST / _FARTHEST)
 
 
-@_jit
-def _factor_positive(model, point, system, shift, passive, typical):
-    """Factor, stiffened until no allowed direction has negative stiffness; returns the shift."""
-    while factor(model, point, system, shift, passive, typical) > 0 and shift < 1e8:
-        shift = max(4 * shift, 1e-3)
-    return shift
+@_once
+def _move_and_close(system, model, here, motion, there):
+    """Move `there` from `here` along a motion, then close loops and couplings by the last factors; False if they do not.
 
-
-@_jit
-def _close_by_factors(model, system, point):
-    """Close loops and couplings after a finite step, by the last factors; False if they do not close."""
-    hard, border = point.gaps.shape[0], system.border
+    Their gaps after a finite motion are closed by further small motions.
+    """
+    links, border, hard = system.links.whole, system.border, there.gaps.shape[0]
+    _copy(here.q, there.q)
+    move(links, here.q, motion, there.q)
     if hard == 0:
         return True
     for d in range(border.force.shape[1]):
@@ -265,73 +186,71 @@ def _close_by_factors(model, system, point):
         border.gap[0, r] = 0.0
     previous = math.inf
     for _ in range(12):
-        forward(model.links, point.q, point.local, point.poses)
-        constraint_gaps(model.constraints, point.q, point.poses, point.small, point.gaps)
-        gap = largest_gap(model, point.gaps)
+        forward(links, there.q, there.local, there.poses)
+        constraint_gaps(system.constraints.whole, there.q, there.poses, there.small, there.gaps)
+        gap = largest_gap(model, there.gaps)
         if gap <= _CLOSED or (gap < _ALMOST_CLOSED and gap > 0.3 * previous):
             return True
         if gap > 0.9 * previous or not math.isfinite(gap):
             return False
         previous = gap
         for r in range(hard):
-            border.gap[0, r] = -point.gaps[r] * border.scale[r]
-        solve(system, False, border.force, border.gap, border.step, border.multipliers)
-        move(model.links, point.q, border.step[0], point.q)
+            border.gap[0, r] = -there.gaps[r] * border.scale[r]
+        solve_system(system, border.force, border.gap, border.step, border.multipliers)
+        move(links, there.q, border.step[0], there.q)
     return previous < 1e-9
 
 
-@_jit
-def _search(model, given, system, here, there, work, length, shift, scale):
-    """Line search: the first of 12 halved steps that lowers energy or, near the end, the residual; False if none."""
-    nv, hard, unit = here.residual.shape[0], here.gaps.shape[0], system.border.unit
-    row = system.border.scale
-    slope = 0.0
-    for d in range(nv):
+@_once
+def _try(system, model, given, here, there, work, length):
+    """Energy gained by a move along `work.motion`, that of the loads included; infinite if loops do not close.
+
+    Multipliers change by `length` times their change in the Newton step.
+    """
+    if not _move_and_close(system, model, here, work.motion, there):
+        return math.inf
+    for r in range(there.multipliers.shape[0]):
+        there.multipliers[r] = here.multipliers[r] + length * work.change[0, r] * system.border.scale[r]
+    evaluate(system, model, given, 1.0, there)
+    done = _work_of_loads(given.rows, here.poses, there.poses, here.small, work.pose, work.vector)
+    return there.energy[0] - here.energy[0] - done
+
+
+@_once
+def _search(system, model, given, here, there, work, length, shift, scale, kicks):
+    """Line search: the first of 12 halved steps that lowers energy or, near the end, the residual; False if none.
+
+    Before it, `kicks` small moves along the softest motion, there and back, are tried: off a ridge on which symmetry
+    keeps Newton's method.
+    """
+    slope, found, kick = 0.0, False, _KICK
+    for d in range(here.residual.shape[0]):
         slope += here.residual[d] * work.step[0, d]
-    before = force_error(model, unit, here, scale)
+    before = force_error(system, model, here, scale)
     noise = 1e-13 * (abs(here.energy[0]) + scale * model.radius * 1e-3)
-    for _ in range(12):
-        for d in range(nv):
-            work.motion[d] = length * work.step[0, d]
-        _copy(here.q, there.q)
-        move(model.links, here.q, work.motion, there.q)
-        if _close_by_factors(model, system, there):
-            for r in range(hard):
-                there.multipliers[r] = here.multipliers[r] + length * work.change[0, r] * row[r]
-            evaluate(model, given, 1.0, there)
-            done = _work_of_loads(given.rows, here.poses, there.poses, here.small, work.pose, work.vector)
-            gain = there.energy[0] - here.energy[0] - done
-            if math.isfinite(gain) and gain <= 1e-4 * length * slope + noise:
-                return True
+    if kicks:
+        softest_motion(system, work.motion)
+    for attempt in range(-kicks, 12):
+        kicked = attempt < 0
+        for d in range(here.residual.shape[0]):
+            work.motion[d] = kick * work.motion[d] if kicked else length * work.step[0, d]
+        kick = -1.0
+        gain = _try(system, model, given, here, there, work, 0.0 if kicked else length)
+        if kicked:
+            found = gain < 0.0
+        else:
             # Rounding hides energy differences near the end; there the residual decides.
-            if shift == 0.0 and length == 1.0 and force_error(model, unit, there, scale) < 0.9 * before:
-                return True
-        length *= 0.5
-    return False
+            whole = shift == 0.0 and length == 1.0 and gain < math.inf
+            found = math.isfinite(gain) and gain <= 1e-4 * length * slope + noise
+            found = found or (whole and force_error(system, model, there, scale) < 0.9 * before)
+            length *= 0.5
+        if found:
+            break
+    return found
 
 
-@_jit
-def _escape(model, given, system, here, there, work):
-    """A small move along the softest motion, if it lowers energy: off a ridge on which symmetry keeps Newton."""
-    softest_motion(system, work.motion)
-    for d in range(work.motion.shape[0]):
-        work.motion[d] *= _KICK
-    for _ in range(2):
-        _copy(here.q, there.q)
-        move(model.links, here.q, work.motion, there.q)
-        if _close_by_factors(model, system, there):
-            _copy(here.multipliers, there.multipliers)
-            evaluate(model, given, 1.0, there)
-            done = _work_of_loads(given.rows, here.poses, there.poses, here.small, work.pose, work.vector)
-            if there.energy[0] - here.energy[0] < done:
-                return True
-        for d in range(work.motion.shape[0]):
-            work.motion[d] = -work.motion[d]
-    return False
-
-
-@_jit
-def _minimise(model, given, system, here, there, work, scale, limit, guarded):
+@_once
+def _minimise(system, model, given, here, there, work, scale, limit, guarded):
     """Newton's method from the last good point to the equilibrium; False if it does not converge.
 
     A guarded run fails at once if its first step is longer than _LONGEST, since a smaller load increment converges
@@ -341,10 +260,10 @@ def _minimise(model, given, system, here, there, work, scale, limit, guarded):
     typical = model.typical if model.typical > 0.0 else scale * model.radius
     _copy(work.q, here.q)
     _copy(work.multipliers, here.multipliers)
-    evaluate(model, given, 1.0, here)
+    evaluate(system, model, given, 1.0, here)
     shift, passive, best, stalled, prepared, found = 0.0, PASSIVE, math.inf, 0, False, False
     for iteration in range(limit):
-        error, gap = force_error(model, border.unit, here, scale), largest_gap(model, here.gaps)
+        error, gap = force_error(system, model, here, scale), largest_gap(model, here.gaps)
         close_enough = error <= _ACCEPTED and gap <= _ALMOST_CLOSED
         if error <= _GOAL and gap <= _CLOSED:
             found = True
@@ -356,34 +275,33 @@ def _minimise(model, given, system, here, there, work, scale, limit, guarded):
             found = True
             break
         if guarded and stalled > 10:
-            return False
+            break
         if stalled > 0 and shift == 0.0 and error < 1e-4:
             # Near the end, a motion softer than the regularization of spring-less dofs slows convergence.
             passive = max(passive / 10, 1e-9)
         if not prepared:
-            prepare(model, here, system)
+            prepare(system, model, here)
             prepared = True
-        shift = _factor_positive(model, here, system, shift, passive, typical)
+        # stiffened until no allowed direction has negative stiffness
+        while factor(system, model, here, shift, passive, typical) > 0 and shift < 1e8:
+            shift = max(4 * shift, 1e-3)
         for d in range(nv):
             border.force[0, d] = -here.residual[d]
         for r in range(border.gap.shape[1]):
             border.gap[0, r] = -here.gaps[r] * border.scale[r] if r < hard else 0.0
         solve(system, model.passive, border.force, border.gap, work.step, work.change)
-        longest = _step_length(model, border.unit, here, work)
+        longest = _step_length(system, here, work)
         if not math.isfinite(longest) or (guarded and iteration == 0 and longest > _LONGEST):
-            return False
+            break
         work.count[0] += 1
-        moved = (stalled == 4 or stalled == 8) and shift > 0.0
-        moved = moved and _escape(model, given, system, here, there, work)
-        if not moved:
-            length = min(1.0, _LONGEST / max(longest, 1e-300))
-            moved = _search(model, given, system, here, there, work, length, shift, scale)
-        if not moved:
+        kicks = 2 if stalled in (4, 8) and shift > 0.0 else 0
+        length = min(1.0, _LONGEST / max(longest, 1e-300))
+        if not _search(system, model, given, here, there, work, length, shift, scale, kicks):
             if close_enough:
                 found = True
                 break
             if shift > 1e6:
-                return False
+                break
             shift = max(10 * shift, 1e-3)  # shorter, safer steps
             continue
         here, there, prepared = there, here, False
@@ -397,117 +315,93 @@ def _minimise(model, given, system, here, there, work, scale, limit, guarded):
     return found
 
 
-@_jit
-def _apply_in_steps(model, cases, i, given, system, here, there, work):
-    """Load steps from the last good point, where the reference pose is in balance, else one long last attempt."""
-    done, increment, scale = 0.0, 1.0, cases.scale[i]
-    while done < 1.0:
-        trial = min(1.0, done + increment)
-        _set_fraction(model, cases, trial, given, work.motion)
-        _set_loads(cases, i, trial, given.rows)
-        if _minimise(model, given, system, here, there, work, scale, _ITERATIONS, True):
-            done, increment = trial, 2 * increment
-            continue
-        increment = (trial - done) / 4
-        if increment < _SMALLEST_INCREMENT:
-            break
-    if done >= 1.0:
-        return True
-    _set_fraction(model, cases, 1.0, given, work.motion)
-    _set_loads(cases, i, 1.0, given.rows)
-    return _minimise(model, given, system, here, there, work, scale, _LAST_ITERATIONS, False)
-
-
-@_jit
-def _judge(model, given, system, here, work, scale):
+@_once
+def _judge(system, model, given, here, work, scale):
     """Residual and stability at the last good point."""
     typical = model.typical if model.typical > 0.0 else scale * model.radius
     _copy(work.q, here.q)
     _copy(work.multipliers, here.multipliers)
-    evaluate(model, given, 0.5, here)
-    error = force_error(model, system.border.unit, here, scale)
-    prepare(model, here, system)
-    if factor(model, here, system, 0.0, _HELD, typical) > 0:
-        return error, UNSTABLE
-    if model.passive:
+    evaluate(system, model, given, 0.5, here)
+    error, stability = force_error(system, model, here, scale), STABLE
+    prepare(system, model, here)
+    if factor(system, model, here, 0.0, _HELD, typical) > 0:
+        stability = UNSTABLE
+    elif model.passive:
         stiffness = softest_motion(system, work.motion)
         if meets_no_stiffness(system, stiffness, work.motion):
-            return error, NEUTRAL
-    return error, STABLE
+            stability = NEUTRAL
+    return error, stability
 
 
-@njit(counts_references=True, error_model="numpy", nogil=True)
-def find_equilibria(statics, cases, first, last, start, forces, warm, follow, q, multipliers, results):
+# --- load cases
+
+# A case goes from one stage to the next as long as they fail: from the answer to the case before it; from a given start
+# near the answer, at full load; by load steps from the reference pose; at full load, with many more iterations.
+_FOLLOW, _WARM, _IN_STEPS, _LAST = range(4)
+
+
+@_jit
+def find_equilibria(
+    system, statics, cases, room, first, last, begin, forces, warm, follow, q, multipliers, results
+):
     """Equilibria of the cases `first` to `last`.
 
     Args:
-        statics: the mechanism's `Statics`, for this thread alone.
+        system, statics: the mechanism's, for this thread alone.
         cases: the `Cases`.
+        room: scratch, as many rows as a case has loads, (loads, LOAD_SIZE).
         first, last: which of them.
-        start, forces: where to start, (nq,) and (hard,).
+        begin, forces: where to start, (nq,) and (hard,); loops that are open there are closed.
         warm: whether that is near the answer: full load at once, and load steps from the reference pose if that fails.
         follow: whether a case may start from the answer to the one before it.
         q, multipliers, results: the answers, (cases, nq), (cases, hard), (cases, RESULTS).
     """
-    model, system, here, there, work = statics.model, statics.system, statics.here, statics.there, statics.work
-    begin = start.copy()
-    if not close(
-        model.links,
-        model.constraints,
-        system.border,
-        work.free,
-        begin,
-        here.local,
-        here.poses,
-        here.small,
-        here.gaps,
-    ):
-        for i in range(first, last):
+    model, here, there, work = statics.model, statics.here, statics.there, statics.work
+    closed = close_system(system, work.free, begin, here.local, here.poses, here.small, here.gaps)
+    for i in range(first, last):
+        work.count[0] = 0
+        if not closed:
             _copy(begin, q[i])
             _copy(forces, multipliers[i])
-            results[i, RESIDUAL] = np.abs(here.gaps).max()
-            results[i, STATE] = OPEN_LOOPS
-        return
-    most = 0
-    for i in range(first, last):
-        most = max(most, cases.start[i + 1] - cases.start[i])
-    room = np.empty((most + cases.weights.shape[0], LOAD_SIZE))
-    for i in range(first, last):
-        count = cases.start[i + 1] - cases.start[i] + cases.weights.shape[0]
+            results[i, RESIDUAL], results[i, STATE] = largest_gap(model, here.gaps), OPEN_LOOPS
+            continue
+        count, scale = cases.start[i + 1] - cases.start[i] + cases.weights.shape[0], cases.scale[i]
         given = Given(room[:count], work.rest, work.tendon_rest, cases.stops)
-        _find(model, cases, i, given, system, here, there, work, begin, forces, warm, follow and i > first, results)
-        _copy(work.q, q[i])
-        _copy(work.multipliers, multipliers[i])
-
-
-@_jit
-def _find(model, cases, i, given, system, here, there, work, begin, forces, warm, follow, results):
-    """The equilibrium of case i; `work` has the answer to the one before it, and gets this one's."""
-    scale = cases.scale[i]
-    work.count[0] = 0
-    error, stability, found = 0.0, UNSTABLE, False
-    if follow and results[i - 1, STATE] == CONVERGED and _similar(model, cases, i, i - 1):
-        _set_fraction(model, cases, 1.0, given, work.motion)
-        _set_loads(cases, i, 1.0, given.rows)
-        found = _minimise(model, given, system, here, there, work, scale, _ITERATIONS, True)
-        if found:
-            error, stability = _judge(model, given, system, here, work, scale)
-            found = stability != UNSTABLE
-    if not found:
-        _copy(begin, work.q)
-        _copy(forces, work.multipliers)
-        if warm:
-            _set_fraction(model, cases, 1.0, given, work.motion)
-            _set_loads(cases, i, 1.0, given.rows)
-            found = _minimise(model, given, system, here, there, work, scale, _ITERATIONS, False)
-            if not found:
+        stage = _WARM if warm else _IN_STEPS
+        if follow and i > first and results[i - 1, STATE] == CONVERGED and _similar(model, cases, i, i - 1):
+            stage = _FOLLOW
+        else:
+            _copy(begin, work.q)
+            _copy(forces, work.multipliers)
+        done, increment, error, stability, state = 0.0, 1.0, 0.0, STABLE, NOT_FOUND
+        while True:
+            trial = min(1.0, done + increment) if stage == _IN_STEPS else 1.0
+            limit = _LAST_ITERATIONS if stage == _LAST else _ITERATIONS
+            guarded = stage in (_FOLLOW, _IN_STEPS)
+            _set_fraction(model, cases, trial, given, work.motion)
+            _set_loads(cases, i, trial, given.rows)
+            found = _minimise(system, model, given, here, there, work, scale, limit, guarded)
+            if stage == _IN_STEPS and trial < 1.0 and found:
+                done, increment = trial, 2 * increment
+                continue
+            if found or stage == _LAST:
+                error, stability = _judge(system, model, given, here, work, scale)
+                state = CONVERGED if found else NOT_FOUND
+                if stage != _FOLLOW or stability != UNSTABLE:
+                    break
+            if stage == _FOLLOW:
+                stage = _WARM if warm else _IN_STEPS
+                _copy(begin, work.q)
+                _copy(forces, work.multipliers)
+            elif stage == _WARM:
+                stage = _IN_STEPS
                 _copy(model.reference, work.q)
                 for r in range(work.multipliers.shape[0]):
                     work.multipliers[r] = 0.0
-        if not found:
-            found = _apply_in_steps(model, cases, i, given, system, here, there, work)
-        error, stability = _judge(model, given, system, here, work, scale)
-    results[i, RESIDUAL] = error
-    results[i, STABILITY] = stability
-    results[i, ITERATIONS] = work.count[0]
-    results[i, STATE] = CONVERGED if found else NOT_FOUND
+            else:
+                increment = (trial - done) / 4
+                stage = _IN_STEPS if increment >= _SMALLEST_INCREMENT else _LAST
+        results[i, RESIDUAL], results[i, STABILITY] = error, stability
+        results[i, ITERATIONS], results[i, STATE] = work.count[0], state
+        _copy(work.q, q[i])
+        _copy(work.multipliers, multipliers[i])

@@ -1,6 +1,6 @@
 """Kernels that evaluate static forces at a configuration, and factor and solve their derivative.
 
-`Point` is a configuration with its forces. The derivative of forces is that of a tree, bordered by the rows of loops and
+Arrays: `statics.arrays`, and `System` of `mechanism.border_kernels`. The derivative of forces is that of a tree, bordered by the rows of loops and
 couplings, which allow no motion, and of tendons, which allow some:
 
     [ H   Aᵀ ] [ step       ]   [ force ]
@@ -12,155 +12,51 @@ Dofs without a spring get some stiffness so that the tree factors; `solve` remov
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+from numba import types
 
 from pliant.compilation import njit
-from pliant.mechanism import elimination_kernels as elimination
+from pliant.compilation.calls import call_returning
 from pliant.mechanism.border_kernels import (
-    Border,
-    Constraints,
     choose_rows,
     constraint_gaps,
-    solve_border,
+    factor_system,
+    solve_system,
 )
 from pliant.mechanism.kernels import forward, rotation_from_rest
-from pliant.mechanism.links import LinkArrays
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
+from pliant.statics.arrays import STOP_HIGH, STOP_LOW, STOP_MARGIN, STOP_STIFFNESS
 from pliant.statics.load_kernels import FORCE, POINT
 
 _jit = njit(error_model="numpy", nogil=True)
+_once = njit(error_model="numpy", nogil=True, inline="always")  # called once, or tiny: not compiled by itself
 
-STOP_LOW, STOP_HIGH, STOP_MARGIN, STOP_STIFFNESS = range(4)
-STOP_ROWS = 4
+_call_balls = call_returning(types.none)
 REFINEMENTS = 30
 _REFINED = 1e-14  # relative change of a step at which the regularization is removed
 _SOFTEST_ROUNDS = 50
-
-
-class Model(NamedTuple):
-    """Constants of a mechanism.
-
-    Attributes:
-        links, constraints: its tree of links, its loops and couplings.
-        reference: q at the reference pose, (nq,).
-        coordinate: per dof, its place in q, (nv,); for a ball, the first of its quaternion.
-        ball_dof, ball_coordinate: first dof and coordinate of every ball.
-        turning: 1 for dofs of balls, else 0, (nv,).
-        stiffness: of dofs, (nv,), N m/rad or N/m.
-        gap_unit: 1 rad or the radius in m, per row of loops; 1 per coupling, (hard,).
-        tendon_start, tendon_dof, tendon_coefficient: rows of tendons, compressed.
-        tendon_stiffness: N m/rad or N/m.
-        radius: m.
-        typical: typical stiffness, N m/rad; 0 for a mechanism without springs.
-        passive: whether some dofs have no spring.
-    """
-
-    links: LinkArrays
-    constraints: Constraints
-    reference: NDArray[np.float64]
-    coordinate: NDArray[np.int64]
-    ball_dof: NDArray[np.int64]
-    ball_coordinate: NDArray[np.int64]
-    turning: NDArray[np.int64]
-    stiffness: NDArray[np.float64]
-    gap_unit: NDArray[np.float64]
-    tendon_start: NDArray[np.int64]
-    tendon_dof: NDArray[np.int64]
-    tendon_coefficient: NDArray[np.float64]
-    tendon_stiffness: NDArray[np.float64]
-    radius: float
-    typical: float
-    passive: bool
-
-
-class Given(NamedTuple):
-    """Loads of a mechanism; see `statics.loads.Loads`.
-
-    Attributes:
-        rows: loads on links, (loads, LOAD_SIZE).
-        rest, tendon_rest: coordinates (nq,) and lengths of tendons at which springs are slack.
-        stops: STOP_LOW ... STOP_STIFFNESS of springs at joint limits, (STOP_ROWS, nv), or (0, nv) for none.
-    """
-
-    rows: NDArray[np.float64]
-    rest: NDArray[np.float64]
-    tendon_rest: NDArray[np.float64]
-    stops: NDArray[np.float64]
-
-
-class Point(NamedTuple):
-    """A configuration, and the forces there.
-
-    Attributes:
-        q, multipliers: coordinates (nq,) and constraint forces of loops and couplings (hard,).
-        local, poses: of links, in their parents and in the world, (links, 4, 4).
-        gaps: of loops and couplings, (hard,).
-        residual: spring forces minus load forces per dof, constraint forces included, (nv,).
-        wrench: sum of the wrenches on the subtree of every link, in its frame, (links, 6).
-        tangent: derivative of the load on every link with its twist, (links, 6, 6).
-        diagonal, blocks: stiffness of hinges and slides (nv,), and of balls, row by row (nv, 3).
-        stretch: of springs, (nv,).
-        pull: of tendons on dofs, (nv,).
-        jacobian: per ball, the inverse right Jacobian of its rotation from rest, (nv, 3).
-        reactions: constraint forces of loops as loads, (2 loops, LOAD_SIZE).
-        energy: of springs, tendons and stops, J, (1,).
-        small: scratch, (3, 3).
-    """
-
-    q: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
-    local: NDArray[np.float64]
-    poses: NDArray[np.float64]
-    gaps: NDArray[np.float64]
-    residual: NDArray[np.float64]
-    wrench: NDArray[np.float64]
-    tangent: NDArray[np.float64]
-    diagonal: NDArray[np.float64]
-    blocks: NDArray[np.float64]
-    stretch: NDArray[np.float64]
-    pull: NDArray[np.float64]
-    jacobian: NDArray[np.float64]
-    reactions: NDArray[np.float64]
-    energy: NDArray[np.float64]
-    small: NDArray[np.float64]
-
-
-class System(NamedTuple):
-    """The derivative of forces, factored.
-
-    Attributes:
-        border: the linear system.
-        added: stiffness added to spring-less dofs so that the tree factors, (nv,).
-        right: scratch, (1, nv).
-    """
-
-    border: Border
-    added: NDArray[np.float64]
-    right: NDArray[np.float64]
 
 
 # --- forces
 
 
 @_jit
-def evaluate(model, given, turn, point):
+def evaluate(system, model, given, turn, point):
     """Forces and their derivatives at `point.q` with `point.multipliers`.
 
     `turn` is 1 for the exact derivative of torques fixed in the world, 1/2 for its symmetric part.
     """
-    forward(model.links, point.q, point.local, point.poses)
-    constraint_gaps(model.constraints, point.q, point.poses, point.small, point.gaps)
+    links, constraints = system.links.whole, system.constraints.whole
+    forward(links, point.q, point.local, point.poses)
+    constraint_gaps(constraints, point.q, point.poses, point.small, point.gaps)
     _add_springs(model, given, point)
     if given.stops.shape[0]:
         _add_stops(model, given.stops, point)
-    _add_wrenches(model, given.rows, turn, point)
+    _add_wrenches(links, constraints, given.rows, turn, point)
 
 
-@_jit
+@_once
 def tendon_coordinate(model, q, stretch, d):
     """Coordinate of a dof: of a hinge or slide in q, of a ball its rotation vector from rest, in `stretch`."""
     return stretch[d] if model.turning[d] else q[model.coordinate[d]]
@@ -183,7 +79,7 @@ def tendon_length(model, q, stretch, t):
     return total
 
 
-@_jit
+@_once
 def _add_springs(model, given, point):
     """Forces, stiffness and energy of springs and tendons."""
     q, stretch, pull, residual, blocks = point.q, point.stretch, point.pull, point.residual, point.blocks
@@ -206,7 +102,7 @@ def _add_springs(model, given, point):
         springs = tree_kernels.BallSprings(
             model.ball_dof, model.ball_coordinate, model.stiffness, pull, given.rest
         )
-        tree_kernels.ball_springs(springs, q, residual, blocks, stretch, point.jacobian)
+        _call_balls(model.calls[0], (springs, q, residual, blocks, stretch, point.jacobian))
     for d in range(nv):
         if model.turning[d] == 0:
             c = model.coordinate[d]
@@ -216,7 +112,7 @@ def _add_springs(model, given, point):
     point.energy[0] = energy
 
 
-@_jit
+@_once
 def _stop_law(x, w, K):
     """Energy, force and stiffness of a stop at x > 0 beyond its begin; see `limit_springs`."""
     rising = min(x, w)
@@ -225,7 +121,7 @@ def _stop_law(x, w, K):
     return energy, K * (rising * rising / (2 * w) + beyond), K * rising / w
 
 
-@_jit
+@_once
 def _add_stops(model, stops, point):
     """Add forces, stiffness and energy of springs at joint limits."""
     q, J = point.q, point.small
@@ -260,10 +156,10 @@ def _add_stops(model, stops, point):
                 point.blocks[d + i, j] += per * J[i, j] + (stiffness - per) * n[i] * n[j]
 
 
-@_jit
-def _add_wrenches(model, rows, turn, point):
+@_once
+def _add_wrenches(links, constraints, rows, turn, point):
     """Wrenches of loads and of constraint forces, their derivatives, and the forces of both on dofs."""
-    links, copy, reactions = model.links, model.constraints.copy, point.reactions
+    copy, reactions = constraints.copy, point.reactions
     wrench, tangent, multipliers = point.wrench, point.tangent, point.multipliers
     for k in range(wrench.shape[0]):
         for i in range(6):
@@ -281,16 +177,16 @@ def _add_wrenches(model, rows, turn, point):
                 reactions[loops + loop, FORCE + i] = multipliers[6 * loop + i]
         tree_kernels.add_loads(point.poses, reactions, 0.5, wrench, tangent)
     tree_kernels.accumulate(links, point.local, wrench, point.residual)
-    start, dof = model.constraints.start, model.constraints.dof
+    start, dof = constraints.start, constraints.dof
     for r in range(start.shape[0] - 1):
         for e in range(start[r], start[r + 1]):
-            point.residual[dof[e]] += model.constraints.coefficient[e] * multipliers[6 * loops + r]
+            point.residual[dof[e]] += constraints.coefficient[e] * multipliers[6 * loops + r]
 
 
 @_jit
-def force_error(model, unit, point, scale):
+def force_error(system, model, point, scale):
     """Largest unbalanced force as a fraction of the load; torques count as forces at the radius."""
-    largest = 0.0
+    largest, unit = 0.0, system.border.unit
     for d in range(unit.shape[0]):
         x = abs(point.residual[d]) * unit[d]
         if x != x:
@@ -315,21 +211,22 @@ def largest_gap(model, gaps):
 
 
 @_jit
-def prepare(model, point, system):
+def prepare(system, model, point):
     """The matrix without the stiffness of dofs, and its independent rows."""
-    border = system.border
-    tree_kernels.world_matrix(model.links, point.poses, point.wrench, point.tangent, border.matrix)
-    _set_tendon_entries(model, point, border)
+    links, matrix = system.links.whole, system.matrix.whole
+    tree_kernels.world_matrix(links, point.poses, point.wrench, point.tangent, matrix)
+    _set_tendon_entries(system, model, point)
     gap = 0.0
-    for r in range(6 * model.constraints.copy.shape[0]):
+    for r in range(6 * system.constraints.copy.shape[0]):
         gap = max(gap, abs(point.gaps[r]) / model.gap_unit[r])
-    choose_rows(border, point.gaps.shape[0], gap, border.soft)
+    choose_rows(system, point.gaps.shape[0], gap, system.border.soft)
 
 
-@_jit
-def _set_tendon_entries(model, point, border):
+@_once
+def _set_tendon_entries(system, model, point):
     """Coefficients of tendons on balls: their derivative is along the inverse right Jacobian."""
-    start, row, hard = border.tree.entry_start, border.tree.entry_row, point.gaps.shape[0]
+    start, row, hard = system.tree.entry_start, system.tree.entry_row, point.gaps.shape[0]
+    value, constant = system.tree.entry_value, system.border.constant
     for ball in range(model.ball_dof.shape[0]):
         d = model.ball_dof[ball]
         J = point.jacobian[d : d + 3]
@@ -340,22 +237,21 @@ def _set_tendon_entries(model, point, border):
             for j in range(3):
                 total = 0.0
                 for i in range(3):
-                    total += border.constant[start[d + i] + e] * J[i, j]
-                border.tree.entry_value[start[d + j] + e] = total
+                    total += constant[start[d + i] + e] * J[i, j]
+                value[start[d + j] + e] = total
 
 
 @_jit
-def factor(model, point, system, shift, passive, typical):
+def factor(system, model, point, shift, passive, typical):
     """Factor the matrix that was prepared; returns the number of directions with negative stiffness.
 
     Args:
-        model, point, system: the mechanism, the forces, their derivative.
+        system, model, point: the derivative of forces, the mechanism, the forces.
         shift: stiffness added to every dof, as a fraction of the typical stiffness.
         passive: the same for dofs without a spring; `solve` removes it.
         typical: the typical stiffness, N m/rad.
     """
-    border, added = system.border, system.added
-    stiffness, unit = border.matrix.stiffness, border.unit
+    added, stiffness, unit = system.border.added, system.matrix.stiffness, system.border.unit
     for d in range(added.shape[0]):
         own = typical / (unit[d] * unit[d])
         added[d] = passive * own if model.stiffness[d] == 0.0 else 0.0
@@ -368,7 +264,7 @@ def factor(model, point, system, shift, passive, typical):
         for i in range(3):
             d = model.ball_dof[ball] + i
             stiffness[d, i] += shift * typical / (unit[d] * unit[d]) + added[d]
-    return elimination.factor(border.tree, border.fronts, border.matrix, False)
+    return factor_system(system, False)
 
 
 @_jit
@@ -377,8 +273,8 @@ def solve(system, refine, force, gap, step, multipliers):
 
     With `refine` the stiffness added to spring-less dofs is removed, by iteration.
     """
-    border, added, right = system.border, system.added, system.right
-    solve_border(border, force, gap, step, multipliers)
+    border, added, right = system.border, system.border.added, system.border.right
+    solve_system(system, force, gap, step, multipliers)
     if not refine:
         return True
     count, nv, m = force.shape[0], force.shape[1], gap.shape[1]
@@ -389,7 +285,7 @@ def solve(system, refine, force, gap, step, multipliers):
                 right[0, d] = force[r, d] + added[d] * step[r, d]
             for i in range(m):
                 border.gap[0, i] = gap[r, i]
-            solve_border(border, right, border.gap, border.step, border.multipliers)
+            solve_system(system, right, border.gap, border.step, border.multipliers)
             for d in range(nv):
                 x = border.step[0, d]
                 change = max(change, abs(x - step[r, d]))
@@ -408,7 +304,7 @@ def softest_motion(system, motion):
 
     By inverse iteration on the factors, so the stiffness added to spring-less dofs is part of it.
     """
-    border, right = system.border, system.right
+    border, right = system.border, system.border.right
     unit, nv, value = border.unit, motion.shape[0], math.inf
     for r in range(border.gap.shape[1]):
         border.gap[0, r] = 0.0
@@ -417,7 +313,7 @@ def softest_motion(system, motion):
     for _ in range(_SOFTEST_ROUNDS):
         for d in range(nv):
             right[0, d] = motion[d] / (unit[d] * unit[d])
-        solve_border(border, right, border.gap, border.step, border.multipliers)
+        solve_system(system, right, border.gap, border.step, border.multipliers)
         square = 0.0
         for d in range(nv):
             square += (border.step[0, d] / unit[d]) ** 2
@@ -432,10 +328,31 @@ def softest_motion(system, motion):
     return value
 
 
-@_jit
+@_once
 def meets_no_stiffness(system, stiffness, motion):
     """Whether the softest motion meets no stiffness but that added to spring-less dofs."""
     added = 0.0
     for d in range(motion.shape[0]):
-        added += system.added[d] * motion[d] * motion[d]
+        added += system.border.added[d] * motion[d] * motion[d]
     return added > 0.0 and stiffness - added < 0.05 * added
+
+
+# --- for Python, which has the structure of a point but not its parts
+
+
+@_jit
+def evaluate_here(system, statics, given, turn):
+    """`evaluate` at `statics.here`."""
+    evaluate(system, statics.model, given, turn, statics.here)
+
+
+@_jit
+def prepare_here(system, statics):
+    """`prepare` at `statics.here`."""
+    prepare(system, statics.model, statics.here)
+
+
+@_jit
+def factor_here(system, statics, shift, passive, typical):
+    """`factor` at `statics.here`."""
+    return factor(system, statics.model, statics.here, shift, passive, typical)

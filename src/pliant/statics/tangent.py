@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
-from pliant.statics import point_kernels as kernels
 from pliant.statics.bordered import BorderedTree
 from pliant.statics.loads import Loads
 from pliant.statics.newton_kernels import PASSIVE
-from pliant.statics.workspace import allocate_point, allocate_system, model_of
+from pliant.statics.workspace import allocate_point, model_of
 
 __all__ = ["Tangent", "static_response"]
 
@@ -44,13 +43,13 @@ class Tangent:
     ):
         """Evaluate forces; `symmetric` drops the part of the derivative of world torques that has no potential."""
         self.m, self.loads = m, loads
-        self._model, self._point = model_of(m), allocate_point(m)
-        self._solver: BorderedTree | None = None
-        point = self._point
+        model, point = model_of(m), allocate_point(m)
+        self._typical = model.typical
+        self._solver = BorderedTree(m, model, point)
         point.q[:] = q
         if multipliers is not None:
             point.multipliers[:] = multipliers
-        kernels.evaluate(self._model, loads.arrays, 0.5 if symmetric else 1.0, point)
+        self._solver.evaluate(loads.arrays, symmetric)
         self.q, self.multipliers, self.energy = point.q, point.multipliers, float(point.energy[0])
         self.poses, self.gaps = point.poses, point.gaps
         self.residual, self.wrench = point.residual, point.wrench
@@ -64,21 +63,17 @@ class Tangent:
             passive: regularization of dofs without a spring, as a fraction of the typical stiffness.
             fallback: the typical stiffness if the mechanism has no springs.
         """
-        if self._solver is None:
-            self._solver = BorderedTree(self._model, self._point, allocate_system(self.m))
-        self.negative = self._solver.factor(shift, passive, self._model.typical or fallback)
+        self.negative = self._solver.factor(shift, passive, self._typical or fallback)
         return self.negative
 
     def solve(
         self, force: Floats, gap: Floats | None = None, *, refine: bool = True, exact: bool = False
     ) -> tuple[Floats, Floats]:
         """Motion and change of the multipliers under generalised forces; see `BorderedTree.solve`."""
-        assert self._solver is not None
         return self._solver.solve(force, gap, refine=refine, exact=exact)
 
     def softest_motion(self) -> tuple[float, Floats]:
         """Smallest stiffness among allowed motions, and the motion; see `BorderedTree.softest_motion`."""
-        assert self._solver is not None
         return self._solver.softest_motion()
 
 

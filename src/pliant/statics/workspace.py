@@ -7,31 +7,36 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from pliant.compilation.calls import address_of
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.border_kernels import make_border, make_constraints
+from pliant.mechanism.border_kernels import Border, System, make_system
 from pliant.mechanism.joints import BALL
+from pliant.statics.arrays import Model, Point, Statics, Work, join_statics
 from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.load_kernels import LINK, LOAD_SIZE
-from pliant.statics.newton_kernels import Statics, Work, join_statics
 from pliant.statics.per_mechanism import per_mechanism
-from pliant.statics.point_kernels import Model, Point, System
+from pliant.statics.tree_kernels import BallSprings, ball_springs
 
-__all__ = ["allocate_point", "allocate_system", "borrow_statics", "model_of"]
+__all__ = ["allocate_point", "allocate_system", "borrow_statics", "join_point", "model_of"]
 
 _KEPT = 20_000  # links of the largest mechanism whose work space is kept for the next call
+
 
 @per_mechanism
 def model_of(m: Mechanism) -> Model:
     """Constants of a mechanism."""
     unit = np.ones(m.elimination.hard)
     unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
+    balls = m.primitive_dof[m.ball_primitives], m.primitive_coordinate[m.ball_primitives]
+    calls, row, rows = np.zeros(1, dtype=np.int64), np.zeros(0), np.zeros((0, 3))
+    if len(balls[0]):
+        springs = BallSprings(*balls, row, row, row)
+        calls[0] = address_of(ball_springs, springs, row, row, rows, row, rows)
     return Model(
-        links=m.links.arrays,
-        constraints=make_constraints(m),
         reference=np.array(m.reference),
         coordinate=np.array(m.dof_coordinate),
-        ball_dof=m.primitive_dof[m.ball_primitives],
-        ball_coordinate=m.primitive_coordinate[m.ball_primitives],
+        ball_dof=balls[0],
+        ball_coordinate=balls[1],
         turning=(m.dof_kind == BALL).astype(np.int64),
         stiffness=np.array(m.stiffness),
         gap_unit=unit,
@@ -42,6 +47,7 @@ def model_of(m: Mechanism) -> Model:
         radius=m.radius,
         typical=typical_stiffness(m, 0.0),
         passive=bool((m.stiffness == 0).any()),
+        calls=calls,
     )
 
 
@@ -71,21 +77,21 @@ def allocate_point(m: Mechanism) -> Point:
     )
 
 
-def allocate_system(m: Mechanism, tendons: bool = True) -> System:
-    """Room for the factored derivative of forces; without `tendons` these do not act."""
-    border = make_border(m, (m.tendon_stiffness > 0) & tendons)
-    return System(border, np.zeros(m.nv), np.zeros((1, m.nv)))
+def allocate_system(m: Mechanism, tendons: bool = True) -> tuple[System, Border]:
+    """Room for the linear system of a mechanism, and its `Border`; without `tendons` these do not act."""
+    return make_system(m, (m.tendon_stiffness > 0) & tendons)
 
 
-def _allocate_statics(m: Mechanism) -> Statics:
-    nv, hard, rows = m.nv, m.elimination.hard, len(m.elimination.scale)
-    work = Work(
+def _allocate_work(m: Mechanism) -> Work:
+    """Work space of the solver."""
+    nv, hard = m.nv, m.elimination.hard
+    return Work(
         q=np.zeros(m.nq),
         multipliers=np.zeros(hard),
         rest=np.zeros(m.nq),
         tendon_rest=np.zeros(len(m.tendons)),
         step=np.zeros((1, nv)),
-        change=np.zeros((1, rows)),
+        change=np.zeros((1, len(m.elimination.scale))),
         motion=np.zeros(nv),
         twist=np.zeros((1, len(m.links), 6)),
         free=np.ones(nv),
@@ -93,24 +99,28 @@ def _allocate_statics(m: Mechanism) -> Statics:
         vector=np.zeros(6),
         count=np.zeros(1, dtype=np.int64),
     )
-    points = allocate_point(m), allocate_point(m)
-    return join_statics(model_of(m), allocate_system(m), *points, work)
+
+
+def join_point(m: Mechanism, model: Model, point: Point) -> Statics:
+    """`Statics` of one point alone."""
+    return join_statics(model, point, point, _allocate_work(m))
 
 
 @per_mechanism
-def _spare(m: Mechanism) -> list[Statics]:
+def _spare(m: Mechanism) -> list[tuple[System, Statics]]:
     """Work space that no call uses at the moment: `pop` and `append` are safe between threads."""
     return []
 
 
 @contextmanager
-def borrow_statics(m: Mechanism) -> Iterator[Statics]:
-    """Work space of the solver, for one thread at a time."""
+def borrow_statics(m: Mechanism) -> Iterator[tuple[System, Statics]]:
+    """Arrays of the solver, for one thread at a time."""
     spare = _spare(m)
     try:
-        statics = spare.pop()
+        arrays = spare.pop()
     except IndexError:
-        statics = _allocate_statics(m)
-    yield statics
+        points = allocate_point(m), allocate_point(m)
+        arrays = allocate_system(m)[0], join_statics(model_of(m), *points, _allocate_work(m))
+    yield arrays
     if len(m.links) <= _KEPT:
-        spare.append(statics)
+        spare.append(arrays)
