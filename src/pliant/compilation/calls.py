@@ -17,15 +17,21 @@ from numba.extending import intrinsic
 __all__ = ["address_of", "call_returning"]
 
 
+_known: dict[Any, int] = {}
+
+
 def address_of(kernel: Any, *arguments: Any) -> int:
     """Address of the machine code of a kernel for arguments like these, compiled or loaded if need be.
 
-    It is valid as long as the process lives: kernels are never unloaded.
+    It is valid as long as the process lives: kernels are never unloaded. A kernel that is called by address has
+    arguments of the same types everywhere: those of its first call count.
     """
-    kinds = tuple(types.unliteral(typeof(value)) for value in arguments)
-    kernel.compile(kinds)
-    made = kernel.overloads[kinds]
-    return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    if kernel not in _known:
+        kinds = tuple(types.unliteral(typeof(value)) for value in arguments)
+        kernel.compile(kinds)
+        made = kernel.overloads[kinds]
+        _known[kernel] = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    return _known[kernel]
 
 
 def call_returning(result: Any) -> Any:

@@ -90,6 +90,8 @@ def _address_of(name: str, context: Any, builder: Any, kind: Any, value: Any) ->
 
 def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Code for an array, number or named tuple of these without owners."""
+    if not context.enable_nrt:
+        return value
     if isinstance(kind, types.BaseTuple):
         parts: Any = kind.types
         for i, part in enumerate(parts):

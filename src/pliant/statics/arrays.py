@@ -13,6 +13,8 @@ from pliant.compilation import njit, views
 __all__ = ["Cases", "Given", "Model", "Point", "Statics", "Work", "join_statics"]
 
 STOP_LOW, STOP_HIGH, STOP_MARGIN, STOP_STIFFNESS, STOP_ROWS = range(5)  # rows of `Given.stops`
+HERE, THERE = 0, 1  # the points of `Statics`
+EVALUATE, PREPARE, BALLS, CALLS = range(4)  # entries of `Work.calls`
 
 
 class Model(NamedTuple):
@@ -30,7 +32,6 @@ class Model(NamedTuple):
         radius: m.
         typical: typical stiffness, N m/rad; 0 for a mechanism without springs.
         passive: whether some dofs have no spring.
-        calls: address of the kernel of balls' springs, (1,); 0 without balls.
     """
 
     reference: NDArray[np.float64]
@@ -47,7 +48,6 @@ class Model(NamedTuple):
     radius: float
     typical: float
     passive: bool
-    calls: NDArray[np.int64]
 
 
 class Given(NamedTuple):
@@ -115,6 +115,7 @@ class Work(NamedTuple):
         pose: scratch, (2, 4, 4).
         vector: scratch, (6,).
         count: iterations, (1,).
+        calls: addresses of kernels, EVALUATE ... BALLS; 0 for balls where there are none.
     """
 
     q: NDArray[np.float64]
@@ -129,6 +130,7 @@ class Work(NamedTuple):
     pose: NDArray[np.float64]
     vector: NDArray[np.float64]
     count: NDArray[np.int64]
+    calls: NDArray[np.int64]
 
 
 class Cases(NamedTuple):

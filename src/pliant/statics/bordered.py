@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism
 from pliant.statics import point_kernels as kernels
-from pliant.statics.arrays import Given, Model, Point
-from pliant.statics.workspace import allocate_system, join_point
+from pliant.statics.arrays import HERE, Given, Model, Point
+from pliant.statics.workspace import allocate_system, assemble_statics
 
 __all__ = ["BorderedTree"]
 
@@ -38,13 +38,14 @@ class BorderedTree:
     def __init__(self, m: Mechanism, model: Model, point: Point, tendons: bool = True):
         """H at a point; without `tendons` these do not act."""
         self._system, self._border = allocate_system(m, tendons)
-        self._statics, self._passive, self._hard = join_point(m, model, point), model.passive, len(point.gaps)
+        self._statics = assemble_statics(m, self._system, model, point)
+        self._passive, self._hard = model.passive, len(point.gaps)
         self.negative = 0
         self._prepared = False
 
     def evaluate(self, given: Given, symmetric: bool) -> None:
         """Evaluate forces at the point; `symmetric` drops the part of their derivative that has no potential."""
-        kernels.evaluate_here(self._system, self._statics, given, 0.5 if symmetric else 1.0)
+        kernels.evaluate(self._system, self._statics, given, 0.5 if symmetric else 1.0, HERE)
 
     def factor(self, shift: float, passive: float, typical: float) -> int:
         """Factor H; returns `negative`.
@@ -55,9 +56,9 @@ class BorderedTree:
             typical: the typical stiffness, N m/rad, or inertia, kg m².
         """
         if not self._prepared:
-            kernels.prepare_here(self._system, self._statics)
+            kernels.prepare(self._system, self._statics, HERE)
             self._prepared = True
-        self.negative = kernels.factor_here(self._system, self._statics, shift, passive, typical)
+        self.negative = kernels.factor(self._system, self._statics, HERE, shift, passive, typical)
         return self.negative
 
     @property

@@ -9,23 +9,23 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
+from numba import types
 
 from pliant.compilation import njit
+from pliant.compilation.calls import call_returning
 from pliant.mechanism.border_kernels import close_system, constraint_gaps, solve_system
 from pliant.mechanism.kernels import forward, move
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
-from pliant.statics.arrays import Given
+from pliant.statics.arrays import EVALUATE, HERE, PREPARE, Given
 from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, LOAD_SIZE, POINT, TORQUE
 from pliant.statics.point_kernels import (
     ball_rotations,
-    evaluate,
     factor,
     force_error,
     largest_gap,
     meets_no_stiffness,
-    prepare,
+    point_of,
     softest_motion,
     solve,
     tendon_length,
@@ -53,6 +53,21 @@ RESIDUAL, STABILITY, ITERATIONS, STATE = range(4)
 RESULTS = 4
 STABLE, NEUTRAL, UNSTABLE = 0.0, 1.0, 2.0
 CONVERGED, NOT_FOUND, OPEN_LOOPS = 0.0, 1.0, 2.0
+
+
+_call_evaluate, _call_prepare = call_returning(types.none), call_returning(types.none)
+
+
+@_once
+def _evaluate(system, statics, given, turn, which):
+    """`evaluate`, by address: its machine code is large."""
+    _call_evaluate(statics.work.calls[EVALUATE], (system, statics, given, turn, which))
+
+
+@_once
+def _prepare(system, statics, which):
+    """`prepare`, by address."""
+    _call_prepare(statics.work.calls[PREPARE], (system, statics, which))
 
 
 @_jit
@@ -121,7 +136,7 @@ def _similar(model, cases, i, k):
     return change <= _SIMILAR * cases.scale[i]
 
 
-@_once
+@_jit
 def _work_of_loads(rows, old, new, turn, pose, vector):
     """Work of the loads from one configuration to the next (along the straightest path, for torques)."""
     total = 0.0
@@ -201,28 +216,30 @@ def _move_and_close(system, model, here, motion, there):
     return previous < 1e-9
 
 
-@_once
-def _try(system, model, given, here, there, work, length):
+@_jit
+def _try(system, statics, given, at, length):
     """Energy gained by a move along `work.motion`, that of the loads included; infinite if loops do not close.
 
     Multipliers change by `length` times their change in the Newton step.
     """
+    model, work, here, there = statics.model, statics.work, point_of(statics, at), point_of(statics, 1 - at)
     if not _move_and_close(system, model, here, work.motion, there):
         return math.inf
     for r in range(there.multipliers.shape[0]):
         there.multipliers[r] = here.multipliers[r] + length * work.change[0, r] * system.border.scale[r]
-    evaluate(system, model, given, 1.0, there)
+    _evaluate(system, statics, given, 1.0, 1 - at)
     done = _work_of_loads(given.rows, here.poses, there.poses, here.small, work.pose, work.vector)
     return there.energy[0] - here.energy[0] - done
 
 
 @_once
-def _search(system, model, given, here, there, work, length, shift, scale, kicks):
+def _search(system, statics, given, at, length, shift, scale, kicks):
     """Line search: the first of 12 halved steps that lowers energy or, near the end, the residual; False if none.
 
     Before it, `kicks` small moves along the softest motion, there and back, are tried: off a ridge on which symmetry
     keeps Newton's method.
     """
+    model, work, here, there = statics.model, statics.work, point_of(statics, at), point_of(statics, 1 - at)
     slope, found, kick = 0.0, False, _KICK
     for d in range(here.residual.shape[0]):
         slope += here.residual[d] * work.step[0, d]
@@ -235,7 +252,7 @@ def _search(system, model, given, here, there, work, length, shift, scale, kicks
         for d in range(here.residual.shape[0]):
             work.motion[d] = kick * work.motion[d] if kicked else length * work.step[0, d]
         kick = -1.0
-        gain = _try(system, model, given, here, there, work, 0.0 if kicked else length)
+        gain = _try(system, statics, given, at, 0.0 if kicked else length)
         if kicked:
             found = gain < 0.0
         else:
@@ -249,18 +266,19 @@ def _search(system, model, given, here, there, work, length, shift, scale, kicks
     return found
 
 
-@_once
-def _minimise(system, model, given, here, there, work, scale, limit, guarded):
+@_jit
+def _minimise(system, statics, given, scale, limit, guarded):
     """Newton's method from the last good point to the equilibrium; False if it does not converge.
 
     A guarded run fails at once if its first step is longer than _LONGEST, since a smaller load increment converges
     better, and changes the last good point on success only.
     """
+    model, work, here, at = statics.model, statics.work, statics.here, HERE
     nv, hard, border = here.residual.shape[0], here.gaps.shape[0], system.border
     typical = model.typical if model.typical > 0.0 else scale * model.radius
     _copy(work.q, here.q)
     _copy(work.multipliers, here.multipliers)
-    evaluate(system, model, given, 1.0, here)
+    _evaluate(system, statics, given, 1.0, at)
     shift, passive, best, stalled, prepared, found = 0.0, PASSIVE, math.inf, 0, False, False
     for iteration in range(limit):
         error, gap = force_error(system, model, here, scale), largest_gap(model, here.gaps)
@@ -280,10 +298,10 @@ def _minimise(system, model, given, here, there, work, scale, limit, guarded):
             # Near the end, a motion softer than the regularization of spring-less dofs slows convergence.
             passive = max(passive / 10, 1e-9)
         if not prepared:
-            prepare(system, model, here)
+            _prepare(system, statics, at)
             prepared = True
         # stiffened until no allowed direction has negative stiffness
-        while factor(system, model, here, shift, passive, typical) > 0 and shift < 1e8:
+        while factor(system, statics, at, shift, passive, typical) > 0 and shift < 1e8:
             shift = max(4 * shift, 1e-3)
         for d in range(nv):
             border.force[0, d] = -here.residual[d]
@@ -296,7 +314,7 @@ def _minimise(system, model, given, here, there, work, scale, limit, guarded):
         work.count[0] += 1
         kicks = 2 if stalled in (4, 8) and shift > 0.0 else 0
         length = min(1.0, _LONGEST / max(longest, 1e-300))
-        if not _search(system, model, given, here, there, work, length, shift, scale, kicks):
+        if not _search(system, statics, given, at, length, shift, scale, kicks):
             if close_enough:
                 found = True
                 break
@@ -304,7 +322,8 @@ def _minimise(system, model, given, here, there, work, scale, limit, guarded):
                 break
             shift = max(10 * shift, 1e-3)  # shorter, safer steps
             continue
-        here, there, prepared = there, here, False
+        at, prepared = 1 - at, False
+        here = point_of(statics, at)
         shift = 0.0 if shift < 1e-4 else shift / 10
         if not guarded:
             _copy(here.q, work.q)
@@ -315,16 +334,17 @@ def _minimise(system, model, given, here, there, work, scale, limit, guarded):
     return found
 
 
-@_once
-def _judge(system, model, given, here, work, scale):
+@_jit
+def _judge(system, statics, given, scale):
     """Residual and stability at the last good point."""
+    model, work, here = statics.model, statics.work, statics.here
     typical = model.typical if model.typical > 0.0 else scale * model.radius
     _copy(work.q, here.q)
     _copy(work.multipliers, here.multipliers)
-    evaluate(system, model, given, 0.5, here)
+    _evaluate(system, statics, given, 0.5, HERE)
     error, stability = force_error(system, model, here, scale), STABLE
-    prepare(system, model, here)
-    if factor(system, model, here, 0.0, _HELD, typical) > 0:
+    _prepare(system, statics, HERE)
+    if factor(system, statics, HERE, 0.0, _HELD, typical) > 0:
         stability = UNSTABLE
     elif model.passive:
         stiffness = softest_motion(system, work.motion)
@@ -356,7 +376,7 @@ def find_equilibria(
         follow: whether a case may start from the answer to the one before it.
         q, multipliers, results: the answers, (cases, nq), (cases, hard), (cases, RESULTS).
     """
-    model, here, there, work = statics.model, statics.here, statics.there, statics.work
+    model, here, work = statics.model, statics.here, statics.work
     closed = close_system(system, work.free, begin, here.local, here.poses, here.small, here.gaps)
     for i in range(first, last):
         work.count[0] = 0
@@ -380,12 +400,12 @@ def find_equilibria(
             guarded = stage in (_FOLLOW, _IN_STEPS)
             _set_fraction(model, cases, trial, given, work.motion)
             _set_loads(cases, i, trial, given.rows)
-            found = _minimise(system, model, given, here, there, work, scale, limit, guarded)
+            found = _minimise(system, statics, given, scale, limit, guarded)
             if stage == _IN_STEPS and trial < 1.0 and found:
                 done, increment = trial, 2 * increment
                 continue
             if found or stage == _LAST:
-                error, stability = _judge(system, model, given, here, work, scale)
+                error, stability = _judge(system, statics, given, scale)
                 state = CONVERGED if found else NOT_FOUND
                 if stage != _FOLLOW or stability != UNSTABLE:
                     break

@@ -26,7 +26,7 @@ from pliant.mechanism.border_kernels import (
 from pliant.mechanism.kernels import forward, rotation_from_rest
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
-from pliant.statics.arrays import STOP_HIGH, STOP_LOW, STOP_MARGIN, STOP_STIFFNESS
+from pliant.statics.arrays import BALLS, HERE, STOP_HIGH, STOP_LOW, STOP_MARGIN, STOP_STIFFNESS
 from pliant.statics.load_kernels import FORCE, POINT
 
 _jit = njit(error_model="numpy", nogil=True)
@@ -41,16 +41,23 @@ _SOFTEST_ROUNDS = 50
 # --- forces
 
 
+@_once
+def point_of(statics, which):
+    """One of the points of a structure, HERE or THERE."""
+    return statics.here if which == HERE else statics.there
+
+
 @_jit
-def evaluate(system, model, given, turn, point):
-    """Forces and their derivatives at `point.q` with `point.multipliers`.
+def evaluate(system, statics, given, turn, which):
+    """Forces and their derivatives at the coordinates and with the multipliers of a point, HERE or THERE.
 
     `turn` is 1 for the exact derivative of torques fixed in the world, 1/2 for its symmetric part.
     """
+    model, point = statics.model, point_of(statics, which)
     links, constraints = system.links.whole, system.constraints.whole
     forward(links, point.q, point.local, point.poses)
     constraint_gaps(constraints, point.q, point.poses, point.small, point.gaps)
-    _add_springs(model, given, point)
+    _add_springs(model, given, point, statics.work.calls)
     if given.stops.shape[0]:
         _add_stops(model, given.stops, point)
     _add_wrenches(links, constraints, given.rows, turn, point)
@@ -80,7 +87,7 @@ def tendon_length(model, q, stretch, t):
 
 
 @_once
-def _add_springs(model, given, point):
+def _add_springs(model, given, point, calls):
     """Forces, stiffness and energy of springs and tendons."""
     q, stretch, pull, residual, blocks = point.q, point.stretch, point.pull, point.residual, point.blocks
     nv, energy = residual.shape[0], 0.0
@@ -102,7 +109,7 @@ def _add_springs(model, given, point):
         springs = tree_kernels.BallSprings(
             model.ball_dof, model.ball_coordinate, model.stiffness, pull, given.rest
         )
-        _call_balls(model.calls[0], (springs, q, residual, blocks, stretch, point.jacobian))
+        _call_balls(calls[BALLS], (springs, q, residual, blocks, stretch, point.jacobian))
     for d in range(nv):
         if model.turning[d] == 0:
             c = model.coordinate[d]
@@ -211,8 +218,9 @@ def largest_gap(model, gaps):
 
 
 @_jit
-def prepare(system, model, point):
-    """The matrix without the stiffness of dofs, and its independent rows."""
+def prepare(system, statics, which):
+    """The matrix at a point without the stiffness of dofs, and its independent rows."""
+    model, point = statics.model, point_of(statics, which)
     links, matrix = system.links.whole, system.matrix.whole
     tree_kernels.world_matrix(links, point.poses, point.wrench, point.tangent, matrix)
     _set_tendon_entries(system, model, point)
@@ -242,15 +250,16 @@ def _set_tendon_entries(system, model, point):
 
 
 @_jit
-def factor(system, model, point, shift, passive, typical):
+def factor(system, statics, which, shift, passive, typical):
     """Factor the matrix that was prepared; returns the number of directions with negative stiffness.
 
     Args:
-        system, model, point: the derivative of forces, the mechanism, the forces.
+        system, statics, which: the mechanism's, and its point, HERE or THERE.
         shift: stiffness added to every dof, as a fraction of the typical stiffness.
         passive: the same for dofs without a spring; `solve` removes it.
         typical: the typical stiffness, N m/rad.
     """
+    model, point = statics.model, point_of(statics, which)
     added, stiffness, unit = system.border.added, system.matrix.stiffness, system.border.unit
     for d in range(added.shape[0]):
         own = typical / (unit[d] * unit[d])
@@ -336,23 +345,3 @@ def meets_no_stiffness(system, stiffness, motion):
         added += system.border.added[d] * motion[d] * motion[d]
     return added > 0.0 and stiffness - added < 0.05 * added
 
-
-# --- for Python, which has the structure of a point but not its parts
-
-
-@_jit
-def evaluate_here(system, statics, given, turn):
-    """`evaluate` at `statics.here`."""
-    evaluate(system, statics.model, given, turn, statics.here)
-
-
-@_jit
-def prepare_here(system, statics):
-    """`prepare` at `statics.here`."""
-    prepare(system, statics.model, statics.here)
-
-
-@_jit
-def factor_here(system, statics, shift, passive, typical):
-    """`factor` at `statics.here`."""
-    return factor(system, statics.model, statics.here, shift, passive, typical)

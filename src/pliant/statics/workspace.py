@@ -11,13 +11,26 @@ from pliant.compilation.calls import address_of
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.border_kernels import Border, System, make_system
 from pliant.mechanism.joints import BALL
-from pliant.statics.arrays import Model, Point, Statics, Work, join_statics
+from pliant.statics.arrays import (
+    BALLS,
+    CALLS,
+    EVALUATE,
+    HERE,
+    PREPARE,
+    Given,
+    Model,
+    Point,
+    Statics,
+    Work,
+    join_statics,
+)
 from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.load_kernels import LINK, LOAD_SIZE
 from pliant.statics.per_mechanism import per_mechanism
+from pliant.statics.point_kernels import evaluate, prepare
 from pliant.statics.tree_kernels import BallSprings, ball_springs
 
-__all__ = ["allocate_point", "allocate_system", "borrow_statics", "join_point", "model_of"]
+__all__ = ["allocate_point", "allocate_system", "borrow_statics", "assemble_statics", "model_of"]
 
 _KEPT = 20_000  # links of the largest mechanism whose work space is kept for the next call
 
@@ -28,10 +41,6 @@ def model_of(m: Mechanism) -> Model:
     unit = np.ones(m.elimination.hard)
     unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
     balls = m.primitive_dof[m.ball_primitives], m.primitive_coordinate[m.ball_primitives]
-    calls, row, rows = np.zeros(1, dtype=np.int64), np.zeros(0), np.zeros((0, 3))
-    if len(balls[0]):
-        springs = BallSprings(*balls, row, row, row)
-        calls[0] = address_of(ball_springs, springs, row, row, rows, row, rows)
     return Model(
         reference=np.array(m.reference),
         coordinate=np.array(m.dof_coordinate),
@@ -47,7 +56,6 @@ def model_of(m: Mechanism) -> Model:
         radius=m.radius,
         typical=typical_stiffness(m, 0.0),
         passive=bool((m.stiffness == 0).any()),
-        calls=calls,
     )
 
 
@@ -98,12 +106,24 @@ def _allocate_work(m: Mechanism) -> Work:
         pose=np.zeros((2, 4, 4)),
         vector=np.zeros(6),
         count=np.zeros(1, dtype=np.int64),
+        calls=np.zeros(CALLS, dtype=np.int64),
     )
 
 
-def join_point(m: Mechanism, model: Model, point: Point) -> Statics:
-    """`Statics` of one point alone."""
-    return join_statics(model, point, point, _allocate_work(m))
+def assemble_statics(
+    m: Mechanism, system: System, model: Model, here: Point, there: Point | None = None
+) -> Statics:
+    """`Statics` of two points, or of one alone."""
+    work = _allocate_work(m)
+    statics = join_statics(model, here, here if there is None else there, work)
+    springs = BallSprings(model.ball_dof, model.ball_coordinate, model.stiffness, here.pull, here.q)
+    given = Given(np.zeros((0, LOAD_SIZE)), here.q, here.pull, here.blocks)
+    if len(model.ball_dof):
+        arrays = here.q, here.residual, here.blocks, here.stretch, here.jacobian
+        work.calls[BALLS] = address_of(ball_springs, springs, *arrays)
+    work.calls[EVALUATE] = address_of(evaluate, system, statics, given, 1.0, HERE)
+    work.calls[PREPARE] = address_of(prepare, system, statics, HERE)
+    return statics
 
 
 @per_mechanism
@@ -119,8 +139,8 @@ def borrow_statics(m: Mechanism) -> Iterator[tuple[System, Statics]]:
     try:
         arrays = spare.pop()
     except IndexError:
-        points = allocate_point(m), allocate_point(m)
-        arrays = allocate_system(m)[0], join_statics(model_of(m), *points, _allocate_work(m))
+        system, _ = allocate_system(m)
+        arrays = system, assemble_statics(m, system, model_of(m), allocate_point(m), allocate_point(m))
     yield arrays
     if len(m.links) <= _KEPT:
         spare.append(arrays)
