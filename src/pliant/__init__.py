@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pliant.engines.transfer import carry_over
     from pliant.formats import load
     from pliant.mechanism.loop_closure import assemble
-    from pliant.statics import Configuration, equilibrium
+    from pliant.statics import Configuration, Equilibria, equilibria, equilibrium
     from pliant.viewer import picture, view
     from pliant.world import World
 
@@ -40,6 +40,7 @@ __all__ = [
     "Builder",
     "Configuration",
     "ConstrainedSimulation",
+    "Equilibria",
     "Mechanism",
     "QuasistaticSimulation",
     "ReducedBatch",
@@ -51,6 +52,7 @@ __all__ = [
     "assemble",
     "blend",
     "carry_over",
+    "equilibria",
     "equilibrium",
     "errors",
     "gallery",
@@ -73,6 +75,7 @@ _LAZY = {
     "BlendedModel": "pliant.engines.reduced",
     "Configuration": "pliant.statics",
     "ConstrainedSimulation": "pliant.engines.constrained",
+    "Equilibria": "pliant.statics",
     "QuasistaticSimulation": "pliant.engines.quasistatic",
     "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
@@ -83,6 +86,7 @@ _LAZY = {
     "assemble": "pliant.mechanism.loop_closure",
     "blend": "pliant.engines.reduced",
     "carry_over": "pliant.engines.transfer",
+    "equilibria": "pliant.statics",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",

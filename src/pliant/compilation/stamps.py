@@ -57,7 +57,7 @@ def _source(module: str) -> Path:
 @cache
 def _imported(path: Path) -> tuple[Path, ...]:
     """Source files of the modules of pliant that a source file imports."""
-    # pliant.compilation does not change machine code: its options are part of the file's name; but its views and calls do
+    # the rest of pliant.compilation does not change machine code: its options are part of the file's name
     return tuple(
         _source(name)
         for name in _modules(_text(path))

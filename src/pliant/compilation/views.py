@@ -25,8 +25,8 @@ from typing import Any
 
 from numba import types
 from numba.core import cgutils
-from numba.core.runtime.nrtdynmod import _meminfo_struct_type
 from numba.core.imputils import lower_getattr, lower_getattr_generic
+from numba.core.runtime.nrtdynmod import _meminfo_struct_type
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.experimental import structref
 from numba.extending import models, register_model

@@ -1,7 +1,7 @@
 """Kernels for one linear system of a mechanism, its loops, couplings and tendons; and for closing loops by it.
 
-`System` holds all arrays of it: the tree and rows of `elimination_kernels`, a matrix to fill in, room for one right side
-(`Border`), and the loops and couplings that rows are the derivatives of (`Constraints`).
+`System` holds all arrays of it: the tree and rows of `elimination_kernels`, a matrix to fill in, room for one right
+side (`Border`), and the loops and couplings that rows are the derivatives of (`Constraints`).
 """
 
 from __future__ import annotations
@@ -111,8 +111,15 @@ def join_system(links, constraints, tree, fronts, matrix, motion, border):
 def make_constraints(m: Mechanism) -> Constraints:
     """The loops and couplings of a mechanism."""
     links, rows = m.links, m.couplings
-    given = links.loop_copy, links.loop_body, rows.start, rows.dof, rows.coefficient, m.coupling_offset
-    return Constraints(*map(np.array, (*given, m.dof_coordinate)))
+    return Constraints(
+        copy=np.array(links.loop_copy),
+        body=np.array(links.loop_body),
+        start=np.array(rows.start),
+        dof=np.array(rows.dof),
+        coefficient=np.array(rows.coefficient),
+        offset=np.array(m.coupling_offset),
+        coordinate=np.array(m.dof_coordinate),
+    )
 
 
 def make_system(
@@ -167,9 +174,7 @@ def make_system(
     border.calls[_SOLVE] = address_of(elimination.solve_many, *arrays, *sides, *scratch)
     if count:
         places = matrix.position, matrix.screw, border.unit
-        border.calls[_CHOOSE] = address_of(
-            elimination.choose_rows, tree, fronts, *places, 0.0, 0.0, 0, soft
-        )
+        border.calls[_CHOOSE] = address_of(elimination.choose_rows, tree, fronts, *places, 0.0, 0.0, 0, soft)
         poses = np.zeros((n, 4, 4))
         border.calls[_CLOSE] = address_of(
             close, system, border.added, border.added, poses, poses, np.zeros((3, 3)), border.added

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "allocate_poses",
+    "body_poses",
     "constraint_gaps",
     "constraint_rows",
     "link_jacobian",
@@ -49,6 +50,15 @@ def link_transforms(m: Mechanism, q: Floats) -> tuple[Floats, Floats]:
 def link_poses(m: Mechanism, q: Floats) -> Floats:
     """World poses of all links, (links, 4, 4)."""
     return link_transforms(m, q)[1]
+
+
+def body_poses(m: Mechanism, q: Floats, bodies: NDArray[np.int64]) -> Floats:
+    """World poses of bodies at every row of q: (rows, bodies, 4, 4)."""
+    from pliant.mechanism import kernels
+
+    out = np.empty((len(q), len(bodies), 4, 4))
+    kernels.forward_many(m.links.arrays, np.array(q), m.links.body_link[bodies], *allocate_poses(m), out)
+    return out
 
 
 def move(m: Mechanism, q: Floats, step: Floats) -> Floats:

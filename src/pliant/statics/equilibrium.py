@@ -24,7 +24,7 @@ from pliant.statics.newton_kernels import RESULTS
 from pliant.statics.tangent import Tangent
 from pliant.statics.workspace import borrow_statics
 
-__all__ = ["STABILITIES", "check_mechanism", "equilibrium", "explain", "starting_point", "with_scale"]
+__all__ = ["STABILITIES", "check_mechanism", "equilibrium", "explain", "starting_point", "unloaded_scale"]
 
 Floats = NDArray[np.float64]
 STABILITIES = ("stable", "neutral", "unstable")  # STABLE, NEUTRAL, UNSTABLE of the kernels
@@ -63,7 +63,7 @@ def equilibrium(
         ConvergenceError: no equilibrium was found; the error carries the last residual and configuration.
     """
     m = check_mechanism(mechanism)
-    loads = with_scale(m, collect_loads(m, wrenches, gravity, limits))
+    loads = _with_scale(m, collect_loads(m, wrenches, gravity, limits))
     begin, forces = starting_point(m, start)
     given, results = loads.arrays, np.empty((1, RESULTS))
     cases = Cases(
@@ -76,9 +76,9 @@ def equilibrium(
         np.array([loads.scale]),
     )
     q, multipliers = np.empty((1, m.nq)), np.empty((1, len(forces)))
-    answers = q, multipliers, results
+    answers, room = (q, multipliers, results), np.empty_like(given.rows)
     with borrow_statics(m) as arrays:
-        kernels.find_equilibria(*arrays, cases, np.empty_like(given.rows), 0, 1, begin, forces, start is not None, False, *answers)
+        kernels.find_equilibria(*arrays, cases, room, 0, 1, begin, forces, start is not None, False, *answers)
     found = Configuration.known(m, q[0], multipliers[0], loads)
     residual, stability, iterations, state = results[0].tolist()
     found.residual, found.iterations = residual, int(iterations)
@@ -97,9 +97,14 @@ def check_mechanism(mechanism: Any) -> Mechanism:
     return mechanism
 
 
-def with_scale(m: Mechanism, loads: Loads) -> Loads:
+def _with_scale(m: Mechanism, loads: Loads) -> Loads:
     """The loads; without any, the reference pose is in balance, and springs alone set the scale."""
-    return loads if loads.scale else replace(loads, scale=typical_stiffness(m) / m.radius)
+    return loads if loads.scale else replace(loads, scale=unloaded_scale(m))
+
+
+def unloaded_scale(m: Mechanism) -> float:
+    """Unit of residuals of a mechanism without loads, N."""
+    return typical_stiffness(m) / m.radius
 
 
 def starting_point(

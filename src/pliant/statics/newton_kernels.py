@@ -81,7 +81,7 @@ def _copy(source, target):
 
 @_jit
 def _set_fraction(model, cases, fraction, given, turn):
-    """A fraction of the loads: with 0 the reference pose is in balance, 1 gives all of them. `turn` is scratch, (nv,)."""
+    """Rest of springs at a fraction of the loads: with 0 the reference pose is in balance. `turn` is scratch, (nv,)."""
     rest, reference = given.rest, model.reference
     if fraction == 1.0:
         _copy(cases.rest, rest)
@@ -186,9 +186,9 @@ def _step_length(system, point, work):
 
 @_once
 def _move_and_close(system, model, here, motion, there):
-    """Move `there` from `here` along a motion, then close loops and couplings by the last factors; False if they do not.
+    """Move `there` from `here` along a motion, and close loops and couplings by the last factors; False if they do not.
 
-    Their gaps after a finite motion are closed by further small motions.
+    A finite motion opens them; small motions close them again.
     """
     links, border, hard = system.links.whole, system.border, there.gaps.shape[0]
     _copy(here.q, there.q)

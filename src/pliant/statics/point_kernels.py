@@ -1,7 +1,7 @@
 """Kernels that evaluate static forces at a configuration, and factor and solve their derivative.
 
-Arrays: `statics.arrays`, and `System` of `mechanism.border_kernels`. The derivative of forces is that of a tree, bordered by the rows of loops and
-couplings, which allow no motion, and of tendons, which allow some:
+Arrays: `statics.arrays`, and `System` of `mechanism.border_kernels`. The derivative of forces is that of a tree,
+bordered by the rows of loops and couplings, which allow no motion, and of tendons, which allow some:
 
     [ H   Aᵀ ] [ step       ]   [ force ]
     [ A  -c  ] [ multipliers] = [ gap   ]
@@ -344,4 +344,3 @@ def meets_no_stiffness(system, stiffness, motion):
     for d in range(motion.shape[0]):
         added += system.border.added[d] * motion[d] * motion[d]
     return added > 0.0 and stiffness - added < 0.05 * added
-

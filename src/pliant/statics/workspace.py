@@ -30,7 +30,7 @@ from pliant.statics.per_mechanism import per_mechanism
 from pliant.statics.point_kernels import evaluate, prepare
 from pliant.statics.tree_kernels import BallSprings, ball_springs
 
-__all__ = ["allocate_point", "allocate_system", "borrow_statics", "assemble_statics", "model_of"]
+__all__ = ["allocate_point", "allocate_system", "assemble_statics", "borrow_statics", "model_of"]
 
 _KEPT = 20_000  # links of the largest mechanism whose work space is kept for the next call
 
