@@ -93,8 +93,8 @@ def _borrowed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     if not context.enable_nrt:
         return value
     if isinstance(kind, types.BaseTuple):
-        parts: Any = kind.types
-        for i, part in enumerate(parts):
+        parts: Any = kind
+        for i, part in enumerate(parts.types):
             value = builder.insert_value(
                 value, _borrowed(context, builder, part, builder.extract_value(value, i)), i
             )

@@ -30,6 +30,9 @@ _once = njit(error_model="numpy", nogil=True, inline="always")  # called once, o
 REDUNDANT = 1e-9  # remainder of a dependent row, radians and sizes of loops
 _OPEN, _COARSEST = 10.0, 1e-3  # the same per gap of open loops, and at most
 _ROUNDS = 100
+_ALMOST_CLOSED = (
+    1e-10  # gap that rounding may leave, radians and sizes of loops, a thousandth of the radius or more
+)
 _CHOOSE, _FACTOR, _SOLVE, _CLOSE, _CALLS = range(5)  # entries of `Border.calls`
 _call_choose, _call_factor = call_returning(types.float64), call_returning(types.int64)
 _call_solve, _call_close = call_returning(types.none), call_returning(types.boolean)
@@ -270,7 +273,7 @@ def close(system, free, q, local, poses, turn, gaps):
                 return False
             error = max(error, abs(gaps[r]))
             border.gap[0, r] = -gaps[r]
-        if error < 1e-14 or (error < 1e-12 and error >= 0.5 * previous):
+        if error < 1e-14 or (error < _ALMOST_CLOSED and error >= 0.5 * previous):
             return True
         _unit_matrix(links, system.matrix, unit, free, poses)
         choose_rows(system, hard, error, border.none)
@@ -280,7 +283,7 @@ def close(system, free, q, local, poses, turn, gaps):
         for d in range(nv):
             step[d] *= free[d]
             longest = max(longest, abs(step[d]) / unit[d])
-        if longest < 1e-16 and error > 1e-12:
+        if longest < 1e-16 and error > _ALMOST_CLOSED:
             return False
         length = min(1.0, 0.5 / max(longest, 1e-300))
         for d in range(nv):

@@ -208,15 +208,17 @@ def solve_cases(
     answers = np.zeros((count, m.nq)), np.zeros((count, len(forces))), np.zeros((count, RESULTS))
     most = len(given.rows) + int(np.diff(first).max(initial=0))
 
+    size = _CHUNK if follow else max(1, -(-count // (4 * threads)))
+
     def solve(chunk: int) -> None:
-        part = chunk, min(chunk + _CHUNK, count)
+        part = chunk, min(chunk + size, count)
         room = np.empty((most, LOAD_SIZE))
         with borrow_statics(m) as arrays:
             kernels.find_equilibria(
                 *arrays, cases, room, *part, begin.copy(), forces, start is not None, follow, *answers
             )
 
-    chunks = range(0, count, _CHUNK)
+    chunks = range(0, count, size)
     if threads == 1 or len(chunks) < 2:
         for chunk in track(chunks, progress, progress != ""):
             solve(chunk)
