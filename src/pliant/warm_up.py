@@ -169,6 +169,8 @@ def _statics() -> None:
             found = pliant.equilibrium(m, {m.end_effectors[0]: (0, 0, 1.0)}, limits=limits)
         found.compliance(m.end_effectors[0])
         found.frequencies(3)
+        pliant.equilibria(m, [{}]).poses()
+        pliant.assemble(m)
 
 
 def _methods() -> None:

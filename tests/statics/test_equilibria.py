@@ -32,6 +32,8 @@ def test_path_of_loads(name, size, limits, gravity):
         assert np.abs(alone.pose(body) - poses[i]).max() < 1e-10 * max(1.0, m.radius)
         assert alone.stability == found.stability[i]
         one = found.configuration(i)
+        assert one.joint_forces is not None
+        assert alone.joint_forces is not None
         assert np.abs(one.joint_forces - alone.joint_forces).max() < 1e-8 * np.abs(alone.joint_forces).max()
         assert one.wrenches == {body: tuple(forces[i])}
         assert one.gravity == alone.gravity
