@@ -133,8 +133,8 @@ def many(quick: bool, progress: Progress) -> Table:
         f"{count:,} load cases of one mechanism",
         "s",
         rows,
-        settings="`pliant.equilibria`, arrays of forces, wall-clock time. Along a spiral every case starts from the one "
-        "before it, except for one in 64; at random most start from the reference pose.",
+        settings="`pliant.equilibria`, arrays of forces, wall-clock time. Along a spiral every case starts from the "
+        "one before it, except for one in 64; at random most start from the reference pose.",
     )
 
 
@@ -224,7 +224,6 @@ def static_solvers(quick: bool, progress: Progress) -> Table:
         for form in ("cells", "rails")
         for n in ((4,) if quick else (4, 16, 64))
     ]
-    cases.append(StaticCase("hand()", make.hand(), "index_tip", np.array([0, 0, 1.0])))
     cases.append(StaticCase("flexure_stage()", make.flexure_stage(), "stage", np.array([40.0, 0, 0])))
     cases.append(StaticCase("loop()", make.loop(), "plate", np.array([0, 150.0, -100.0])))
     for size in (0.1,) if quick else (0.1, 0.5, 1.0):
