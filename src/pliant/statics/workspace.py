@@ -32,7 +32,7 @@ from pliant.statics.tree_kernels import BallSprings, ball_springs
 
 __all__ = ["allocate_point", "allocate_system", "assemble_statics", "borrow_statics", "model_of"]
 
-_KEPT = 20_000  # links of the largest mechanism whose work space is kept for the next call
+_KEPT = 5_000  # links of the largest mechanism whose work space is kept for the next call
 
 
 @per_mechanism
