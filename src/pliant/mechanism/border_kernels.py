@@ -7,7 +7,7 @@ side (`Border`), and the loops and couplings that rows are the derivatives of (`
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
@@ -15,14 +15,11 @@ from numba.experimental import structref
 from numpy.typing import NDArray
 
 from pliant.compilation import njit, views
-from pliant.compilation.calls import address_of, call_returning
-from pliant.mechanism import elimination_kernels as elimination
+from pliant.compilation.calls import call_returning
+from pliant.mechanism.elimination_kernels import Fronts, Matrix, Motion, Tree
 from pliant.mechanism.kernels import forward, move
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LinkArrays
 from pliant.spatial import kernels as se3
-
-if TYPE_CHECKING:
-    from pliant.mechanism.mechanism import Mechanism
 
 _jit = njit(error_model="numpy", nogil=True)
 _once = njit(error_model="numpy", nogil=True, inline="always")  # called once, or tiny: not compiled by itself
@@ -33,7 +30,7 @@ _ROUNDS = 100
 _ALMOST_CLOSED = (
     1e-10  # gap that rounding may leave, radians and sizes of loops, a thousandth of the radius or more
 )
-_CHOOSE, _FACTOR, _SOLVE, _CLOSE, _CALLS = range(5)  # entries of `Border.calls`
+CHOOSE, FACTOR, SOLVE, CLOSE, CALLS = range(5)  # entries of `Border.calls`
 _call_choose, _call_factor = call_returning(types.float64), call_returning(types.int64)
 _call_solve, _call_close = call_returning(types.none), call_returning(types.boolean)
 
@@ -67,7 +64,7 @@ class Border(NamedTuple):
         force, gap, step, multipliers: one right side and its solution; gaps and multipliers are scaled as rows are,
             (1, nv) and (1, m).
         added: stiffness added to dofs without any so that the tree factors, (nv,); for solvers that remove it again.
-        calls: addresses of kernels, _CHOOSE ... _CLOSE; 0 for those that a mechanism without rows never calls.
+        calls: addresses of kernels, CHOOSE ... CLOSE; 0 for those that a mechanism without rows never calls.
         miss, correction, right: scratch, (3, m), (2, nv) and (1, nv).
     """
 
@@ -87,7 +84,16 @@ class Border(NamedTuple):
     right: NDArray[np.float64]
 
 
-FIELDS = ("links", "constraints", "tree", "fronts", "matrix", "motion", "border")
+class Fields(NamedTuple):
+    """Fields of `System`: links, `Constraints`, the arguments of the kernels of elimination, and `Border`."""
+
+    links: LinkArrays
+    constraints: Constraints
+    tree: Tree
+    fronts: Fronts
+    matrix: Matrix
+    motion: Motion
+    border: Border
 
 
 @structref.register
@@ -96,93 +102,19 @@ class _SystemType(views.StructureType):
 
 
 class System(views.Structure):
-    """Links, `Constraints`, the arguments of the kernels of elimination, and `Border` as one argument of kernels.
+    """All `Fields` as one argument of kernels.
 
     The tree's coefficients of tendons change with the configuration.
     """
 
 
-views.define(_SystemType, System, FIELDS)
+views.define(_SystemType, System, Fields._fields)
 
 
 @njit(counts_references=True)
 def join_system(links, constraints, tree, fronts, matrix, motion, border):
     """A `System` of these fields."""
     return System(links, constraints, tree, fronts, matrix, motion, border)
-
-
-def make_constraints(m: Mechanism) -> Constraints:
-    """The loops and couplings of a mechanism."""
-    links, rows = m.links, m.couplings
-    return Constraints(
-        copy=np.array(links.loop_copy),
-        body=np.array(links.loop_body),
-        start=np.array(rows.start),
-        dof=np.array(rows.dof),
-        coefficient=np.array(rows.coefficient),
-        offset=np.array(m.coupling_offset),
-        coordinate=np.array(m.dof_coordinate),
-    )
-
-
-def make_system(
-    m: Mechanism, acting: NDArray[np.bool_], free: NDArray[np.float64] | None = None
-) -> tuple[System, Border]:
-    """Room for a linear system; and its `Border`, which Python cannot read from it.
-
-    Args:
-        m: the mechanism.
-        acting: tendons that hold with their stiffness, (tendons,).
-        free: coefficients of couplings are multiplied by it, (nv,).
-    """
-    plan = m.elimination
-    n, nv, count, hard = len(m.links), m.nv, len(plan.scale), plan.hard
-    fronts, motion = plan.allocate()
-    give, soft = np.zeros(count), np.zeros(count, dtype=np.int64)
-    soft[hard:] = acting
-    give[hard:][acting] = plan.scale[hard:][acting] ** 2 / m.tendon_stiffness[acting]
-    matrix = elimination.Matrix(
-        position=np.zeros((n, 3)),
-        screw=np.zeros((nv, 6)),
-        column=np.zeros((nv, 6)),
-        row=np.zeros((nv, 6)),
-        tangent=np.zeros((n, 6, 6)),
-        stiffness=np.zeros((nv, 3)),
-        give=give,
-    )
-    entries = plan.tree.entry_value.copy()
-    if free is not None:
-        entries *= np.repeat(free, np.diff(plan.tree.entry_start))
-    border = Border(
-        constant=plan.tree.entry_value.copy(),
-        scale=plan.scale.copy(),
-        unit=np.array(m.dof_unit),
-        soft=soft,
-        none=np.zeros(count, dtype=np.int64),
-        force=np.zeros((1, nv)),
-        gap=np.zeros((1, count)),
-        step=np.zeros((1, nv)),
-        multipliers=np.zeros((1, count)),
-        added=np.zeros(nv),
-        calls=np.zeros(_CALLS, dtype=np.int64),
-        miss=np.zeros((3, count)),
-        correction=np.zeros((2, nv)),
-        right=np.zeros((1, nv)),
-    )
-    tree = plan.tree._replace(entry_value=entries)
-    system = join_system(m.links.arrays, make_constraints(m), tree, fronts, matrix, motion, border)
-    arrays, sides = (tree, fronts, matrix), (border.force, border.gap)
-    scratch = motion, border.miss, border.correction, border.step, border.multipliers
-    border.calls[_FACTOR] = address_of(elimination.factor, *arrays, False)
-    border.calls[_SOLVE] = address_of(elimination.solve_many, *arrays, *sides, *scratch)
-    if count:
-        places = matrix.position, matrix.screw, border.unit
-        border.calls[_CHOOSE] = address_of(elimination.choose_rows, tree, fronts, *places, 0.0, 0.0, 0, soft)
-        poses = np.zeros((n, 4, 4))
-        border.calls[_CLOSE] = address_of(
-            close, system, border.added, border.added, poses, poses, np.zeros((3, 3)), border.added
-        )
-    return system, border
 
 
 @_jit
@@ -220,14 +152,14 @@ def choose_rows(system, hard, gap, soft):
         tolerance = min(max(_OPEN * gap, REDUNDANT), _COARSEST)
         places = matrix.position, matrix.screw, system.border.unit
         rows = system.tree.whole, system.fronts.whole
-        _call_choose(system.border.calls[_CHOOSE], (*rows, *places, tolerance, tolerance, hard, soft))
+        _call_choose(system.border.calls[CHOOSE], (*rows, *places, tolerance, tolerance, hard, soft))
 
 
 @_once
 def factor_system(system, definite):
     """Factor the matrix; returns the number of allowed motions with negative stiffness."""
     arrays = system.tree.whole, system.fronts.whole, system.matrix.whole
-    return _call_factor(system.border.calls[_FACTOR], (*arrays, definite))
+    return _call_factor(system.border.calls[FACTOR], (*arrays, definite))
 
 
 @_once
@@ -235,14 +167,14 @@ def solve_system(system, force, gap, step, multipliers):
     """Motions and scaled multipliers for right sides in rows, by the factors of the matrix."""
     arrays = system.tree.whole, system.fronts.whole, system.matrix.whole
     scratch = system.motion.whole, system.border.miss, system.border.correction
-    _call_solve(system.border.calls[_SOLVE], (*arrays, force, gap, *scratch, step, multipliers))
+    _call_solve(system.border.calls[SOLVE], (*arrays, force, gap, *scratch, step, multipliers))
 
 
 @_once
 def close_system(system, free, q, local, poses, turn, gaps):
     """`close`."""
     arrays = free, q, local, poses, turn, gaps
-    return gaps.shape[0] == 0 or _call_close(system.border.calls[_CLOSE], (system, *arrays))
+    return gaps.shape[0] == 0 or _call_close(system.border.calls[CLOSE], (system, *arrays))
 
 
 @_jit

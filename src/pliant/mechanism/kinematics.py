@@ -82,9 +82,10 @@ def link_jacobian(m: Mechanism, poses: Floats, link: int) -> Floats:
 def constraint_gaps(m: Mechanism, q: Floats, poses: Floats) -> Floats:
     """Gaps of loops (6 each: position, rotation vector; world axes), then errors of couplings, in one row."""
     from pliant.mechanism import border_kernels
+    from pliant.mechanism.border import make_constraints
 
     gaps = np.zeros(6 * m.topology.loops + len(m.couplings))
-    constraints = border_kernels.make_constraints(m)
+    constraints = make_constraints(m)
     border_kernels.constraint_gaps(constraints, np.array(q), np.array(poses), np.empty((3, 3)), gaps)
     return gaps
 

@@ -38,12 +38,13 @@ def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) 
     """
     if not m.topology.loops and not len(m.couplings):
         return q
-    from pliant.mechanism import border_kernels as kernels
+    from pliant.mechanism.border import make_system
+    from pliant.mechanism.border_kernels import close
 
     free = np.ones(m.nv) if held is None else np.where(held, 0.0, 1.0)
-    system, _ = kernels.make_system(m, np.zeros(len(m.tendons), dtype=bool), free)
+    system, _ = make_system(m, np.zeros(len(m.tendons), dtype=bool), free)
     out, gaps = np.array(q), np.zeros(m.elimination.hard)
-    if not kernels.close(system, free, out, *kinematics.allocate_poses(m), np.empty((3, 3)), gaps):
+    if not close(system, free, out, *kinematics.allocate_poses(m), np.empty((3, 3)), gaps):
         raise open_loops(m, float(np.abs(gaps).max()))
     return out
 

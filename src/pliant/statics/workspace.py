@@ -9,7 +9,8 @@ import numpy as np
 
 from pliant.compilation.calls import address_of
 from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.border_kernels import Border, System, make_system
+from pliant.mechanism.border import make_system
+from pliant.mechanism.border_kernels import Border, System
 from pliant.mechanism.joints import BALL
 from pliant.statics.arrays import (
     BALLS,
