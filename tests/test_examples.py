@@ -70,6 +70,10 @@ EXPECTED = {
         ],
         ["workspace.png", "workspace-cloud.png"],
     ),
+    "18_many_equilibria.py": (
+        ["1681 load cases", "1681 with an equilibrium", "up to 3.6 mm"],
+        ["many_equilibria.png"],
+    ),
     "14_scenes.py": (
         [
             "by 100 mm",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pliant.engines.transfer import carry_over
     from pliant.formats import load
     from pliant.mechanism.loop_closure import assemble
-    from pliant.statics import Configuration, equilibrium
+    from pliant.statics import Configuration, Equilibria, equilibria, equilibrium
     from pliant.viewer import picture, view
     from pliant.workspace import ComplianceMap, compliance_map
     from pliant.world import World
@@ -42,6 +42,7 @@ __all__ = [
     "ComplianceMap",
     "Configuration",
     "ConstrainedSimulation",
+    "Equilibria",
     "Mechanism",
     "QuasistaticSimulation",
     "ReducedBatch",
@@ -54,6 +55,7 @@ __all__ = [
     "blend",
     "carry_over",
     "compliance_map",
+    "equilibria",
     "equilibrium",
     "errors",
     "gallery",
@@ -77,6 +79,7 @@ _LAZY = {
     "ComplianceMap": "pliant.workspace",
     "Configuration": "pliant.statics",
     "ConstrainedSimulation": "pliant.engines.constrained",
+    "Equilibria": "pliant.statics",
     "QuasistaticSimulation": "pliant.engines.quasistatic",
     "ReducedBatch": "pliant.engines.reduced",
     "ReducedModel": "pliant.engines.reduced",
@@ -88,6 +91,7 @@ _LAZY = {
     "blend": "pliant.engines.reduced",
     "carry_over": "pliant.engines.transfer",
     "compliance_map": "pliant.workspace",
+    "equilibria": "pliant.statics",
     "equilibrium": "pliant.statics",
     "gallery": "pliant.gallery",
     "load": "pliant.formats",

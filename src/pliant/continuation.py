@@ -360,7 +360,6 @@ class _Problem:
         wrenches, gravity = self.given(state.factor)
         found.wrenches = dict(wrenches)
         found.gravity = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
-        found.joint_forces = kinematics.joint_wrenches(m, t.poses, t.wrench)
         found.stability = "stable" if self.negative(state) == 0 else "unstable"
         return found
 

@@ -170,6 +170,8 @@ def _statics() -> None:
         found.compliance(m.end_effectors[0])
         found.frequencies(3)
         pliant.compliance_map(m, samples=2, ranges={"*": (-0.1, 0.1)})
+        pliant.equilibria(m, [{}]).poses()
+        pliant.assemble(m)
 
 
 def _methods() -> None:

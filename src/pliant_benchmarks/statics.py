@@ -7,12 +7,15 @@ settings that agrees as closely.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from functools import partial
+from time import perf_counter
 
 import numpy as np
 
 import pliant
+from pliant.text import counted
 
 from .harness.results import Progress, Row, Table, log_figure
 from .harness.timing import compare, time_in_turns
@@ -20,8 +23,9 @@ from .peers import find_all
 from .peers.mujoco import Relaxation
 from .systems import StaticCase, force_that_moves
 
-__all__ = ["PARTS", "build_tangle", "chains", "loops", "static_solvers"]
+__all__ = ["PARTS", "build_tangle", "chains", "loops", "many", "small", "static_solvers"]
 
+Force = tuple[float, float, float]
 FORCE = (0.0, 60.0, -80.0)  # N
 
 
@@ -32,35 +36,9 @@ def chains(quick: bool, progress: Progress) -> Table:
     rows = []
     for links in sizes:
         progress(f"equilibrium of helix({links:,})")
-        m = pliant.gallery.helix(links)
-        tip = m.end_effectors[0]
-        c = pliant.equilibrium(m, {tip: FORCE})
-        peer = Relaxation(m, FORCE, c.pose(tip)[:3, 3]) if links <= largest else None
-        integrators = ("discrete",) if quick else ("discrete", "implicitfast", "implicit")
-        rests = peer is not None and peer.choose(integrators)
-        calls: dict[str, Callable[[], object]] = {
-            "pliant": lambda m=m, tip=tip: pliant.equilibrium(m, {tip: FORCE})
-        }
-        if peer is not None and rests:
-            calls["MuJoCo"] = peer.settle
-        times = time_in_turns(calls, 3 if quick else 7)
-        row = compare(
-            f"helix({links:,})", times["pliant"].scaled(1e3), times["MuJoCo"].scaled(1e3) if rests else None
-        )
-        if peer is not None and rests:
-            integrator, timestep, damping = peer.setting
-            row.peer_name = (
-                f"MuJoCo {integrator} to rest, {1e3 * timestep:g} ms, damping {1e3 * damping:g} N m s/rad"
-            )
-        elif peer is not None:
-            row.stable = "MuJoCo: comes to rest at no setting tried"
+        row = _beside_mujoco(f"helix({links:,})", pliant.gallery.helix(links), FORCE, links <= largest, quick)
         row.target = "under 100" if links == 400 else ""
-        row.values = {
-            "moved, of radius": float(c.displacement.max() / m.radius),
-            "iterations": c.iterations,
-            "residual": c.residual,
-            "µs a link": 1e6 * times["pliant"].median / links,
-        }
+        row.values["µs a link"] = 1e3 * (row.ours or np.nan) / links
         rows.append(row)
     curves = {
         "pliant": [(n, row.ours) for n, row in zip(sizes, rows, strict=True)],
@@ -77,6 +55,86 @@ def chains(quick: bool, progress: Progress) -> Table:
         "millionth of the radius, at the best of sixteen to forty-eight settings of integrator, step and damping, "
         f"up to {largest} links.",
         figures=[figure],
+    )
+
+
+def _beside_mujoco(name: str, m: pliant.Mechanism, force: Force, beside: bool, quick: bool) -> Row:
+    """Row of an equilibrium under a force on the first end effector, beside MuJoCo integrated to rest on request."""
+    tip = m.end_effectors[0]
+    c = pliant.equilibrium(m, {tip: force})
+    peer = Relaxation(m, force, c.pose(tip)[:3, 3]) if beside else None
+    integrators = ("discrete",) if quick else ("discrete", "implicitfast", "implicit")
+    rests = peer is not None and peer.choose(integrators)
+    calls: dict[str, Callable[[], object]] = {"pliant": lambda: pliant.equilibrium(m, {tip: force})}
+    if peer is not None and rests:
+        calls["MuJoCo"] = peer.settle
+    times = time_in_turns(calls, 3 if quick else 7)
+    row = compare(name, times["pliant"].scaled(1e3), times["MuJoCo"].scaled(1e3) if rests else None)
+    if peer is not None and rests:
+        integrator, timestep, damping = peer.setting
+        row.peer_name = (
+            f"MuJoCo {integrator} to rest, {1e3 * timestep:g} ms, damping {1e3 * damping:g} N m s/rad"
+        )
+    elif peer is not None:
+        row.stable = "MuJoCo: comes to rest at no setting tried"
+    row.values = {
+        "moved, of radius": float(c.displacement.max() / m.radius),
+        "iterations": c.iterations,
+        "residual": c.residual,
+    }
+    return row
+
+
+def small(quick: bool, progress: Progress) -> Table:
+    """Small mechanisms, where what surrounds the arithmetic decides, beside MuJoCo."""
+    make = pliant.gallery
+    cases = (("hand()", make.hand(), (0.0, 0.0, 1.0)), ("gripper()", make.gripper(), (-10.0, 0.0, 0.0)))
+    rows = []
+    for name, m, force in cases:
+        progress(f"equilibrium of {name}")
+        row = _beside_mujoco(name, m, force, not m.topology.loops, quick)
+        row.target = "under 0.3"
+        rows.append(row)
+    missing = ["MuJoCo: the gripper's loops are soft constraints there, so it rests elsewhere"]
+    return Table(
+        "statics", "equilibrium-small", "Equilibrium of small mechanisms", "ms", rows, missing=missing
+    )
+
+
+def many(quick: bool, progress: Progress) -> Table:
+    """Thousands of load cases of one mechanism, on one core and on all."""
+    count = 500 if quick else 10_000
+    m = pliant.gallery.gripper()
+    angle, size = np.linspace(0, 40 * np.pi, count), np.linspace(2, 20, count)
+    path = np.stack([size * np.cos(angle), 0 * angle, size * np.sin(angle)], axis=1)
+    random = np.random.default_rng(0).uniform(-20, 20, (count, 3))
+    rows = []
+    for name, forces in (("along a spiral", path), ("at random", random)):
+        progress(f"{count:,} equilibria of gripper() {name}")
+        calls = {
+            str(threads): lambda threads=threads, forces=forces: pliant.equilibria(
+                m, {"left_pad": forces}, threads=threads
+            )
+            for threads in (1, os.cpu_count() or 1)
+        }
+        times = time_in_turns(calls, 3 if quick else 7, perf_counter)
+        found = pliant.equilibria(m, {"left_pad": forces})
+        for threads, taken in times.items():
+            row = compare(f"gripper(), {name}, {counted(int(threads), 'thread')}", taken)
+            row.values = {
+                "µs a case": 1e6 * taken.median / count,
+                "iterations a case": float(found.iterations.mean()),
+                "found": f"{int(found.converged.sum()):,} of {count:,}",
+            }
+            rows.append(row)
+    return Table(
+        "statics",
+        "equilibria-many",
+        f"{count:,} load cases of one mechanism",
+        "s",
+        rows,
+        settings="`pliant.equilibria`, arrays of forces, wall-clock time. Along a spiral every case starts from the "
+        "one before it, except for one in 64; at random most start from the reference pose.",
     )
 
 
@@ -226,4 +284,4 @@ def _solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
     return row
 
 
-PARTS = (chains, loops, static_solvers)
+PARTS = (chains, small, many, loops, static_solvers)

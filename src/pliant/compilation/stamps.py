@@ -17,6 +17,7 @@ _ROOT = Path(__file__).parents[2]  # the folder that holds the package
 _IMPORT = re.compile(
     r"^[ ]*(?:from (pliant[\w.]*) import (\([^)]*\)|.*)|import (pliant[\w.]*))", re.MULTILINE
 )
+_GENERATING = ("pliant.compilation.calls", "pliant.compilation.views")  # modules that generate machine code
 _NAME = re.compile(r"(\w+)(?:[ ]+as[ ]+\w+)?[ ]*(?:,|\)|$|\n)")
 
 
@@ -56,8 +57,12 @@ def _source(module: str) -> Path:
 @cache
 def _imported(path: Path) -> tuple[Path, ...]:
     """Source files of the modules of pliant that a source file imports."""
-    # pliant.compilation does not change machine code: its options are part of the file's name
-    return tuple(_source(name) for name in _modules(_text(path)) if not name.startswith("pliant.compilation"))
+    # the rest of pliant.compilation does not change machine code: its options are part of the file's name
+    return tuple(
+        _source(name)
+        for name in _modules(_text(path))
+        if not name.startswith("pliant.compilation") or name in _GENERATING
+    )
 
 
 def _modules(text: str) -> Iterator[str]:

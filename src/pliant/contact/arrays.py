@@ -6,19 +6,13 @@ than a step of a small world. `Step` is a single reference.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numba import types
-from numba.core import cgutils
-from numba.core.imputils import lower_getattr, lower_getattr_generic
-from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.experimental import structref
-from numba.extending import models, register_model
 from numpy.typing import NDArray
 
-from pliant.compilation import njit
+from pliant.compilation import njit, views
 from pliant.engines.actor import Rows
 
 __all__ = ["Bodies", "Found", "Native", "Report", "Saved", "Scene", "Settings", "Velocities", "WarmStart"]
@@ -229,85 +223,19 @@ FIELDS = (
 
 
 @structref.register
-class _StepType(types.StructRef):
-    def preprocess_fields(self, fields: Any) -> Any:
-        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+class _StepType(views.StructureType):
+    pass
 
 
-class Step(structref.StructRefProxy):
+class Step(views.Structure):
     """All arrays of a contact step; the names of the fields are those of the named tuples above.
 
-    `free` is a `_free.FreeArrays`, `model` a `ContactModel` of the reduced engine. It keeps its arrays alive: in a
-    kernel `step.rows` is an address, and `step.rows.J` an array without owner, since counting references would take
-    longer than the step of a small world.
+    `free` is a `_free.FreeArrays`, `model` a `ContactModel` of the reduced engine. Counting references to all these
+    arrays would take longer than the step of a small world: see `compilation.views`.
     """
 
-    # The slot itself: numba drops a Ctrl-C that is handled inside the Python property of the base class.
-    _numba_type_ = structref.StructRefProxy._type  # pyright: ignore
 
-
-class _View(types.Type):
-    """Address of a named tuple of arrays and numbers."""
-
-    def __init__(self, fields: Any):
-        self.fields = fields
-        super().__init__(name=f"View({fields})")
-
-
-@register_model(_View)
-class _ViewModel(models.PrimitiveModel):
-    def __init__(self, manager: Any, kind: Any):
-        super().__init__(manager, kind, cgutils.voidptr_t)
-
-
-@infer_getattr
-class _StepFields(AttributeTemplate):
-    key = _StepType
-
-    def generic_resolve(self, typ: Any, attr: str) -> Any:
-        return _View(typ.field_dict[f"own_{attr}"]) if attr in FIELDS else None
-
-
-@infer_getattr
-class _ViewFields(AttributeTemplate):
-    key = _View
-
-    def generic_resolve(self, typ: Any, attr: str) -> Any:
-        names = typ.fields.fields
-        return typ.fields.types[names.index(attr)] if attr in names else None
-
-
-def _address_of(name: str, context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Code for the address of a field of a step."""
-    owner = cgutils.create_struct_proxy(kind)(context, builder, value=value)
-    payload = context.data_model_manager[kind.get_data_type()]
-    data = context.nrt.meminfo_data(builder, owner.meminfo)
-    data = builder.bitcast(data, payload.get_value_type().as_pointer())
-    field = cgutils.gep_inbounds(builder, data, 0, payload.get_field_position(f"own_{name}"))
-    return builder.bitcast(field, cgutils.voidptr_t)
-
-
-for _name in FIELDS:
-    lower_getattr(_StepType, _name)(partial(_address_of, _name))
-
-
-@lower_getattr_generic(_View)
-def _borrow(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
-    """Code that reads a member of a named tuple, an array without its owner."""
-    index = kind.fields.fields.index(name)
-    member = kind.fields.types[index]
-    data = builder.bitcast(value, context.get_value_type(kind.fields).as_pointer())
-    out = builder.load(cgutils.gep_inbounds(builder, data, 0, index))
-    if isinstance(member, types.Array):
-        model = context.data_model_manager[member]
-        for part in ("meminfo", "parent"):
-            null = cgutils.get_null_value(cgutils.voidptr_t)
-            out = builder.insert_value(out, null, model.get_field_position(part))
-    return out
-
-
-structref.define_boxing(_StepType, Step)
-structref.define_constructor(Step, _StepType, [f"own_{name}" for name in FIELDS])
+views.define(_StepType, Step, FIELDS)
 
 
 @njit(counts_references=True)

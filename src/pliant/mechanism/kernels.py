@@ -28,6 +28,15 @@ def forward(links, q, local, poses):
             se3.compose(poses[parent[k]], local[k], poses[k])
 
 
+@njit(counts_references=True, error_model="numpy", nogil=True)
+def forward_many(links, q, chosen, local, poses, out):
+    """World poses of chosen links at every row of q, (rows, chosen, 4, 4); `local` and `poses` are scratch."""
+    for r in range(q.shape[0]):
+        forward(links, q[r], local, poses)
+        for i in range(chosen.shape[0]):
+            copy_pose(poses[chosen[i]], out[r, i])
+
+
 @njit(counts_references=True, error_model="numpy")
 def move(links, q, step, out):
     """`out = q + step` along a tangent vector; a ball turns by the body-frame rotation vector in `step`."""

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
 
 __all__ = [
+    "allocate_poses",
+    "body_poses",
     "constraint_gaps",
     "constraint_rows",
     "joint_twists",
@@ -25,29 +27,27 @@ __all__ = [
     "link_poses",
     "link_transforms",
     "move",
-    "read_only",
 ]
 
 Floats = NDArray[np.float64]
 
-# Kernels are imported when first used: importing numba takes longer than all of pliant.
+# Kernels are imported when first used: importing numba takes longer than all of pliant. They get copies of coordinates:
+# those of a configuration are read-only, for which they would compile a second time.
 
 
-def read_only(array: Floats) -> Floats:
-    """A read-only view, as a configuration's arrays are: kernels would compile a second time for writable ones."""
-    if array.flags.writeable:
-        array = array.view()
-        array.flags.writeable = False
-    return array
+def allocate_poses(m: Mechanism) -> tuple[Floats, Floats]:
+    """Room for the poses of all links in their parents and in the world, (links, 4, 4) each."""
+    local, poses = np.zeros((2, len(m.links), 4, 4))
+    local[:, 3, 3] = poses[:, 3, 3] = 1.0
+    return local, poses
 
 
 def link_transforms(m: Mechanism, q: Floats) -> tuple[Floats, Floats]:
     """Poses of all links in their parents and in the world, (links, 4, 4) each."""
     from pliant.mechanism import kernels
 
-    local, poses = np.zeros((2, len(m.links), 4, 4))
-    local[:, 3, 3] = poses[:, 3, 3] = 1.0
-    kernels.forward(m.links.arrays, read_only(q), local, poses)
+    local, poses = allocate_poses(m)
+    kernels.forward(m.links.arrays, np.array(q), local, poses)
     return local, poses
 
 
@@ -56,12 +56,21 @@ def link_poses(m: Mechanism, q: Floats) -> Floats:
     return link_transforms(m, q)[1]
 
 
+def body_poses(m: Mechanism, q: Floats, bodies: NDArray[np.int64]) -> Floats:
+    """World poses of bodies at every row of q: (rows, bodies, 4, 4)."""
+    from pliant.mechanism import kernels
+
+    out = np.empty((len(q), len(bodies), 4, 4))
+    kernels.forward_many(m.links.arrays, np.array(q), m.links.body_link[bodies], *allocate_poses(m), out)
+    return out
+
+
 def move(m: Mechanism, q: Floats, step: Floats) -> Floats:
     """`q` moved along a tangent vector."""
     from pliant.mechanism import kernels
 
-    out = q.copy()
-    kernels.move(m.links.arrays, read_only(q), read_only(step), out)
+    out = np.array(q)
+    kernels.move(m.links.arrays, out, np.array(step), out)
     return out
 
 
@@ -105,12 +114,13 @@ def joint_wrenches(m: Mechanism, poses: Floats, carried: Floats) -> Floats:
 
 def constraint_gaps(m: Mechanism, q: Floats, poses: Floats) -> Floats:
     """Gaps of loops (6 each: position, rotation vector; world axes), then errors of couplings, in one row."""
-    gaps = np.zeros((m.topology.loops, 6))
-    if len(gaps):
-        copy, body = poses[m.links.loop_copy], poses[m.links.loop_body]
-        gaps[:, :3] = copy[:, :3, 3] - body[:, :3, 3]
-        gaps[:, 3:] = spatial.so3_log(copy[:, :3, :3] @ body[:, :3, :3].transpose(0, 2, 1))
-    return np.concatenate([gaps.ravel(), m.couplings.sums(q[m.dof_coordinate]) - m.coupling_offset])
+    from pliant.mechanism import border_kernels
+    from pliant.mechanism.border import make_constraints
+
+    gaps = np.zeros(6 * m.topology.loops + len(m.couplings))
+    constraints = make_constraints(m)
+    border_kernels.constraint_gaps(constraints, np.array(q), np.array(poses), np.empty((3, 3)), gaps)
+    return gaps
 
 
 def constraint_rows(m: Mechanism, poses: Floats) -> Floats:

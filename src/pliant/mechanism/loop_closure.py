@@ -19,15 +19,10 @@ from pliant.errors import ConvergenceError, InputError, MechanismError
 from pliant.mechanism import edit, kinematics, validate
 from pliant.mechanism.mechanism import Mechanism
 
-__all__ = ["LoopCloser", "assemble", "close_loops", "close_reference"]
+__all__ = ["LoopCloser", "assemble", "close_loops", "close_reference", "open_loops"]
 
 Floats = NDArray[np.float64]
-_ROUNDS = 100
-_ROUNDING = 1e-13  # gaps of closed loops, radians and fractions of sizes
-_PATH_ROUNDS = 25  # at each step of a path
-_PATH_STEP = (
-    0.2  # longest step of held joints on the way to a configuration, radians and fractions of the radius
-)
+_PATH_STEP = 0.2  # longest step of held joints along a path, radians and fractions of the radius
 _CLOSED = 1e-9  # radians and fractions of the radius: gaps up to this are left as a file has them
 
 
@@ -44,86 +39,26 @@ def close_loops(m: Mechanism, q: Floats, held: NDArray[np.bool_] | None = None) 
     """
     if not m.topology.loops and not len(m.couplings):
         return q
-    plan = m.elimination
-    gaps = plan.scale[: plan.hard] * kinematics.constraint_gaps(m, q, kinematics.link_poses(m, q))
-    if np.abs(gaps).max() < _ROUNDING:
-        return q  # usual at the reference pose: the kernel need not be compiled for it
-    return LoopCloser(m, held).close(q)
+    from pliant.mechanism.border import make_system
+    from pliant.mechanism.border_kernels import close
+
+    free = np.ones(m.nv) if held is None else np.where(held, 0.0, 1.0)
+    system, _ = make_system(m, np.zeros(len(m.tendons), dtype=bool), free)
+    out, gaps = np.array(q), np.zeros(m.elimination.hard)
+    if not close(system, free, out, *kinematics.allocate_poses(m), np.empty((3, 3)), gaps):
+        raise open_loops(m, float(np.abs(gaps).max()))
+    return out
 
 
 class LoopCloser:
     """Loop closure at many configurations of one mechanism with loops or couplings; not for several threads at once."""
 
-    def __init__(self, m: Mechanism, held: NDArray[np.bool_] | None = None):
-        """Set up the work space; `held` are dofs that must not move."""
-        from pliant.mechanism import elimination_kernels as kernels
-        from pliant.mechanism.loop_closure_kernels import Closure
+    def __init__(self, m: Mechanism, held: NDArray[np.bool_]):
+        """Set up the work space; `held` are hinges and slides that must not move, (nv,)."""
+        from pliant.mechanism.border import make_system
 
-        plan, links = m.elimination, m.links
-        n, nv, count = len(links), m.nv, len(plan.scale)
-        free = np.ones(nv) if held is None else np.where(held, 0.0, 1.0)
-        value = plan.tree.entry_value * np.repeat(free, np.diff(plan.tree.entry_start))
-        fronts, motion = plan.allocate()
-        matrix = kernels.Matrix(
-            position=np.empty((n, 3)),
-            screw=np.empty((nv, 6)),
-            column=np.zeros((nv, 6)),
-            row=np.zeros((nv, 6)),
-            tangent=np.zeros((n, 6, 6)),
-            stiffness=np.zeros((nv, 3)),
-            give=np.zeros(count),
-        )
-        matrix.stiffness[np.arange(nv), np.arange(nv) - links.dof[plan.owner]] = 1 / m.dof_unit**2
-        step, q = np.empty((1, nv)), np.empty(m.nq)
-        local, poses = np.zeros((2, n, 4, 4))
-        local[:, 3, 3] = poses[:, 3, 3] = 1.0
-        self._m, self._held = m, np.flatnonzero(free == 0)
-        self._q, self._seen = q, kinematics.read_only(q)
-        self._closure = Closure(
-            copy=links.loop_copy,
-            body=links.loop_body,
-            start=m.couplings.start,
-            dof=m.couplings.dof,
-            coefficient=m.couplings.coefficient,
-            offset=m.coupling_offset,
-            coordinate=m.dof_coordinate,
-            owner=plan.owner,
-            unit=m.dof_unit,
-            free=free,
-            scale=plan.scale[: plan.hard],
-            tree=plan.tree._replace(entry_value=value),
-            fronts=fronts,
-            matrix=matrix,
-            motion=motion,
-            soft=np.zeros(count, dtype=np.int64),
-            gap=np.zeros((1, count)),
-            force=np.zeros((1, nv)),
-            multipliers=np.empty((1, count)),
-            miss=np.empty((3, count)),
-            correction=np.empty((2, nv)),
-            step=step,
-            moved=kinematics.read_only(step[0]),
-            local=local,
-            poses=poses,
-            turn=np.empty((3, 3)),
-            vector=np.empty(3),
-        )
-
-    def close(self, q: Floats) -> Floats:
-        """The nearby q with closed loops.
-
-        Raises:
-            ConvergenceError: loops do not close.
-        """
-        none = np.zeros(0, dtype=np.int64)
-        found, gap = self._run(q, none, np.zeros((1, 0)), _ROUNDS, np.inf)
-        if gap[0] == 0:
-            return found[0]
-        raise ConvergenceError(
-            f"the loops of '{self._m.name}' do not close: still {gap[0]:.2g} (radians, or fractions of its size) "
-            "apart; hold fewer joints, or start nearer to a closed pose",
-            residual=float(gap[0]),
-        )
+        self._m, self._held, self._free = m, np.flatnonzero(held), np.where(held, 0.0, 1.0)
+        self._system, _ = make_system(m, np.zeros(len(m.tendons), dtype=bool), self._free)
 
     def follow(self, values: Floats) -> tuple[Floats, NDArray[np.bool_]]:
         """Configurations with the held hinges and slides at given values, each along a path from the reference pose.
@@ -135,19 +70,29 @@ class LoopCloser:
             q, (samples, nq), and whether all loops close there, (samples,). Paths stay on the branch of the reference
             pose as long as they pass no singular one.
         """
-        found, gap = self._run(self._m.reference, self._held, values, _PATH_ROUNDS, _PATH_STEP)
-        return found, gap == 0
+        from pliant.mechanism.border_kernels import follow
 
-    def _run(
-        self, start: Floats, held: NDArray[np.int64], values: Floats, rounds: int, step: float
-    ) -> tuple[Floats, Floats]:
-        from pliant.mechanism import loop_closure_kernels as kernels
+        m, held = self._m, self._held
+        out, closed = np.empty((len(values), m.nq)), np.zeros(len(values), dtype=np.int64)
+        path = (
+            np.array(m.reference),
+            m.dof_coordinate[held],
+            np.array(values, float),
+            m.dof_unit[held],
+            _PATH_STEP,
+        )
+        scratch = *kinematics.allocate_poses(m), np.empty((3, 3)), np.zeros(m.elimination.hard)
+        follow(self._system, self._free, *path, np.empty((2, m.nq)), *scratch, out, closed)
+        return out, closed == 1
 
-        m = self._m
-        out, gap = np.empty((len(values), m.nq)), np.zeros(len(values))
-        path = kinematics.read_only(start), m.dof_coordinate[held], values, m.dof_unit[held], step
-        kernels.close(self._closure, m.links.arrays, self._q, self._seen, rounds, *path, out, gap)
-        return out, gap
+
+def open_loops(m: Mechanism, error: float) -> ConvergenceError:
+    """The error that says that loops do not close; `error` is the largest gap, radians or fractions of the size."""
+    return ConvergenceError(
+        f"the loops of '{m.name}' do not close: still {error:.2g} (radians, or fractions of its size) apart; "
+        "hold fewer joints, or start nearer to a closed pose",
+        residual=error,
+    )
 
 
 def assemble(

@@ -1,6 +1,7 @@
 """Kinematics, Jacobians, loop closure and nonlinear equilibrium."""
 
 from pliant.statics.configuration import Configuration
+from pliant.statics.equilibria import Equilibria, equilibria
 from pliant.statics.equilibrium import equilibrium
 
-__all__ = ["Configuration", "equilibrium"]
+__all__ = ["Configuration", "Equilibria", "equilibria", "equilibrium"]

@@ -19,25 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism
-from pliant.mechanism import elimination_kernels as kernels
-from pliant.mechanism.joints import BALL
-from pliant.statics import tree_kernels
+from pliant.statics import point_kernels as kernels
+from pliant.statics.arrays import HERE, Given, Model, Point
+from pliant.statics.workspace import allocate_system, assemble_statics
 
-__all__ = ["BorderedTree", "add_diagonal"]
+__all__ = ["BorderedTree"]
 
 Floats = NDArray[np.float64]
-_REDUNDANT = 1e-9  # remainder of a dependent row, radians and sizes of loops
-_OPEN, _COARSEST = 10.0, 1e-3  # the same per gap of open loops, and at most
-_REFINEMENTS = 30
-
-
-def add_diagonal(m: Mechanism, diagonal: Floats, blocks: Floats, added: Floats) -> tuple[Floats, Floats]:
-    """Stiffness plus `added` (nv,): diagonal of hinge and slide dofs, (nv,), and blocks of ball dofs, (nv, 3)."""
-    turning = np.flatnonzero(m.dof_kind == BALL)
-    if len(turning):
-        blocks = blocks.copy()
-        blocks[turning, turning - m.primitive_dof[m.ball_primitives].repeat(3)] += added[turning]
-    return diagonal + added, blocks
 
 
 class BorderedTree:
@@ -45,83 +33,38 @@ class BorderedTree:
 
     Attributes:
         negative: number of directions of motion (of those that the rows allow) with negative stiffness.
-        regularization: stiffness (or inertia) added to spring-less (or massless) dofs so that the tree factors;
-            `solve` removes it by refinement. None for none.
     """
 
-    def __init__(
-        self,
-        m: Mechanism,
-        poses: Floats,
-        *,
-        wrench: Floats,
-        tangent: Floats,
-        diagonal: Floats,
-        blocks: Floats,
-        gap: float,
-        tendons: Floats,
-        compliance: Floats,
-        regularization: Floats | None = None,
-    ):
-        """Factor H and the rows.
+    def __init__(self, m: Mechanism, model: Model, point: Point, tendons: bool = True):
+        """H at a point; without `tendons` these do not act."""
+        self._system, self._border = allocate_system(m, tendons)
+        self._statics = assemble_statics(m, self._system, model, point)
+        self._passive, self._hard = model.passive, len(point.gaps)
+        self.negative = 0
+        self._prepared = False
+
+    def evaluate(self, given: Given, symmetric: bool) -> None:
+        """Evaluate forces at the point; `symmetric` drops the part of their derivative that has no potential."""
+        kernels.evaluate(self._system, self._statics, given, 0.5 if symmetric else 1.0, HERE)
+
+    def factor(self, shift: float, passive: float, typical: float) -> int:
+        """Factor H; returns `negative`.
 
         Args:
-            m, poses: the mechanism, and the world poses of its links, (links, 4, 4).
-            wrench: on the subtree of every link, in its frame, (links, 6).
-            tangent: derivative of the load on every link, (links, 6, 6).
-            diagonal: of hinge and slide dofs, (nv,).
-            blocks: of ball dofs, row by row, (nv, 3).
-            gap: the largest of loops, radians and radii: redundant rows are known no better.
-            tendons: their rows, (tendons, nv).
-            compliance: of tendons; infinite for those that do not act.
-            regularization: added to the diagonal so that the tree factors, (nv,); `solve` removes it by refinement.
+            shift: added to every dof, as a fraction of the typical stiffness (or inertia).
+            passive: the same for dofs without a spring (or mass), so that the tree factors; `solve` removes it.
+            typical: the typical stiffness, N m/rad, or inertia, kg m².
         """
-        self.regularization = regularization
-        if regularization is not None:
-            diagonal, blocks = add_diagonal(m, diagonal, blocks, regularization)
-        plan = m.elimination
-        n, nv, count, hard = len(poses), m.nv, len(plan.scale), plan.hard
-        self._tree, self._scale, self._hard = plan.with_tendons(tendons), plan.scale, hard
-        self._fronts, self._motion = plan.allocate()
-        acting = np.isfinite(compliance)
-        give = np.zeros(count)
-        give[hard:][acting] = compliance[acting] * plan.scale[hard:][acting] ** 2
-        stiffness = np.where((m.dof_kind == BALL)[:, None], blocks, diagonal[:, None])
-        self._matrix = kernels.Matrix(
-            position=np.empty((n, 3)),
-            screw=np.empty((nv, 6)),
-            column=np.empty((nv, 6)),
-            row=np.zeros((nv, 6)),
-            tangent=np.empty((n, 6, 6)),
-            stiffness=stiffness,
-            give=give,
-        )
-        tree_kernels.world_matrix(m.links.arrays, poses, wrench, tangent, self._matrix)
-        soft = np.zeros(count, dtype=np.int64)
-        soft[hard:] = acting
-        if count:
-            tolerance = min(max(_OPEN * gap, _REDUNDANT), _COARSEST)
-            place = self._matrix.position, self._matrix.screw
-            kernels.choose_rows(
-                self._tree, self._fronts, *place, m.dof_unit, tolerance, tolerance, hard, soft
-            )
-        self.negative = kernels.factor(self._tree, self._fronts, self._matrix, False)
+        if not self._prepared:
+            kernels.prepare(self._system, self._statics, HERE)
+            self._prepared = True
+        self.negative = kernels.factor(self._system, self._statics, HERE, shift, passive, typical)
+        return self.negative
 
     @property
-    def arrays(self) -> tuple[kernels.Tree, kernels.Fronts, kernels.Matrix, kernels.Motion]:
-        """Tree, fronts, matrix and work space, for kernels that factor at other configurations."""
-        return self._tree, self._fronts, self._matrix, self._motion
-
-    def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
-        """Motions and scaled multipliers for forces and scaled gaps in rows, regularization included."""
-        rights, nv = force.shape
-        count = len(self._scale)
-        step, multipliers = np.empty((rights, nv)), np.empty((rights, count))
-        scratch = np.empty((3, count)), np.empty((2, nv))
-        kernels.solve_many(
-            self._tree, self._fronts, self._matrix, force, gap, self._motion, *scratch, step, multipliers
-        )
-        return step, multipliers
+    def regularization(self) -> Floats | None:
+        """Stiffness (or inertia) added to spring-less (or massless) dofs, (nv,); None for none."""
+        return self._border.added if self._passive else None
 
     def solve(
         self, force: Floats, gap: Floats | None = None, *, refine: bool = True, exact: bool = False
@@ -137,31 +80,38 @@ class BorderedTree:
         Returns:
             The step and the multipliers of loops and couplings, shaped like the arguments.
         """
-        many = np.ascontiguousarray(np.atleast_2d(force), dtype=np.float64)
-        gaps = np.zeros((len(many), len(self._scale)))
-        hard = self._hard
+        many = np.array(np.atleast_2d(force), dtype=np.float64, order="C")
+        hard, scale = self._hard, self._border.scale
+        gaps = np.zeros((len(many), len(scale)))
         if gap is not None:
-            gaps[:, :hard] = np.atleast_2d(gap) * self._scale[:hard]
-        step, multipliers = self._solve_once(many, gaps)
-        if refine and self.regularization is not None:
-            for _ in range(_REFINEMENTS):
-                previous = step
-                step, multipliers = self._solve_once(many + self.regularization * step, gaps)
-                if np.abs(step - previous).max() <= 1e-14 * np.abs(step).max():
-                    break
-            else:
-                if exact:
-                    step, multipliers = self._krylov(many, gaps)
-        multipliers = multipliers[:, :hard] * self._scale[:hard]
+            gaps[:, :hard] = np.atleast_2d(gap) * scale[:hard]
+        step, multipliers = np.empty_like(many), np.empty_like(gaps)
+        refine = refine and self._passive
+        if not kernels.solve(self._system, refine, many, gaps, step, multipliers) and exact:
+            step, multipliers = self._krylov(many, gaps)
+        multipliers = multipliers[:, :hard] * scale[:hard]
         return (step, multipliers) if np.ndim(force) == 2 else (step[0], multipliers[0])
+
+    def softest_motion(self) -> tuple[float, Floats]:
+        """Smallest stiffness among allowed motions (of unit size in radians and radii), and the motion.
+
+        By inverse iteration on the factors, so the regularization of spring-less dofs is part of it.
+        """
+        motion = np.empty_like(self._border.added)
+        return kernels.softest_motion(self._system, motion), motion
+
+    def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
+        """Motions and scaled multipliers for forces and scaled gaps in rows, regularization included."""
+        step, multipliers = np.empty_like(force), np.empty_like(gap)
+        kernels.solve(self._system, False, force, gap, step, multipliers)
+        return step, multipliers
 
     def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
         """The solution without regularization, by GMRES, for motions too soft for plain refinement."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
         nv = force.shape[1]
-        none = np.zeros((1, len(self._scale)))
-        added = np.zeros(nv) if self.regularization is None else self.regularization
+        none, added = np.zeros((1, gap.shape[1])), self._border.added
 
         def reduced(x: Floats) -> Floats:
             return x - self._solve_once((added * x)[None], none)[0][0]

@@ -36,23 +36,41 @@ class Configuration:
         wrenches, gravity: the loads it is in equilibrium with, as they were given.
         loads: these loads as arrays, or None.
         multipliers: constraint forces of loops (6 each, world axes) and couplings.
-        joint_forces: (joints, 6), wrench through each joint on its child, child's frame; None if not an
-            equilibrium.
     """
 
     def __init__(self, mechanism: Mechanism, q: Mapping[str, ArrayLike] | ArrayLike | None = None):
         """A configuration by coordinates: `{joint or dof: value}`, a whole q, or the reference pose."""
+        rows = 6 * mechanism.topology.loops + len(mechanism.couplings)
+        self._set(mechanism, edit.coordinates(mechanism, {} if q is None else q), np.zeros(rows), None)
+
+    def _set(self, mechanism: Mechanism, q: Floats, multipliers: Floats, loads: Loads | None) -> None:
         self.mechanism = mechanism
-        self.q: Floats = edit.coordinates(mechanism, {} if q is None else q)
+        self.q = q
         self.q.flags.writeable = False
         self.residual: float | None = None
         self.stability: str | None = None
         self.iterations = 0
         self.wrenches: dict[str, Any] = {}
         self.gravity: tuple[float, ...] | None = None
-        self.loads: Loads | None = None
-        self.multipliers: Floats = np.zeros(6 * mechanism.topology.loops + len(mechanism.couplings))
-        self.joint_forces: Floats | None = None
+        self.loads = loads
+        self.multipliers = multipliers
+
+    @classmethod
+    def known(
+        cls, mechanism: Mechanism, q: Floats, multipliers: Floats, loads: Loads | None = None
+    ) -> Configuration:
+        """A configuration from a solver's results, which are not checked again."""
+        out = cls.__new__(cls)
+        out._set(mechanism, q, multipliers, loads)
+        return out
+
+    @cached_property
+    def joint_forces(self) -> Floats | None:
+        """Wrench through each joint on its child, child's frame, (joints, 6); None if not an equilibrium."""
+        if self.loads is None:
+            return None
+        t = self._tangent()
+        return kinematics.joint_wrenches(self.mechanism, t.poses, t.wrench)
 
     @cached_property
     def link_poses(self) -> Floats:

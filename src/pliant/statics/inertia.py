@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from pliant.mechanism import Mechanism, kinematics
 from pliant.statics import tree_kernels
-from pliant.statics.bordered import BorderedTree, add_diagonal
+from pliant.statics.bordered import BorderedTree
+from pliant.statics.workspace import allocate_point, model_of
 
 __all__ = ["Inertia", "link_twists"]
 
@@ -81,18 +82,12 @@ class Inertia:
         m = self.m
         heavy = self.diagonal()
         light = heavy <= 1e-9 * heavy.max()
-        diagonal, blocks = add_diagonal(m, np.zeros(m.nv), np.zeros((m.nv, 3)), m.armature)
-        return BorderedTree(
-            m,
-            self._poses,
-            wrench=np.zeros((len(m.links), 6)),
-            tangent=-self.links,
-            diagonal=diagonal,
-            blocks=blocks,
-            gap=0.0,
-            tendons=np.zeros((len(m.tendons), m.nv)),
-            compliance=np.full(len(m.tendons), np.inf),
-            regularization=np.where(light, _REGULARIZATION * np.median(heavy[~light]), 0.0)
-            if light.any()
-            else None,
+        point = allocate_point(m)._replace(
+            poses=self._poses, tangent=-self.links, diagonal=np.array(m.armature)
         )
+        model = model_of(m)._replace(stiffness=np.where(light, 0.0, 1.0), passive=bool(light.any()))
+        for d in model.ball_dof.tolist():
+            point.blocks[d : d + 3] = np.diag(m.armature[d : d + 3])
+        out = BorderedTree(m, model, point, tendons=False)
+        out.factor(0.0, _REGULARIZATION, float(np.median(heavy[~light])))
+        return out

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
+from pliant.statics.per_mechanism import per_mechanism
 
 __all__ = ["Stops", "make_stops", "typical_stiffness"]
 
@@ -59,40 +60,13 @@ class Stops:
     margin: Floats
     stiffness: Floats
 
-    def at(self, m: Mechanism, q: Floats) -> tuple[float, Floats, Floats, Floats]:
-        """Energy, forces (nv,), stiffness of hinges and slides (nv,), and of balls, row by row (nv, 3)."""
-        x = q[m.dof_coordinate]
-        blocks = np.zeros((m.nv, 3))
-        force, stiffness, energy = np.zeros((3, m.nv))
-        straight = m.dof_kind != BALL
-        for sign, beyond in ((1.0, x - self.high), (-1.0, self.low - x)):
-            on = np.flatnonzero(straight & (beyond > 0))
-            added = _law(beyond[on], self.margin[on], self.stiffness[on])
-            energy[on] += added[0]
-            force[on] += sign * added[1]
-            stiffness[on] += added[2]
-        for p in m.ball_primitives.tolist():
-            d, c = int(m.primitive_dof[p]), int(m.primitive_coordinate[p])
-            turn = spatial.quat_log(q[c : c + 4])
-            angle = float(np.linalg.norm(turn))
-            if angle <= self.high[d]:
-                continue
-            energy[d], torque, k = _law(angle - self.high[d], self.margin[d], self.stiffness[d])
-            # The torque is along the axis n of the turn; with J the right Jacobian of SO(3), J^-T n = n.
-            n, per = turn / angle, torque / angle
-            force[d : d + 3] = torque * n
-            blocks[d : d + 3] = per * spatial.so3_right_jacobian_inverse(turn) + (k - per) * np.outer(n, n)
-        return float(energy.sum()), force, stiffness, blocks
+    @property
+    def arrays(self) -> Floats:
+        """For kernels, which have the law of stops: STOP_LOW ... STOP_STIFFNESS, (STOP_ROWS, nv)."""
+        return np.array([self.low, self.high, self.margin, self.stiffness])
 
 
-def _law(x: Floats, w: Floats, K: Floats) -> tuple[Floats, Floats, Floats]:
-    """Energy, force and stiffness of a stop at x > 0 beyond its begin."""
-    rising = np.minimum(x, w)
-    beyond = x - rising
-    energy = K * (rising**3 / (6 * w) + 0.5 * beyond * x)
-    return energy, K * (rising**2 / (2 * w) + beyond), K * rising / w
-
-
+@per_mechanism
 def make_stops(m: Mechanism) -> Stops:
     """Stops at the limits of a mechanism.
 

@@ -7,7 +7,8 @@ numbers (`load_kernels`). `Loads` holds all loads of a static problem as arrays.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from pliant import spatial
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
+from pliant.statics.arrays import Given
 from pliant.statics.limit_springs import Stops, make_stops
 from pliant.statics.load_kernels import (
     ACTS,
@@ -29,6 +31,7 @@ from pliant.statics.load_kernels import (
     POINT,
     TORQUE,
 )
+from pliant.statics.per_mechanism import per_mechanism
 
 __all__ = [
     "LOAD_SIZE",
@@ -38,6 +41,10 @@ __all__ = [
     "collect_loads",
     "coordinate_difference",
     "load_rows",
+    "loaded_body",
+    "loads_without_wrenches",
+    "parse_wrenches",
+    "row_sizes",
     "spring_coordinates",
     "tendon_lengths",
 ]
@@ -158,19 +165,16 @@ class Loads:
     scale: float
     stops: Stops | None = None
 
-    def at(self, m: Mechanism, fraction: float) -> Loads:
-        """A fraction of these loads: with 0 the reference pose is in balance, 1 gives all of them."""
-        if fraction == 1.0:
-            return self
-        rest = m.reference + fraction * (self.rest - m.reference)
-        balls = _quaternions(m)
-        turn = fraction * spatial.quat_log(_relative(m.reference[balls], self.rest[balls]))
-        rest[balls] = spatial.quat_multiply(m.reference[balls], spatial.quat_exp(turn))
-        start = tendon_lengths(m, m.reference, rest)
-        rows = self.rows.copy()
-        rows[:, FORCE:POINT] *= fraction
-        rows[:, FOLLOWER_FORCE:ACTS] *= fraction
-        return replace(self, rows=rows, rest=rest, tendon_rest=start + fraction * (self.tendon_rest - start))
+    def with_rows(self, rows: Floats, scale: float) -> Loads:
+        """These loads and others, (loads, LOAD_SIZE), of this size, N."""
+        rows = np.concatenate([rows, self.rows]) if len(self.rows) else rows
+        return Loads(rows, self.rest, self.tendon_rest, self.scale + scale, self.stops)
+
+    @cached_property
+    def arrays(self) -> Given:
+        """For kernels."""
+        stops = np.zeros((0, 0)) if self.stops is None else self.stops.arrays
+        return Given(self.rows, np.array(self.rest), np.array(self.tendon_rest), stops)
 
 
 def load_rows(loads: Mapping[int, Load], link: NDArray[np.int64], frames: Floats | None = None) -> Floats:
@@ -253,29 +257,55 @@ def collect_loads(
     """Loads from public arguments; see `pliant.equilibrium`."""
     if wrenches is not None and not isinstance(wrenches, Mapping):
         raise InputError("wrenches: a mapping {body: wrench} expected")
+    rows = load_rows(parse_wrenches(m, wrenches or {}), m.links.body_link)
+    always = loads_without_wrenches(m, gravity, limits)
+    return always.with_rows(rows, float(row_sizes(m, rows).sum()))
+
+
+def parse_wrenches(m: Mechanism, wrenches: Mapping[str, Any]) -> dict[int, Load]:
+    """Loads by number of body, from `{body: wrench}`."""
     given = {}
-    for body, value in (wrenches or {}).items():
-        index = m.body_index(body)
-        if index < 0:
-            raise InputError("a wrench on the world moves nothing: name a body")
-        given[index] = Load.parse(value, body)
-    rows = load_rows(given, m.links.body_link)
-    size = np.linalg.norm(rows[:, :ACTS].reshape(-1, 5, 3), axis=2).sum(axis=0)
-    scale = float(size[0] + size[3] + (size[1] + size[4]) / m.radius)  # forces, and torques at the radius
-    rest, tendon_rest = m.reference, tendon_lengths(m, m.reference, m.reference)
-    if gravity is not None:
-        g = _numbers(gravity, (3,), "gravity")
-        heavy = np.flatnonzero(m.mass > 0) if g.any() else np.zeros(0, dtype=int)
-        weights = np.zeros((len(heavy), LOAD_SIZE))
-        weights[:, FORCE:TORQUE] = m.mass[heavy, None] * g
-        weights[:, POINT:FOLLOWER_FORCE] = m.com[heavy]
-        weights[:, ACTS], weights[:, LINK] = 1.0, m.links.body_link[heavy]
-        rows = np.concatenate([rows, weights])
-        rest, tendon_rest = m.rest, m.tendon_rest
-        scale += m.total_mass * float(np.linalg.norm(g)) + _preload(m)
-    return Loads(rows, rest, tendon_rest, scale, make_stops(m) if limits else None)
+    for body, value in wrenches.items():
+        given[loaded_body(m, body)] = Load.parse(value, body)
+    return given
 
 
+def loaded_body(m: Mechanism, body: str) -> int:
+    """Number of a body that a wrench acts on."""
+    index = m.body_index(body)
+    if index < 0:
+        raise InputError("a wrench on the world moves nothing: name a body")
+    return index
+
+
+def row_sizes(m: Mechanism, rows: Floats) -> Floats:
+    """Size of every load as a force, N, (loads,): torques act at the radius."""
+    size = np.sqrt((rows[:, :ACTS] ** 2).reshape(-1, 5, 3).sum(axis=2))
+    return size[:, 0] + size[:, 3] + (size[:, 1] + size[:, 4]) / m.radius
+
+
+def loads_without_wrenches(m: Mechanism, gravity: ArrayLike | None, limits: bool) -> Loads:
+    """Loads that act beside wrenches: weights of bodies, springs under tension, joint limits."""
+    stops = make_stops(m) if limits else None
+    if gravity is None:
+        return Loads(np.zeros((0, LOAD_SIZE)), m.reference, _slack_lengths(m), 0.0, stops)
+    g = _numbers(gravity, (3,), "gravity")
+    heavy = np.flatnonzero(m.mass > 0) if g.any() else np.zeros(0, dtype=int)
+    weights = np.zeros((len(heavy), LOAD_SIZE))
+    weights[:, FORCE:TORQUE] = m.mass[heavy, None] * g
+    weights[:, POINT:FOLLOWER_FORCE] = m.com[heavy]
+    weights[:, ACTS], weights[:, LINK] = 1.0, m.links.body_link[heavy]
+    scale = m.total_mass * float(np.linalg.norm(g)) + _preload(m)
+    return Loads(weights, m.rest, m.tendon_rest, scale, stops)
+
+
+@per_mechanism
+def _slack_lengths(m: Mechanism) -> Floats:
+    """Lengths of tendons at the reference pose, where gravity is compensated."""
+    return tendon_lengths(m, m.reference, m.reference)
+
+
+@per_mechanism
 def _preload(m: Mechanism) -> float:
     """Size of the spring forces at the reference pose, as a force."""
     x = spring_coordinates(m, m.reference, m.rest)

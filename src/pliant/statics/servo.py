@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
-from pliant.statics.bordered import BorderedTree, add_diagonal
+from pliant.mechanism.elimination_kernels import Matrix
 from pliant.statics.inertia import Inertia
 from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.loads import collect_loads, tendon_lengths
@@ -63,28 +63,27 @@ class Holder:
         self._slack = collect_loads(m, None, None)
         rights, n, rows = m.nv if frequency else 6, len(m.links), len(m.elimination.scale)
         lent = np.where(m.stiffness == 0, PASSIVE * typical_stiffness(m) / m.dof_unit**2, 0.0)
-        diagonal, blocks = add_diagonal(m, np.zeros(m.nv), np.zeros((m.nv, 3)), m.stiffness + lent)
         poses = kinematics.link_poses(m, m.reference)
-        wrench, tangent = np.zeros((n, 6)), np.zeros((n, 6, 6))
-        with np.errstate(divide="ignore"):
-            give = 1 / m.tendon_stiffness
-        solver = BorderedTree(
-            m,
-            poses,
-            wrench=wrench,
-            tangent=tangent,
-            diagonal=diagonal,
-            blocks=blocks,
-            gap=0.0,
-            tendons=m.tendons.dense(m.nv),
-            compliance=give,
+        plan = m.elimination
+        fronts, motion = plan.allocate()
+        held = m.tendon_stiffness > 0
+        soft, give = np.zeros(rows, dtype=np.int64), np.zeros(rows)
+        soft[plan.hard :] = held
+        give[plan.hard :][held] = plan.scale[plan.hard :][held] ** 2 / m.tendon_stiffness[held]
+        stiffness = np.zeros((m.nv, 3))
+        stiffness[np.arange(m.nv), np.arange(m.nv) - m.links.dof[plan.owner]] = m.stiffness + lent
+        matrix = Matrix(
+            position=np.zeros((n, 3)),
+            screw=np.zeros((m.nv, 6)),
+            column=np.zeros((m.nv, 6)),
+            row=np.zeros((m.nv, 6)),
+            tangent=np.zeros((n, 6, 6)),
+            stiffness=stiffness,
+            give=give,
         )
-        tree, fronts, matrix, motion = solver.arrays
-        soft = np.zeros(rows, dtype=np.int64)
-        soft[m.elimination.hard :] = m.tendon_stiffness > 0
         self._rounds = _ROUNDS if lent.any() else 0
         self._servo = Servo(
-            tree=tree,
+            tree=plan.with_tendons(m.tendons.dense(m.nv)),
             fronts=fronts,
             matrix=matrix,
             motion=motion,
@@ -93,8 +92,8 @@ class Holder:
             soft=soft,
             inertia=Inertia(m, m.reference).links,
             armature=m.armature,
-            wrench=wrench,
-            tangent=tangent,
+            wrench=np.zeros((n, 6)),
+            tangent=np.zeros((n, 6, 6)),
             local=poses.copy(),
             poses=poses,
             composite=np.zeros((n, 6, 6)),
@@ -114,7 +113,7 @@ class Holder:
         response = np.empty((samples, rights, nv))
         mass = np.zeros((samples if self._frequency else 0, nv, nv))
         exact = np.zeros(samples, dtype=np.int64)
-        q = kinematics.read_only(np.ascontiguousarray(q))
+        q = np.array(q, dtype=np.float64, order="C")
         settings = self._link, m.elimination.hard, _REDUNDANT, self._rounds
         respond(servo, m.links.arrays, q, *settings, pose, jacobian, response, mass, exact)
         frequency = np.full(samples, np.nan)

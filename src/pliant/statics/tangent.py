@@ -10,18 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import InputError
-from pliant.mechanism import Mechanism, kinematics
-from pliant.mechanism.joints import BALL
-from pliant.statics import tree_kernels
-from pliant.statics.bordered import BorderedTree, add_diagonal
-from pliant.statics.limit_springs import typical_stiffness
-from pliant.statics.load_kernels import FORCE, LINK, LOAD_SIZE, POINT
-from pliant.statics.loads import Loads, spring_coordinates
+from pliant.mechanism import Mechanism
+from pliant.statics.bordered import BorderedTree
+from pliant.statics.loads import Loads
+from pliant.statics.newton_kernels import PASSIVE
+from pliant.statics.workspace import allocate_point, model_of
 
-__all__ = ["PASSIVE", "Tangent", "static_response"]
+__all__ = ["Tangent", "static_response"]
 
 Floats = NDArray[np.float64]
-PASSIVE = 1e-2  # regularization of dofs without a spring, of the typical stiffness
 
 
 class Tangent:
@@ -45,65 +42,18 @@ class Tangent:
         symmetric: bool = False,
     ):
         """Evaluate forces; `symmetric` drops the part of the derivative of world torques that has no potential."""
-        self.m, self.q, self.loads = m, q, loads
-        self.local, self.poses = kinematics.link_transforms(m, q)
-        self.gaps = kinematics.constraint_gaps(m, q, self.poses)
-        self.multipliers = np.zeros(len(self.gaps)) if multipliers is None else multipliers
-        self._springs()
-        self._loads(symmetric)
+        self.m, self.loads = m, loads
+        model, point = model_of(m), allocate_point(m)
+        self._typical = model.typical
+        self._solver = BorderedTree(m, model, point)
+        point.q[:] = q
+        if multipliers is not None:
+            point.multipliers[:] = multipliers
+        self._solver.evaluate(loads.arrays, symmetric)
+        self.q, self.multipliers, self.energy = point.q, point.multipliers, float(point.energy[0])
+        self.poses, self.gaps = point.poses, point.gaps
+        self.residual, self.wrench = point.residual, point.wrench
         self.negative = 0
-
-    def _springs(self) -> None:
-        m, loads = self.m, self.loads
-        q, rest = kinematics.read_only(self.q), kinematics.read_only(loads.rest)
-        self._rows = m.tendons.dense(m.nv)
-        straight = m.dof_kind != BALL
-        stretch = np.where(straight, q[m.dof_coordinate] - rest[m.dof_coordinate], 0.0)
-        self.residual = m.stiffness * stretch
-        self._blocks = np.zeros((m.nv, 3))
-        balls = m.ball_primitives
-        jacobian = np.zeros((m.nv, 3))
-        coordinate = spring_coordinates(m, q, rest) if len(m.tendons) else np.zeros(m.nv)
-        self._stretch = self._rows @ coordinate - loads.tendon_rest
-        pull = self._rows.T @ (m.tendon_stiffness * self._stretch)
-        if len(balls):
-            where = m.primitive_dof[balls], m.primitive_coordinate[balls]
-            springs = tree_kernels.BallSprings(*where, m.stiffness, pull, rest)
-            tree_kernels.ball_springs(springs, q, self.residual, self._blocks, stretch, jacobian)
-            for d in m.primitive_dof[balls]:
-                self._rows[:, d : d + 3] = self._rows[:, d : d + 3] @ jacobian[d : d + 3]
-        self.residual += np.where(straight, pull, 0.0)
-        self.energy = 0.5 * float(m.stiffness @ stretch**2) + 0.5 * float(
-            m.tendon_stiffness @ self._stretch**2
-        )
-        self._diagonal = m.stiffness
-        if loads.stops is not None:
-            energy, force, stiffness, blocks = loads.stops.at(m, q)
-            self.energy += energy
-            self.residual += force
-            self._diagonal = m.stiffness + stiffness
-            self._blocks += blocks
-
-    def _loads(self, symmetric: bool) -> None:
-        m, loads, links = self.m, self.loads, self.m.links
-        self.wrench = np.zeros((len(links), 6))
-        self._load_tangent = np.zeros((len(links), 6, 6))
-        args = self.wrench, self._load_tangent
-        tree_kernels.add_loads(self.poses, loads.rows, 0.5 if symmetric else 1.0, *args)
-        loops = m.topology.loops
-        if loops:
-            # The multipliers of a loop are a wrench on the body and its opposite on the copy. Their derivative
-            # is taken symmetric: the rest of it is a multiple of the rows.
-            given = self.multipliers[: 6 * loops].reshape(-1, 6)
-            rows = np.zeros((2 * loops, LOAD_SIZE))
-            rows[:loops, FORCE:POINT], rows[loops:, FORCE:POINT] = -given, given
-            rows[:loops, LINK], rows[loops:, LINK] = links.loop_copy, links.loop_body
-            tree_kernels.add_loads(self.poses, rows, 0.5, *args)
-        tree_kernels.accumulate(links.arrays, self.local, self.wrench, self.residual)
-        rows = m.couplings
-        if len(rows):
-            forces = np.repeat(self.multipliers[6 * loops :], np.diff(rows.start)) * rows.coefficient
-            self.residual += np.bincount(rows.dof, forces, minlength=m.nv)
 
     def factor(self, shift: float = 0.0, passive: float = PASSIVE, fallback: float = 1.0) -> int:
         """Factor the derivative; returns `negative`.
@@ -113,27 +63,7 @@ class Tangent:
             passive: regularization of dofs without a spring, as a fraction of the typical stiffness.
             fallback: the typical stiffness if the mechanism has no springs.
         """
-        m = self.m
-        typical = typical_stiffness(m, fallback) / m.dof_unit**2
-        soft = m.stiffness == 0
-        diagonal, blocks = add_diagonal(m, self._diagonal, self._blocks, shift * typical)
-        loops = 6 * m.topology.loops
-        open_by = np.abs(self.gaps[:loops].reshape(-1, 6)).max(axis=0, initial=0.0)
-        with np.errstate(divide="ignore"):
-            compliance = 1 / m.tendon_stiffness
-        self._solver = BorderedTree(
-            m,
-            self.poses,
-            wrench=self.wrench,
-            tangent=self._load_tangent,
-            diagonal=diagonal,
-            blocks=blocks,
-            gap=float(max(open_by[:3].max() / m.radius, open_by[3:].max())),
-            tendons=self._rows,
-            compliance=compliance,
-            regularization=np.where(soft, passive * typical, 0.0) if soft.any() else None,
-        )
-        self.negative = self._solver.negative
+        self.negative = self._solver.factor(shift, passive, self._typical or fallback)
         return self.negative
 
     def solve(
@@ -143,30 +73,8 @@ class Tangent:
         return self._solver.solve(force, gap, refine=refine, exact=exact)
 
     def softest_motion(self) -> tuple[float, Floats]:
-        """Smallest stiffness among allowed motions (of unit size in radians and radii), and the motion.
-
-        By inverse iteration on the factors, so the regularization of spring-less dofs is part of it.
-        """
-        unit = self.m.dof_unit
-        motion = np.cos(np.arange(1, self.m.nv + 1) * 1.7) * unit
-        value = np.inf
-        for _ in range(50):
-            step = self.solve(motion / unit**2, refine=False)[0]
-            size = float(np.sqrt((step / unit) @ (step / unit)))
-            if size == 0 or not np.isfinite(size):
-                return np.inf, motion
-            previous, value = value, 1 / size
-            motion = step / size
-            if abs(value - previous) < 1e-3 * value:
-                break
-        return value, motion
-
-    def free_motion(self) -> Floats | None:
-        """An allowed motion that meets no stiffness but the regularization, or None."""
-        stiffness, motion = self.softest_motion()
-        diagonal = self._solver.regularization
-        added = 0.0 if diagonal is None else float(motion @ (diagonal * motion))
-        return motion if added > 0 and stiffness - added < 0.05 * added else None
+        """Smallest stiffness among allowed motions, and the motion; see `BorderedTree.softest_motion`."""
+        return self._solver.softest_motion()
 
 
 def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:

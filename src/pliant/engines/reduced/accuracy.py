@@ -17,8 +17,9 @@ from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism
 from pliant.plotting import logarithmic, panels, png, save
 from pliant.statics import Configuration, equilibrium
+from pliant.statics.equilibria import solve_cases
 from pliant.statics.loads import Load
-from pliant.text import counted, table, track
+from pliant.text import counted, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,8 +183,22 @@ def measure(
             model.index(body)
             Load.parse(value, body)
     mechanism = model.mechanism
-    truths = [settle(mechanism, each, limits=model.limits) for each in track(given, "equilibria", progress)]
-    return compare(model, given, truths)
+    return compare(model, given, settle_all(mechanism, given, model.limits, "equilibria" if progress else ""))
+
+
+def settle_all(
+    mechanism: Mechanism, wrenches: Sequence[Mapping[str, Any]], limits: bool, progress: str = ""
+) -> list[Truth]:
+    """True equilibria and their problems, as of `settle`, each from the reference pose: they depend on no order.
+
+    `progress` is the title of a progress bar, or empty for none.
+    """
+    found = solve_cases(mechanism, wrenches, limits=limits, progress=progress)
+    problem = np.where(~found.converged, 0, np.where(found.stability == "unstable", 1, 2)).tolist()
+    return [
+        (None if p == 0 else found.configuration(i), (NO_EQUILIBRIUM, UNSTABLE, None)[p])
+        for i, p in enumerate(problem)
+    ]
 
 
 def settle(

@@ -27,6 +27,7 @@ from pliant.engines.reduced.accuracy import (
     compare,
     describe,
     settle,
+    settle_all,
 )
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
@@ -56,6 +57,7 @@ _BUCKLING = 0.2  # of the lowest frequency at rest: an equilibrium with a lower 
 _REACH = 0.5  # of the radius: displacement of the softest end effector by the default force, to first order
 _SECONDS = 5.0  # between two writes of a file: large mechanisms take long to write
 _MOST = 15  # problems listed
+_PART = 20  # equilibria that are searched at once
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -424,19 +426,19 @@ class Equilibria:
 
     def search(self, which: Ints, what: str, progress: bool) -> None:
         """Find the missing ones of these equilibria, each from the reference pose: the result depends on no order."""
-        missing = which[self.state[which] == 0].tolist()
+        missing = which[self.state[which] == 0]
+        parts = [missing[i : i + _PART] for i in range(0, len(missing), _PART)]
         try:
-            for i in track(missing, what, progress):
-                found, problem = settle(
-                    self.rest.mechanism, self.space.wrench(self.drawn[i]), limits=self.rest.limits
-                )
-                if found is not None:
-                    self.q[i], self.multipliers[i] = found.q, found.multipliers
-                self.state[i] = 1 + _STATES.index(problem)  # last: an interrupted entry stays unknown
+            for part in track(parts, what, progress):
+                truths = settle_all(self.rest.mechanism, self.wrenches(part), self.rest.limits)
+                for i, (found, problem) in zip(part.tolist(), truths, strict=True):
+                    if found is not None:
+                        self.q[i], self.multipliers[i] = found.q, found.multipliers
+                    self.state[i] = 1 + _STATES.index(problem)  # last: an interrupted entry stays unknown
                 if time.monotonic() > self.saved + _SECONDS:
                     self.save()
         finally:
-            if missing:
+            if len(missing):
                 self.save()
 
     def truths(self, which: Ints) -> list[Truth]:

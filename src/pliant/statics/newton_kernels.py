@@ -1,0 +1,427 @@
+"""Kernels that find static equilibria: a globalised Newton method with geometric stiffness.
+
+Equilibria are minima of energy among configurations with closed loops. Each iteration takes a Newton step on the exact
+derivative of forces, stiffened until every allowed direction has positive stiffness, limited in length, put back onto
+closed loops, and shortened until energy falls. Loads are applied in steps, as many as it takes.
+"""
+
+from __future__ import annotations
+
+import math
+
+from numba import types
+
+from pliant.compilation import njit
+from pliant.compilation.calls import call_returning
+from pliant.mechanism.border_kernels import close_system, constraint_gaps, solve_system
+from pliant.mechanism.kernels import forward, move
+from pliant.spatial import kernels as se3
+from pliant.statics import tree_kernels
+from pliant.statics.arrays import EVALUATE, HERE, PREPARE, Given
+from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, LOAD_SIZE, POINT, TORQUE
+from pliant.statics.point_kernels import (
+    ball_rotations,
+    factor,
+    force_error,
+    largest_gap,
+    meets_no_stiffness,
+    point_of,
+    softest_motion,
+    solve,
+    tendon_length,
+)
+
+_jit = njit(error_model="numpy", nogil=True)
+_once = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
+
+PASSIVE = 1e-2  # regularization of dofs without a spring, of the typical stiffness
+_HELD = 1e-7  # the same where stability is judged
+_GOAL = 1e-12  # residual aimed at, as a fraction of the load
+_ACCEPTED = 1e-9  # residual accepted when no further progress is possible
+_CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
+_ALMOST_CLOSED = 1e-11  # the same where rounding allows no more
+_LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
+_FARTHEST = 2.0  # largest rotation of a body per Newton step, rad
+_KICK = 0.05  # step along the softest motion at a saddle point, radians and fractions of the radius
+_SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
+_ITERATIONS = 60  # per load step
+_LAST_ITERATIONS = 400  # for the last attempt, at full load
+_SIMILAR = 0.5  # change of the load, as a fraction of it, up to which a case starts from the one before it
+
+# columns of results
+RESIDUAL, STABILITY, ITERATIONS, STATE = range(4)
+RESULTS = 4
+STABLE, NEUTRAL, UNSTABLE = 0.0, 1.0, 2.0
+CONVERGED, NOT_FOUND, OPEN_LOOPS = 0.0, 1.0, 2.0
+
+
+_call_evaluate, _call_prepare = call_returning(types.none), call_returning(types.none)
+
+
+@_once
+def _evaluate(system, statics, given, turn, which):
+    """`evaluate`, by address: its machine code is large."""
+    _call_evaluate(statics.work.calls[EVALUATE], (system, statics, given, turn, which))
+
+
+@_once
+def _prepare(system, statics, which):
+    """`prepare`, by address."""
+    _call_prepare(statics.work.calls[PREPARE], (system, statics, which))
+
+
+@_jit
+def _copy(source, target):
+    for i in range(source.shape[0]):
+        target[i] = source[i]
+
+
+# --- loads
+
+
+@_jit
+def _set_fraction(model, cases, fraction, given, turn):
+    """Rest of springs at a fraction of the loads: with 0 the reference pose is in balance. `turn` is scratch, (nv,)."""
+    rest, reference = given.rest, model.reference
+    if fraction == 1.0:
+        _copy(cases.rest, rest)
+        _copy(cases.tendon_rest, given.tendon_rest)
+        return
+    for c in range(rest.shape[0]):
+        rest[c] = reference[c] + fraction * (cases.rest[c] - reference[c])
+    ball_rotations(model, cases.rest, reference, turn)
+    for ball in range(model.ball_dof.shape[0]):
+        d, c = model.ball_dof[ball], model.ball_coordinate[ball]
+        for i in range(3):
+            turn[d + i] *= fraction
+        se3.quat_exp(turn[d : d + 3], rest[c : c + 4])
+        se3.quat_multiply(reference[c : c + 4], rest[c : c + 4], rest[c : c + 4])
+    ball_rotations(model, reference, rest, turn)
+    for t in range(given.tendon_rest.shape[0]):
+        begin = tendon_length(model, reference, turn, t)
+        given.tendon_rest[t] = begin + fraction * (cases.tendon_rest[t] - begin)
+
+
+@_once
+def _set_loads(cases, i, fraction, rows):
+    """Rows of loads of case i, times a fraction."""
+    first, count = cases.start[i], cases.start[i + 1] - cases.start[i]
+    for r in range(rows.shape[0]):
+        source = cases.rows[first + r] if r < count else cases.weights[r - count]
+        for j in range(LOAD_SIZE):
+            scaled = FORCE <= j < POINT or FOLLOWER_FORCE <= j < ACTS
+            rows[r, j] = fraction * source[j] if scaled else source[j]
+
+
+@_jit
+def _similar(model, cases, i, k):
+    """Whether the loads of two cases are on the same links, and differ little."""
+    a, b, count = cases.start[i], cases.start[k], cases.start[i + 1] - cases.start[i]
+    if cases.start[k + 1] - b != count:
+        return False
+    change = 0.0
+    for r in range(count):
+        if cases.rows[a + r, LINK] != cases.rows[b + r, LINK]:
+            return False
+        for part in range(ACTS // 3):
+            square = 0.0
+            for j in range(3 * part, 3 * part + 3):
+                square += (cases.rows[a + r, j] - cases.rows[b + r, j]) ** 2
+            if part * 3 == POINT:
+                if square > 0.0:
+                    return False
+            else:
+                moment = part * 3 != FORCE and part * 3 != FOLLOWER_FORCE
+                change += math.sqrt(square) / (model.radius if moment else 1.0)
+    return change <= _SIMILAR * cases.scale[i]
+
+
+@_jit
+def _work_of_loads(rows, old, new, turn, pose, vector):
+    """Work of the loads from one configuration to the next (along the straightest path, for torques)."""
+    total = 0.0
+    for e in range(rows.shape[0]):
+        row = rows[e]
+        k = int(row[LINK])
+        a, b = old[k], new[k]
+        for i in range(3):
+            moved = b[i, 3] - a[i, 3]
+            for j in range(3):
+                moved += (b[i, j] - a[i, j]) * row[POINT + j]
+            total += row[FORCE + i] * moved
+        if row[TORQUE] != 0.0 or row[TORQUE + 1] != 0.0 or row[TORQUE + 2] != 0.0:
+            for i in range(3):
+                for j in range(3):
+                    turn[i, j] = b[i, 0] * a[j, 0] + b[i, 1] * a[j, 1] + b[i, 2] * a[j, 2]
+            se3.so3_log(turn, vector[:3])
+            total += row[TORQUE] * vector[0] + row[TORQUE + 1] * vector[1] + row[TORQUE + 2] * vector[2]
+        follows = False
+        for j in range(FOLLOWER_FORCE, ACTS):
+            follows = follows or row[j] != 0.0
+        if follows:
+            se3.se3_inverse(a, pose[0])
+            se3.compose(pose[0], b, pose[1])
+            se3.se3_log(pose[1], vector)
+            for j in range(6):
+                total += row[FOLLOWER_FORCE + j] * vector[j]
+    return total
+
+
+# --- Newton's method
+
+
+@_once
+def _step_length(system, point, work):
+    """Length of a step: the largest joint motion or body rotation in it, as fractions of the allowed ones."""
+    unit, own, turn = system.border.unit, 0.0, 0.0
+    for d in range(unit.shape[0]):
+        x = abs(work.step[0, d]) / unit[d]
+        own = x if x != x else max(own, x)
+    tree_kernels.link_twists(system.links.whole, point.local, work.step, work.twist)
+    for k in range(work.twist.shape[1]):
+        twist = work.twist[0, k]
+        turn = max(turn, twist[3] * twist[3] + twist[4] * twist[4] + twist[5] * twist[5])
+    return max(own, math.sqrt(turn) * _LONGEST / _FARTHEST)
+
+
+@_once
+def _move_and_close(system, model, here, motion, there):
+    """Move `there` from `here` along a motion, and close loops and couplings by the last factors; False if they do not.
+
+    A finite motion opens them; small motions close them again.
+    """
+    links, border, hard = system.links.whole, system.border, there.gaps.shape[0]
+    _copy(here.q, there.q)
+    move(links, here.q, motion, there.q)
+    if hard == 0:
+        return True
+    for d in range(border.force.shape[1]):
+        border.force[0, d] = 0.0
+    for r in range(border.gap.shape[1]):
+        border.gap[0, r] = 0.0
+    previous = math.inf
+    for _ in range(12):
+        forward(links, there.q, there.local, there.poses)
+        constraint_gaps(system.constraints.whole, there.q, there.poses, there.small, there.gaps)
+        gap = largest_gap(model, there.gaps)
+        if gap <= _CLOSED or (gap < _ALMOST_CLOSED and gap > 0.3 * previous):
+            return True
+        if gap > 0.9 * previous or not math.isfinite(gap):
+            return False
+        previous = gap
+        for r in range(hard):
+            border.gap[0, r] = -there.gaps[r] * border.scale[r]
+        solve_system(system, border.force, border.gap, border.step, border.multipliers)
+        move(links, there.q, border.step[0], there.q)
+    return previous < 1e-9
+
+
+@_jit
+def _try(system, statics, given, at, length):
+    """Energy gained by a move along `work.motion`, that of the loads included; infinite if loops do not close.
+
+    Multipliers change by `length` times their change in the Newton step.
+    """
+    model, work, here, there = statics.model, statics.work, point_of(statics, at), point_of(statics, 1 - at)
+    if not _move_and_close(system, model, here, work.motion, there):
+        return math.inf
+    for r in range(there.multipliers.shape[0]):
+        there.multipliers[r] = here.multipliers[r] + length * work.change[0, r] * system.border.scale[r]
+    _evaluate(system, statics, given, 1.0, 1 - at)
+    done = _work_of_loads(given.rows, here.poses, there.poses, here.small, work.pose, work.vector)
+    return there.energy[0] - here.energy[0] - done
+
+
+@_once
+def _search(system, statics, given, at, length, shift, scale, kicks):
+    """Line search: the first of 12 halved steps that lowers energy or, near the end, the residual; False if none.
+
+    Before it, `kicks` small moves along the softest motion, there and back, are tried: off a ridge on which symmetry
+    keeps Newton's method.
+    """
+    model, work, here, there = statics.model, statics.work, point_of(statics, at), point_of(statics, 1 - at)
+    slope, found, kick = 0.0, False, _KICK
+    for d in range(here.residual.shape[0]):
+        slope += here.residual[d] * work.step[0, d]
+    before = force_error(system, model, here, scale)
+    noise = 1e-13 * (abs(here.energy[0]) + scale * model.radius * 1e-3)
+    if kicks:
+        softest_motion(system, work.motion)
+    for attempt in range(-kicks, 12):
+        kicked = attempt < 0
+        for d in range(here.residual.shape[0]):
+            work.motion[d] = kick * work.motion[d] if kicked else length * work.step[0, d]
+        kick = -1.0
+        gain = _try(system, statics, given, at, 0.0 if kicked else length)
+        if kicked:
+            found = gain < 0.0
+        else:
+            # Rounding hides energy differences near the end; there the residual decides.
+            whole = shift == 0.0 and length == 1.0 and gain < math.inf
+            found = math.isfinite(gain) and gain <= 1e-4 * length * slope + noise
+            found = found or (whole and force_error(system, model, there, scale) < 0.9 * before)
+            length *= 0.5
+        if found:
+            break
+    return found
+
+
+@_jit
+def _minimise(system, statics, given, scale, limit, guarded):
+    """Newton's method from the last good point to the equilibrium; False if it does not converge.
+
+    A guarded run fails at once if its first step is longer than _LONGEST, since a smaller load increment converges
+    better, and changes the last good point on success only.
+    """
+    model, work, here, at = statics.model, statics.work, statics.here, HERE
+    nv, hard, border = here.residual.shape[0], here.gaps.shape[0], system.border
+    typical = model.typical if model.typical > 0.0 else scale * model.radius
+    _copy(work.q, here.q)
+    _copy(work.multipliers, here.multipliers)
+    _evaluate(system, statics, given, 1.0, at)
+    shift, passive, best, stalled, prepared, found = 0.0, PASSIVE, math.inf, 0, False, False
+    for iteration in range(limit):
+        error, gap = force_error(system, model, here, scale), largest_gap(model, here.gaps)
+        close_enough = error <= _ACCEPTED and gap <= _ALMOST_CLOSED
+        if error <= _GOAL and gap <= _CLOSED:
+            found = True
+            break
+        stalled = 0 if error + gap < 0.5 * best else stalled + 1
+        if error + gap < best:
+            best = error + gap
+        if stalled >= 4 and close_enough:
+            found = True
+            break
+        if guarded and stalled > 10:
+            break
+        if stalled > 0 and shift == 0.0 and error < 1e-4:
+            # Near the end, a motion softer than the regularization of spring-less dofs slows convergence.
+            passive = max(passive / 10, 1e-9)
+        if not prepared:
+            _prepare(system, statics, at)
+            prepared = True
+        # stiffened until no allowed direction has negative stiffness
+        while factor(system, statics, at, shift, passive, typical) > 0 and shift < 1e8:
+            shift = max(4 * shift, 1e-3)
+        for d in range(nv):
+            border.force[0, d] = -here.residual[d]
+        for r in range(border.gap.shape[1]):
+            border.gap[0, r] = -here.gaps[r] * border.scale[r] if r < hard else 0.0
+        solve(system, model.passive, border.force, border.gap, work.step, work.change)
+        longest = _step_length(system, here, work)
+        if not math.isfinite(longest) or (guarded and iteration == 0 and longest > _LONGEST):
+            break
+        work.count[0] += 1
+        kicks = 2 if stalled in (4, 8) and shift > 0.0 else 0
+        length = min(1.0, _LONGEST / max(longest, 1e-300))
+        if not _search(system, statics, given, at, length, shift, scale, kicks):
+            if close_enough:
+                found = True
+                break
+            if shift > 1e6:
+                break
+            shift = max(10 * shift, 1e-3)  # shorter, safer steps
+            continue
+        at, prepared = 1 - at, False
+        here = point_of(statics, at)
+        shift = 0.0 if shift < 1e-4 else shift / 10
+        if not guarded:
+            _copy(here.q, work.q)
+            _copy(here.multipliers, work.multipliers)
+    if found:
+        _copy(here.q, work.q)
+        _copy(here.multipliers, work.multipliers)
+    return found
+
+
+@_jit
+def _judge(system, statics, given, scale):
+    """Residual and stability at the last good point."""
+    model, work, here = statics.model, statics.work, statics.here
+    typical = model.typical if model.typical > 0.0 else scale * model.radius
+    _copy(work.q, here.q)
+    _copy(work.multipliers, here.multipliers)
+    _evaluate(system, statics, given, 0.5, HERE)
+    error, stability = force_error(system, model, here, scale), STABLE
+    _prepare(system, statics, HERE)
+    if factor(system, statics, HERE, 0.0, _HELD, typical) > 0:
+        stability = UNSTABLE
+    elif model.passive:
+        stiffness = softest_motion(system, work.motion)
+        if meets_no_stiffness(system, stiffness, work.motion):
+            stability = NEUTRAL
+    return error, stability
+
+
+# --- load cases
+
+# A case goes from one stage to the next as long as they fail: from the answer to the case before it; from a given start
+# near the answer, at full load; by load steps from the reference pose; at full load, with many more iterations.
+_FOLLOW, _WARM, _IN_STEPS, _LAST = range(4)
+
+
+@_jit
+def find_equilibria(
+    system, statics, cases, room, first, last, begin, forces, warm, follow, q, multipliers, results
+):
+    """Equilibria of the cases `first` to `last`.
+
+    Args:
+        system, statics: the mechanism's, for this thread alone.
+        cases: the `Cases`.
+        room: scratch, as many rows as a case has loads, (loads, LOAD_SIZE).
+        first, last: which of them.
+        begin, forces: where to start, (nq,) and (hard,); loops that are open there are closed.
+        warm: whether that is near the answer: full load at once, and load steps from the reference pose if that fails.
+        follow: whether a case may start from the answer to the one before it.
+        q, multipliers, results: the answers, (cases, nq), (cases, hard), (cases, RESULTS).
+    """
+    model, here, work = statics.model, statics.here, statics.work
+    closed = close_system(system, work.free, begin, here.local, here.poses, here.small, here.gaps)
+    for i in range(first, last):
+        work.count[0] = 0
+        if not closed:
+            _copy(begin, q[i])
+            _copy(forces, multipliers[i])
+            results[i, RESIDUAL], results[i, STATE] = largest_gap(model, here.gaps), OPEN_LOOPS
+            continue
+        count, scale = cases.start[i + 1] - cases.start[i] + cases.weights.shape[0], cases.scale[i]
+        given = Given(room[:count], work.rest, work.tendon_rest, cases.stops)
+        stage = _WARM if warm else _IN_STEPS
+        if follow and i > first and results[i - 1, STATE] == CONVERGED and _similar(model, cases, i, i - 1):
+            stage = _FOLLOW
+        else:
+            _copy(begin, work.q)
+            _copy(forces, work.multipliers)
+        done, increment, error, stability, state = 0.0, 1.0, 0.0, STABLE, NOT_FOUND
+        while True:
+            trial = min(1.0, done + increment) if stage == _IN_STEPS else 1.0
+            limit = _LAST_ITERATIONS if stage == _LAST else _ITERATIONS
+            guarded = stage in (_FOLLOW, _IN_STEPS)
+            _set_fraction(model, cases, trial, given, work.motion)
+            _set_loads(cases, i, trial, given.rows)
+            found = _minimise(system, statics, given, scale, limit, guarded)
+            if stage == _IN_STEPS and trial < 1.0 and found:
+                done, increment = trial, 2 * increment
+                continue
+            if found or stage == _LAST:
+                error, stability = _judge(system, statics, given, scale)
+                state = CONVERGED if found else NOT_FOUND
+                if stage != _FOLLOW or stability != UNSTABLE:
+                    break
+            if stage == _FOLLOW:
+                stage = _WARM if warm else _IN_STEPS
+                _copy(begin, work.q)
+                _copy(forces, work.multipliers)
+            elif stage == _WARM:
+                stage = _IN_STEPS
+                _copy(model.reference, work.q)
+                for r in range(work.multipliers.shape[0]):
+                    work.multipliers[r] = 0.0
+            else:
+                increment = (trial - done) / 4
+                stage = _IN_STEPS if increment >= _SMALLEST_INCREMENT else _LAST
+        results[i, RESIDUAL], results[i, STABILITY] = error, stability
+        results[i, ITERATIONS], results[i, STATE] = work.count[0], state
+        _copy(work.q, q[i])
+        _copy(work.multipliers, multipliers[i])
