@@ -143,23 +143,30 @@ class Tangent:
         return self._solver.solve(force, gap, refine=refine, exact=exact)
 
     def softest_motion(self) -> tuple[float, Floats]:
-        """Smallest stiffness among allowed motions (of unit size in radians and radii), and the motion.
+        """The first of `softest_motions`: its stiffness, and the motion."""
+        values, motions = self.softest_motions(1)
+        return float(values[0]), motions[0]
 
-        By inverse iteration on the factors, so the regularization of spring-less dofs is part of it.
+    def softest_motions(self, count: int) -> tuple[Floats, Floats]:
+        """Smallest stiffnesses among allowed motions, without their signs, (count,), and the motions, (count, nv).
+
+        Motions are orthonormal in radians and radii. By inverse iteration on the factors, so the regularization of
+        spring-less dofs is part of it. Stiffnesses are infinite where fewer motions are allowed.
         """
         unit = self.m.dof_unit
-        motion = np.cos(np.arange(1, self.m.nv + 1) * 1.7) * unit
-        value = np.inf
+        motions = np.cos(np.outer(np.arange(1, count + 1), np.arange(1, self.m.nv + 1)) * 1.7) * unit
+        values = np.full(count, np.inf)
         for _ in range(50):
-            step = self.solve(motion / unit**2, refine=False)[0]
-            size = float(np.sqrt((step / unit) @ (step / unit)))
-            if size == 0 or not np.isfinite(size):
-                return np.inf, motion
-            previous, value = value, 1 / size
-            motion = step / size
-            if abs(value - previous) < 1e-3 * value:
+            steps = self.solve(motions / unit**2, refine=False)[0]
+            axes, sizes = np.linalg.qr((steps / unit).T)
+            size = np.diag(sizes)
+            if not np.isfinite(sizes).all() or (size == 0).any():
+                return np.full(count, np.inf), motions
+            previous, values = values, 1 / np.abs(size)
+            motions = (axes * np.sign(size)).T * unit
+            if (np.abs(values - previous) < 1e-3 * values).all():
                 break
-        return value, motion
+        return values, motions
 
     def free_motion(self) -> Floats | None:
         """An allowed motion that meets no stiffness but the regularization, or None."""
