@@ -122,6 +122,19 @@ class Path:
         """Points at which other branches of equilibria meet this one: buckling loads."""
         return tuple(point for point in self.points if point.kind == "branch")
 
+    @property
+    def point_texts(self) -> tuple[str, ...]:
+        """The special points in words: kind, multiplicity, factor."""
+        return tuple(
+            f"{_MULTIPLE.get(p.multiplicity, f'{p.multiplicity}-fold ')}{p.kind} point at {p.factor:.6g}"
+            for p in self.points
+        )
+
+    @property
+    def label(self) -> str:
+        """Name of the factor: "load factor" or "parameter"."""
+        return self._problem.label
+
     @cached_property
     def poses(self) -> Floats:
         """World poses of all bodies, (points, bodies, 4, 4)."""
@@ -173,11 +186,16 @@ class Path:
         return self.poses[:, i, _AXES.index(choice(axis, "axis", _AXES)), 3]
 
     def trajectory(self, seconds: float = 5.0) -> Trajectory:
-        """The path as a motion of this duration, to look at with `pliant.viewer.record_html` or `export_gltf`."""
+        """The path as a motion of this duration, to look at with `pliant.viewer.record_html` or `export_gltf`.
+
+        Time goes in equal parts with the largest motion of a body and with the change of the factor.
+        """
         moved = np.abs(np.diff(self.poses[:, :, :3, 3], axis=0)).max(axis=(1, 2))
-        way = np.concatenate([[0.0], np.cumsum(np.maximum(moved, 1e-12))])
+        changed = np.abs(np.diff(self.factor))
+        way = sum(part / max(part.sum(), 1e-300) for part in (moved, changed))
+        time = np.concatenate([[0.0], np.cumsum(np.maximum(way, 1e-9))])
         return Trajectory(
-            self.mechanism, number(seconds, "seconds", above=0) * (way / max(way[-1], 1e-300)), self.poses
+            self.mechanism, number(seconds, "seconds", above=0) * (time / max(time[-1], 1e-300)), self.poses
         )
 
     def plot(
@@ -204,16 +222,13 @@ class Path:
                 at = 1000 * (point.configuration.pose(body)[_AXES.index(axis), 3] - start)
                 axes.plot(at, point.factor, "o" if point.kind == "limit" else "s", color=colour, markersize=5)
         axes.set_xlabel(f"displacement of {body} along {axis} (mm)")
-        axes.set_ylabel(self._problem.label)
+        axes.set_ylabel(self.label)
         save(figure, file)
         return figure
 
     def summary(self) -> str:
         """Length, range and special points in words."""
-        lines = [repr(self)[1:-1]]
-        for point in self.points:
-            multiple = _MULTIPLE.get(point.multiplicity, f"{point.multiplicity}-fold ")
-            lines.append(f"{multiple}{point.kind} point at {point.factor:.6g}")
+        lines = [repr(self)[1:-1], *self.point_texts]
         lines += [f"branch: {branch!r}"[:-1].replace("<", "") for branch in self.paths[1:]]
         return "\n".join(lines)
 
