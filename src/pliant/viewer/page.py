@@ -116,6 +116,9 @@ class Page(ABC):
     def _reset(self) -> None:
         self._session.reset()
 
+    def _step(self) -> None:
+        self._session.step()
+
     # --- requests of clients
 
     def connect(self, runner: Runner, pacing: Pacing) -> None:
@@ -162,7 +165,7 @@ class Page(ABC):
     def _press(self, button: str) -> None:
         if button == "Step":
             self._session.playing = False
-            self._session.step()
+            self._step()
         else:
             self._reset()
 
@@ -528,6 +531,7 @@ class PathPage(Page):
 
     def __init__(self, server: Any, session: PathSession):
         self._diagram = _PathDiagram(session)
+        self._marked: tuple[PathMeasures, str] | None = None  # what the diagram shows
         super().__init__(server, session, counted(len(session.path), "equilibrium", "equilibria"))
 
     def _add_simulation_controls(self, gui: Any) -> None:
@@ -554,12 +558,8 @@ class PathPage(Page):
         self._session.playing = False
         self._session.set_position(percent / 100)
 
-    def _press(self, button: str) -> None:
-        if button == "Step":
-            self._session.playing = False
-            self._session.next_point()
-        else:
-            self._reset()
+    def _step(self) -> None:
+        self._session.next_point()
 
     def _set_playing(self, on: bool) -> None:
         """Play or pause; from the end on, the path is played again."""
@@ -571,7 +571,7 @@ class PathPage(Page):
 
     def show_controls(self) -> None:
         super().show_controls()
-        self._position.value = 100 * self._session.position
+        self._position.value = round(100 * self._session.position, 1)
         self._chosen.value = self._session.chosen
 
     def _frame_state(self) -> tuple[Any, ...]:
@@ -596,7 +596,9 @@ class PathPage(Page):
             text += f", {counted(now.negative, 'motion')} with negative stiffness"
         self._status.content = text
         self._points.content = "  \n".join(_escape(line) for line in path.point_texts)
-        self._image.image = self._diagram.image(now)
+        if (now, session.chosen) != self._marked:
+            self._marked = (now, session.chosen)
+            self._image.image = self._diagram.image(now)
         self.show_controls()
 
     def _update_details(self) -> None:
