@@ -9,6 +9,7 @@ from scipy.special import ellipe, ellipk
 
 import pliant
 from oracles import dense
+from pliant import spatial
 from pliant.errors import InputError, PliantWarning
 
 SMALL = (0.01, 0.01, 0.01)
@@ -41,22 +42,23 @@ def snap_force(stiffness=1000.0, span=1.0, start=0.3):
     return truss_force(np.sqrt(length**2 - span**2), stiffness, span, start)
 
 
-def column(links, bending=1.0, length=1.0, joint="hinge", other=1.0):
+def column(links, bending=1.0, length=1.0, joint="hinge", other=1.0, turn=None):
     """Cantilever of rigid links, upright, clamped below: a spring of half a cell there, of a cell between links.
 
     It bends in the plane y = 0, or both ways if joints are universal or balls; `other` is the factor on the stiffness
-    of the second axis of universal joints.
+    of the second axis of universal joints. `turn` is a rotation of the whole.
     """
+    turn = np.eye(3) if turn is None else turn
     b = pliant.Builder("column")
     cell, parent = length / links, "world"
     for i in range(links):
         name, bend = f"link{i + 1}", f"joint{i + 1}"
-        b.body(name, mass=0.01, inertia=(1e-5,) * 3, position=(0, 0, (i + 1) * cell))
-        k, anchor = bending / cell * (2 if i == 0 else 1), (0, 0, i * cell)
+        b.body(name, mass=0.01, inertia=(1e-5,) * 3, position=turn @ (0, 0, (i + 1) * cell))
+        k, anchor = bending / cell * (2 if i == 0 else 1), turn @ (0, 0, i * cell)
         if joint == "hinge":
-            b.hinge(bend, parent, name, anchor=anchor, axis=(0, 1, 0), stiffness=k)
+            b.hinge(bend, parent, name, anchor=anchor, axis=turn @ (0, 1, 0), stiffness=k)
         elif joint == "universal":
-            axes = (1, 0, 0), (0, 1, 0)
+            axes = turn @ (1, 0, 0), turn @ (0, 1, 0)
             b.universal(bend, parent, name, anchor=anchor, axes=axes, stiffness=(k, other * k))
         else:
             b.ball(bend, parent, name, anchor=anchor, stiffness=k)
@@ -306,7 +308,7 @@ def test_branches_of_a_chain_of_universal_joints():
 def test_a_column_of_balls_buckles_in_every_plane():
     """An axis of symmetry: both planes stand for all, and branches are stable although the column may turn about it."""
     links, load = 4, {"link4": (0, 0, -5)}
-    with pytest.warns(PliantWarning, match="every combination of its two motions is a branch"):
+    with pytest.warns(PliantWarning, match="along all combinations of its two motions"):
         found = pliant.path(column(links, joint="ball"), load, branches=True)
     planar = pliant.path(column(links), load, branches=True)
     x, _, z = np.abs(planar.branches[0].poses[-1, -1, :3, 3])
@@ -314,6 +316,23 @@ def test_a_column_of_balls_buckles_in_every_plane():
     np.testing.assert_allclose(tips, [(0, -x, z), (0, x, z), (x, 0, z), (-x, 0, z)], atol=1e-7)
     assert all(branch.stable.all() and not branch.points for branch in found.branches)
     assert found.branches[0].configuration(-1).stability == "stable"
+
+
+@pytest.mark.filterwarnings("ignore:path of")
+@pytest.mark.parametrize(
+    ("joint", "unstable"), [("universal", [0, 0, 0, 0, 1, 1, 1, 1]), ("ball", [0, 0, 0, 0])]
+)
+def test_double_points_do_not_hang_on_the_last_bit(joint, unstable):
+    """Columns in any direction, and stiffnesses changed by 1e-13: the same point, branches and stability."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        turn, other = spatial.so3_exp(rng.normal(size=3)), 1 + 1e-13 * rng.normal()
+        m = column(3, joint=joint, other=other, turn=turn)
+        found = pliant.path(m, {"link3": turn @ (0, 0, -5)}, branches=True)
+        assert [(p.kind, p.multiplicity) for p in found.points] == [("branch", 2)]
+        assert 5 * found.points[0].factor == pytest.approx(buckling_loads(3)[0], rel=1e-7)
+        assert [branch.negative.max() for branch in found.branches] == unstable
+        assert all(not branch.points and branch.factor[-1] == 1.0 for branch in found.branches)
 
 
 @pytest.mark.parametrize("other", [1.001, 0.9999, 1 + 1e-9])

@@ -647,9 +647,9 @@ class _Tracer:
     def _sides_in_plane(self, state: _State, axes: Floats, name: str) -> Iterator[tuple[_Tracer, _Step]]:
         """The same where two motions have no stiffness: branches near sixteen of their combinations.
 
-        More branches than two cubic equations in two unknowns have solutions are a continuum: a symmetry turns them
-        into each other, and those along each motion stand for all. On these, that turn meets no stiffness, and
-        `_NEUTRAL` keeps it from being counted as unstable.
+        More branches than two cubic equations in two unknowns have solutions are a continuum, to the accuracy of the
+        solver: a symmetry turns them into each other, and those along each motion stand for all. On these, that turn
+        meets no stiffness, and `_NEUTRAL` keeps it from being counted as unstable.
         """
         neutral = _Tracer(self.problem.with_shift(_NEUTRAL), *self.given)
         still = np.zeros_like(state.multipliers)
@@ -666,8 +666,8 @@ class _Tracer:
                 found.append(step)
                 angles.append(angle)
         if len(found) > _MOST_SIDES:
-            text = f"{name} is double, and every combination of its two motions is a branch"
-            self._warn_of_branches(text, "those along each of them are followed")
+            text = f"{name} is double, and branches leave it along all combinations of its two motions"
+            self._warn_of_branches(text, "as far as can be told; those along each of them are followed")
             yield from ((neutral, step) for step in found[:4])
         else:
             if not found:
