@@ -9,6 +9,7 @@ from scipy.special import ellipe, ellipk
 
 import pliant
 from oracles import dense
+from pliant import spatial
 from pliant.errors import InputError, PliantWarning
 
 SMALL = (0.01, 0.01, 0.01)
@@ -41,15 +42,26 @@ def snap_force(stiffness=1000.0, span=1.0, start=0.3):
     return truss_force(np.sqrt(length**2 - span**2), stiffness, span, start)
 
 
-def column(links, bending=1.0, length=1.0):
-    """Cantilever of rigid links, upright, clamped below: a spring of half a cell there, of a cell between links."""
+def column(links, bending=1.0, length=1.0, joint="hinge", other=1.0, turn=None):
+    """Cantilever of rigid links, upright, clamped below: a spring of half a cell there, of a cell between links.
+
+    It bends in the plane y = 0, or both ways if joints are universal or balls; `other` is the factor on the stiffness
+    of the second axis of universal joints. `turn` is a rotation of the whole.
+    """
+    turn = np.eye(3) if turn is None else turn
     b = pliant.Builder("column")
     cell, parent = length / links, "world"
     for i in range(links):
-        name = f"link{i + 1}"
-        b.body(name, mass=0.01, inertia=(1e-5,) * 3, position=(0, 0, (i + 1) * cell))
-        stiffness = bending / cell * (2 if i == 0 else 1)
-        b.hinge(f"joint{i + 1}", parent, name, anchor=(0, 0, i * cell), axis=(0, 1, 0), stiffness=stiffness)
+        name, bend = f"link{i + 1}", f"joint{i + 1}"
+        b.body(name, mass=0.01, inertia=(1e-5,) * 3, position=turn @ (0, 0, (i + 1) * cell))
+        k, anchor = bending / cell * (2 if i == 0 else 1), turn @ (0, 0, i * cell)
+        if joint == "hinge":
+            b.hinge(bend, parent, name, anchor=anchor, axis=turn @ (0, 1, 0), stiffness=k)
+        elif joint == "universal":
+            axes = turn @ (1, 0, 0), turn @ (0, 1, 0)
+            b.universal(bend, parent, name, anchor=anchor, axes=axes, stiffness=(k, other * k))
+        else:
+            b.ball(bend, parent, name, anchor=anchor, stiffness=k)
         parent = name
     b.end_effectors(parent)
     return b.build()
@@ -187,16 +199,21 @@ def test_gravity_that_grows_and_a_parameter_that_shrinks():
     assert both.branch_points[0].factor == pytest.approx(0.25, abs=1e-8)
 
 
-@pytest.mark.parametrize("links", [3, 20])
-def test_columns_buckle_at_their_eigenvalues(links):
-    """Branch points of a chain: eigenvalues of bending stiffness over P, a symmetric tridiagonal matrix by hand."""
+def buckling_loads(links):
+    """Of `column`: its energy to second order in the links' angles to the vertical, spring by spring."""
     cell = 1 / links
     springs = np.full(links, 1 / cell)
     springs[0] *= 2
     bending = (
         np.diag(springs + np.append(springs[1:], 0.0)) - np.diag(springs[1:], 1) - np.diag(springs[1:], -1)
     )
-    loads = np.linalg.eigvalsh(bending) / cell
+    return np.linalg.eigvalsh(bending) / cell
+
+
+@pytest.mark.parametrize("links", [3, 20])
+def test_columns_buckle_at_their_eigenvalues(links):
+    """Branch points of a chain: eigenvalues of bending stiffness over P, a symmetric tridiagonal matrix by hand."""
+    loads = buckling_loads(links)
     full = 0.5 * (loads[1] + loads[2])
     found = pliant.path(column(links), {f"link{links}": (0, 0, -full)}, most=2000)
     np.testing.assert_allclose([p.factor * full for p in found.branch_points], loads[:2], rtol=1e-6)
@@ -220,6 +237,162 @@ def test_a_buckled_column_is_the_elastica():
         checked += 1
     assert checked >= 5
     assert side.stable.all()
+
+
+# --- multiple branch points
+
+
+@pytest.mark.parametrize(("joint", "links"), [("universal", 1), ("universal", 4), ("ball", 4)])
+def test_a_column_that_bends_both_ways_has_a_double_branch_point(joint, links):
+    """Both stiffnesses vanish at the load of the planar column, along motions in the two planes."""
+    m, load = column(links, joint=joint), buckling_loads(links)[0]
+    found = pliant.path(m, {f"link{links}": (0, 0, -1.5 * load)})
+    assert [(point.kind, point.multiplicity) for point in found.points] == [("branch", 2)]
+    point = found.points[0]
+    assert 1.5 * point.factor == pytest.approx(1.0, rel=1e-7)
+    assert "double branch point at 0.666667" in found.summary()
+    assert found.negative.tolist() == [0 if i <= point.index else 2 for i in range(len(found))]
+    # null motions by the Hessian of an independent energy
+    body, force = f"link{links}", np.array((0, 0, -load))
+
+    def energy(q):
+        return dense.energy(m, q, {body: force})
+
+    h, size, upright = 1e-4, m.nv, m.reference
+    rows = [
+        [dense.gradient(energy, m, dense.move(m, upright, s * h * unit)) for s in (1, -1)]
+        for unit in np.eye(size)
+    ]
+    hessian = np.array([(ahead - back) / (2 * h) for ahead, back in rows])
+    assert np.abs(hessian @ point.motions.T).max() < 1e-5 * m.stiffness.max()
+    np.testing.assert_allclose(point.motions @ point.motions.T, np.eye(2), atol=1e-12)
+    # along the axes of the joints: each motion turns links about one of them only
+    per_joint = np.abs(point.motions.reshape(2, links, -1)).max(axis=1)
+    np.testing.assert_allclose((per_joint > 1e-6).sum(axis=1), 1)
+    assert np.flatnonzero(per_joint[0] > 1e-6) == [0]
+
+
+def test_branches_of_a_universal_joint():
+    """k a = P sin a cos b and k b = P cos a sin b: along both axes, and a = ±b with k a = P sin a cos a."""
+    found = pliant.path(column(1, joint="universal"), {"link1": (0, 0, -5)}, branches=True)
+    assert len(found.branches) == 8
+    signs = set()
+    for branch in found.branches:
+        a, b, load = *branch.q[1:].T, 5 * branch.factor[1:]
+        np.testing.assert_allclose(2 * a, load * np.sin(a) * np.cos(b), atol=1e-7)
+        np.testing.assert_allclose(2 * b, load * np.cos(a) * np.sin(b), atol=1e-7)
+        signs.add(tuple(np.sign(np.round(branch.q[-1], 6)).tolist()))
+        diagonal = abs(branch.q[-1, 0] * branch.q[-1, 1]) > 1e-6
+        assert branch.negative.tolist() == [int(diagonal)] * len(branch)
+        assert branch.factor[-1] == 1.0
+    assert signs == {(x, y) for x in (-1, 0, 1) for y in (-1, 0, 1)} - {(0, 0)}
+
+
+def test_branches_of_a_chain_of_universal_joints():
+    """In each plane, the branch of the planar column; between the planes, forces balance by an independent energy."""
+    links, load = 4, {"link4": np.array((0, 0, -5.0))}
+    m = column(links, joint="universal")
+    found = pliant.path(m, load, branches=True)
+    planar = pliant.path(column(links), load, branches=True)
+    height = planar.branches[0].poses[-1, -1, 2, 3]
+    flat = [branch for branch in found.branches if np.abs(branch.poses[-1, -1, :2, 3]).min() < 1e-9]
+    assert (len(flat), len(found.branches)) == (4, 8)
+    for branch in found.branches:
+        if branch in flat:
+            assert branch.poses[-1, -1, 2, 3] == pytest.approx(height, abs=1e-8)
+            assert branch.stable.all()
+        slope = dense.gradient(lambda q: dense.energy(m, q, load), m, branch.q[-1])
+        assert np.abs(slope).max() < 1e-6
+
+
+def test_a_column_of_balls_buckles_in_every_plane():
+    """An axis of symmetry: both planes stand for all, and branches are stable although the column may turn about it."""
+    links, load = 4, {"link4": (0, 0, -5)}
+    with pytest.warns(PliantWarning, match="along all combinations of its two motions"):
+        found = pliant.path(column(links, joint="ball"), load, branches=True)
+    planar = pliant.path(column(links), load, branches=True)
+    x, _, z = np.abs(planar.branches[0].poses[-1, -1, :3, 3])
+    tips = [branch.poses[-1, -1, :3, 3] for branch in found.branches]
+    np.testing.assert_allclose(tips, [(0, -x, z), (0, x, z), (x, 0, z), (-x, 0, z)], atol=1e-7)
+    assert all(branch.stable.all() and not branch.points for branch in found.branches)
+    assert found.branches[0].configuration(-1).stability == "stable"
+
+
+@pytest.mark.filterwarnings("ignore:path of")
+@pytest.mark.parametrize(
+    ("joint", "unstable"), [("universal", [0, 0, 0, 0, 1, 1, 1, 1]), ("ball", [0, 0, 0, 0])]
+)
+def test_double_points_do_not_hang_on_the_last_bit(joint, unstable):
+    """Columns in any direction, and stiffnesses changed by 1e-13: the same point, branches and stability."""
+    rng = np.random.default_rng(3)
+    for _ in range(3):
+        turn, other = spatial.so3_exp(rng.normal(size=3)), 1 + 1e-13 * rng.normal()
+        m = column(3, joint=joint, other=other, turn=turn)
+        found = pliant.path(m, {"link3": turn @ (0, 0, -5)}, branches=True)
+        assert [(p.kind, p.multiplicity) for p in found.points] == [("branch", 2)]
+        assert 5 * found.points[0].factor == pytest.approx(buckling_loads(3)[0], rel=1e-7)
+        assert [branch.negative.max() for branch in found.branches] == unstable
+        assert all(not branch.points and branch.factor[-1] == 1.0 for branch in found.branches)
+
+
+@pytest.mark.parametrize("other", [1.001, 0.9999, 1 + 1e-9])
+def test_close_branch_points_are_told_apart_down_to_a_limit(other):
+    """Two buckling loads within one step: two points, unless the mechanism is as good as symmetric."""
+    loads = np.sort(buckling_loads(3)[0] * np.array((1, other)))
+    full = 1.5 * loads[0]
+    found = pliant.path(column(3, joint="universal", other=other), {"link3": (0, 0, -full)})
+    if abs(other - 1) < 1e-6:
+        loads = loads[:1]
+    np.testing.assert_allclose([full * point.factor for point in found.branch_points], loads, rtol=1e-7)
+    assert [point.multiplicity for point in found.points] == [1, 1] if len(loads) == 2 else [2]
+    assert found.negative[-1] == 2
+
+
+def rods(*loads):
+    """Upright rods on springs of 10 N m/rad, one metre long, beside each other; and their loads."""
+    b = pliant.Builder("rods")
+    for i in range(len(loads)):
+        b.body(f"rod{i}", mass=1.0, inertia=SMALL, position=(0, i, 1))
+        b.hinge(f"pivot{i}", "world", f"rod{i}", anchor=(0, i, 0), axis=(0, 1, 0), stiffness=10.0)
+    b.end_effectors("rod0")
+    return b.build(), {f"rod{i}": (0, 0, -load) for i, load in enumerate(loads)}
+
+
+def test_branches_of_branches():
+    """Rods that buckle one after the other: each is upright or leans to a side, nine states, and which are stable."""
+    m, load = rods(20, 15)
+    found = pliant.path(m, load, branches=True, depth=2)
+    for path in found.paths:
+        np.testing.assert_allclose(10 * path.q[-1], (20, 15) * np.sin(path.q[-1]), atol=1e-8)
+    states = {tuple(np.sign(np.round(path.q[-1], 6)).tolist()) for path in found.paths}
+    assert states == {(x, y) for x in (-1, 0, 1) for y in (-1, 0, 1)}
+    assert len(found.paths) == 9
+    assert [len(branch.branches) for branch in found.branches] == [2, 2, 0, 0]
+    for path in found.paths:
+        assert path.negative[-1] == (np.abs(path.q[-1]) < 1e-6).sum()
+    assert len(pliant.path(m, load, branches=True).paths) == 5
+
+
+def test_a_triple_branch_point_warns():
+    m, load = rods(20, 20, 20)
+    with pytest.warns(PliantWarning, match="3 motions without stiffness; there may be more branches"):
+        found = pliant.path(m, load, branches=True)
+    assert "triple branch point at 0.5" in found.summary()
+    np.testing.assert_allclose(found.points[0].motions, np.eye(3), atol=1e-9)
+    assert len(found.branches) == 6
+
+
+def test_a_limit_point_that_is_a_branch_point_warns():
+    """A truss of height √7: sideways stiffness vanishes where the load is largest; 0.1 % higher, right after it."""
+    load = {"left rod": (0, 0, -240)}
+    with pytest.warns(PliantWarning, match="the limit point at factor .* is a branch point, too"):
+        found = pliant.path(steep_truss(height=np.sqrt(7)), load, branches=True, step=0.15)
+    first = found.limit_points[0]
+    assert first.multiplicity == 2
+    assert first.factor == pytest.approx(200 / 240, rel=1e-7)
+    apart = pliant.path(steep_truss(height=1.001 * np.sqrt(7)), load, step=0.15)
+    assert [point.kind for point in apart.points[:3]] == ["branch", "limit", "branch"]
+    assert [point.multiplicity for point in apart.points[:3]] == [1, 1, 1]
 
 
 def test_points_balance_an_independent_energy():
@@ -260,6 +433,7 @@ def test_pictures_motion_and_words(tmp_path):
         (lambda: pliant.path(rod(), {"tip": (0, 0, -1)}, stop=0.0), "nothing to follow"),
         (lambda: pliant.path(rod(), {"tip": (0, 0, -1)}, step=0.0), "step"),
         (lambda: pliant.path(rod(), {"tip": (0, 0, -1)}, most=1), "most"),
+        (lambda: pliant.path(rod(), {"tip": (0, 0, -1)}, depth=0), "depth"),
         (lambda: pliant.path(rod(), [1, 2, 3]), "mapping"),  # pyright: ignore[reportArgumentType]
         (lambda: pliant.path(rod(), {"tip": (0, 0, -1)}, parameter=3), "function of one number"),  # pyright: ignore[reportArgumentType]
         (lambda: pliant.path(rod(), {"tip": (0, 0, -1)}, parameter=lambda k: truss()), "with other values"),

@@ -7,14 +7,16 @@ near. Each iteration solves twice with the factored `Tangent`: for the residual 
 
 A *limit point* is where dλ/ds changes its sign: the load of a snap-through. A *branch point* is where the number of
 negative stiffnesses changes and dλ/ds does not: the load of buckling. Both are located by bisection. Other branches
-leave a branch point along the motion that meets no stiffness there.
+leave a branch point along the motion that meets no stiffness there. At a *multiple* branch point several independent
+motions meet none (a column that may buckle in two planes); there, branches leave along some of their combinations.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -44,7 +46,16 @@ _EASY = 4  # iterations after which the next step may be longer
 _BEND = 0.2  # rad: largest angle between the tangents of successive points
 _SHORTEST = 1e-7  # step, radians and radii
 _LOCATED = 1e-9  # how well special points are located along the path, radians and radii
+_TOGETHER = 1e-5  # special points closer than this along the path are one multiple point, radians and radii
+_NEUTRAL = 1e-7  # stiffness lent to all dofs on branches that a symmetry repeats, of the typical one
 _HELD = 1e-7  # stiffness lent to spring-less dofs when negative stiffnesses are counted, of the typical one
+
+
+_COMPASS = (0, 8, 4, 12, 2, 10, 6, 14, *range(1, 16, 2))  # sixteenths of a turn tried in a plane; axes first
+_MOST_SIDES = (
+    8  # of branches at a double point, if finitely many: two cubics meet in 9 points, one is the path
+)
+_MULTIPLE = {1: "", 2: "double ", 3: "triple "}
 
 
 class Point(NamedTuple):
@@ -55,12 +66,20 @@ class Point(NamedTuple):
         factor: load factor or parameter there.
         index: its number among the points of the path.
         configuration: the equilibrium there.
+        motions: independent joint motions that meet no stiffness there, (multiplicity, nv); orthonormal in radians and
+            radii, and along single joints as far as possible.
     """
 
     kind: str
     factor: float
     index: int
     configuration: Configuration
+    motions: Floats
+
+    @property
+    def multiplicity(self) -> int:
+        """Number of independent motions without stiffness: 1, or more where several stiffnesses vanish at once."""
+        return len(self.motions)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,6 +122,19 @@ class Path:
         """Points at which other branches of equilibria meet this one: buckling loads."""
         return tuple(point for point in self.points if point.kind == "branch")
 
+    @property
+    def point_texts(self) -> tuple[str, ...]:
+        """The special points in words: kind, multiplicity, factor."""
+        return tuple(
+            f"{_MULTIPLE.get(p.multiplicity, f'{p.multiplicity}-fold ')}{p.kind} point at {p.factor:.6g}"
+            for p in self.points
+        )
+
+    @property
+    def label(self) -> str:
+        """Name of the factor: "load factor" or "parameter"."""
+        return self._problem.label
+
     @cached_property
     def poses(self) -> Floats:
         """World poses of all bodies, (points, bodies, 4, 4)."""
@@ -111,6 +143,11 @@ class Path:
         return np.array(
             [kinematics.link_poses(m, q)[bodies] for m, q in zip(mechanisms, self.q, strict=True)]
         )
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """This path, its branches, and their branches, each before those that leave it."""
+        return (self, *(path for branch in self.branches for path in branch.paths))
 
     def at(self, factor: float) -> tuple[Configuration, ...]:
         """All equilibria of the path at a load factor, in order: several where it folds back.
@@ -149,11 +186,16 @@ class Path:
         return self.poses[:, i, _AXES.index(choice(axis, "axis", _AXES)), 3]
 
     def trajectory(self, seconds: float = 5.0) -> Trajectory:
-        """The path as a motion of this duration, to look at with `pliant.viewer.record_html` or `export_gltf`."""
+        """The path as a motion of this duration, to look at with `pliant.viewer.record_html` or `export_gltf`.
+
+        Time goes in equal parts with the largest motion of a body and with the change of the factor.
+        """
         moved = np.abs(np.diff(self.poses[:, :, :3, 3], axis=0)).max(axis=(1, 2))
-        way = np.concatenate([[0.0], np.cumsum(np.maximum(moved, 1e-12))])
+        changed = np.abs(np.diff(self.factor))
+        way = sum(part / max(part.sum(), 1e-300) for part in (moved, changed))
+        time = np.concatenate([[0.0], np.cumsum(np.maximum(way, 1e-9))])
         return Trajectory(
-            self.mechanism, number(seconds, "seconds", above=0) * (way / max(way[-1], 1e-300)), self.poses
+            self.mechanism, number(seconds, "seconds", above=0) * (time / max(time[-1], 1e-300)), self.poses
         )
 
     def plot(
@@ -169,7 +211,8 @@ class Path:
         body = self.mechanism.end_effectors[0] if body is None else body
         figure, (axes,) = panels(1, 1, 5.4, 3.8, grid=True)
         start = self._coordinate(body, axis)[0]
-        for one, colour in ((self, "#1f6fb4"), *((branch, "#d9822b") for branch in self.branches)):
+        for one in self.paths:
+            colour = "#1f6fb4" if one is self else "#d9822b"
             x = 1000 * (one._coordinate(body, axis) - start)
             for stable, line in ((True, "-"), (False, "--")):
                 ends = one.stable == stable
@@ -179,15 +222,14 @@ class Path:
                 at = 1000 * (point.configuration.pose(body)[_AXES.index(axis), 3] - start)
                 axes.plot(at, point.factor, "o" if point.kind == "limit" else "s", color=colour, markersize=5)
         axes.set_xlabel(f"displacement of {body} along {axis} (mm)")
-        axes.set_ylabel(self._problem.label)
+        axes.set_ylabel(self.label)
         save(figure, file)
         return figure
 
     def summary(self) -> str:
         """Length, range and special points in words."""
-        lines = [repr(self)[1:-1]]
-        lines += [f"{point.kind} point at {point.factor:.6g}" for point in self.points]
-        lines += [f"branch: {branch!r}"[:-1].replace("<", "") for branch in self.branches]
+        lines = [repr(self)[1:-1], *self.point_texts]
+        lines += [f"branch: {branch!r}"[:-1].replace("<", "") for branch in self.paths[1:]]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -230,6 +272,7 @@ class _Problem:
         if wrenches is not None and not isinstance(wrenches, Mapping):
             raise InputError("wrenches: a mapping {body: wrench} expected")
         self.wrenches = {body: Load.parse(value, body) for body, value in (wrenches or {}).items()}
+        self.shift = 0.0  # stiffness lent to all dofs, of the typical one
         self.label = "parameter" if parameter is not None else "load factor"
         self.unit = mechanism.dof_unit
         self.lever = np.where(mechanism.dof_kind == SLIDE, 1.0, mechanism.radius)
@@ -291,17 +334,38 @@ class _Problem:
 
     def negative(self, state: _State) -> int:
         """Number of negative stiffnesses among the allowed motions."""
-        t = self.tangent(state, symmetric=True)
-        return t.factor(passive=_HELD, fallback=self.scale * self.m.radius)
+        return self._factor(self.tangent(state, symmetric=True), _HELD)
 
-    def factored(self, state: _State) -> Tangent:
-        t = self.tangent(state)
-        t.factor(passive=1e-4, fallback=self.scale * self.m.radius)
-        return t
+    def soft_motions(self, state: _State, count: int) -> Floats:
+        """The softest motions, (count, nv), orthonormal in radians and radii.
+
+        The first lies as far as possible along the dof that takes the largest part in them, and so on: of a column
+        that may buckle in two planes, along the axes of its joints.
+        """
+        t = self.tangent(state, symmetric=True)
+        self._factor(t, _HELD)
+        space = t.softest_motions(count)[1] / self.unit
+        out = []
+        for _ in range(count):
+            share = np.sqrt((space**2).sum(axis=0))
+            dof = int(np.argmax(share > (1 - 1e-6) * share.max()))  # the first of equals
+            out.append(space[:, dof] @ space / share[dof])
+            space = space - np.outer(space @ out[-1], out[-1])
+        return np.array(out) * self.unit
+
+    def with_shift(self, shift: float) -> _Problem:
+        """The same problem with a stiffness lent to all dofs, in its derivatives only."""
+        other = copy.copy(self)
+        other.shift = shift
+        return other
+
+    def _factor(self, t: Tangent, passive: float) -> int:
+        return t.factor(self.shift, passive, self.scale * self.m.radius)
 
     def direction(self, state: _State, last: _Direction | None) -> _Direction:
         """Unit tangent of the path; it goes on like the last one, or else towards larger factors."""
-        t = self.factored(state)
+        t = self.tangent(state)
+        self._factor(t, 1e-4)
         force, gap = self.slope(state, t.residual, t.gaps)
         motion, multipliers = t.solve(-force, -gap, exact=True)
         motion = motion / self.unit
@@ -329,7 +393,7 @@ class _Problem:
             if iteration > 3 and error > 2 * best:
                 return None
             best = min(best, error)
-            t.factor(passive=1e-4, fallback=self.scale * self.m.radius)
+            self._factor(t, 1e-4)
             force, gap = self.slope(state, t.residual, t.gaps)
             rhs, gaps = np.array([-t.residual, -force]), np.array([-t.gaps, -gap])
             motion, multipliers = t.solve(rhs, gaps, exact=True)
@@ -364,6 +428,23 @@ class _Problem:
         return found
 
 
+class _Step(NamedTuple):
+    """A step along a path: the point it reaches, the direction there, its length, and its Newton iterations."""
+
+    state: _State
+    along: _Direction
+    length: float
+    iterations: int
+
+
+class _Mark(NamedTuple):
+    """A place within a step: how far along it, dλ/ds, and the number of negative stiffnesses there."""
+
+    length: float
+    slope: float
+    negative: int
+
+
 @dataclass
 class _Trace:
     """Points of a path as they are found."""
@@ -379,6 +460,7 @@ class _Tracer:
 
     def __init__(self, problem: _Problem, start: float, stop: float, step: float, most: int):
         self.problem, self.step, self.most = problem, step, most
+        self.given = start, stop, step, most
         self.forward = 1.0 if stop > start else -1.0
         self.stop, self.turn = stop, 2 * start - stop
 
@@ -398,11 +480,11 @@ class _Tracer:
                 break
             new, after, length, iterations = found
             count = problem.negative(new)
-            self._note(out, along, after, length, count)
+            self._note(out, along, _Mark(length, after.factor, count))
             if self._beyond(new.factor):
                 out.reached = True
                 new = self._end(out.states[-1], new)
-            elif len(out.states) > 5 and self._distance(out.states[0], new) < 0.6 * length:
+            elif len(out.states) > 5 and np.linalg.norm(self._difference(out.states[0], new)) < 0.6 * length:
                 out.reached, new = True, out.states[0]  # a closed path
             out.states.append(new)
             out.negative.append(count)
@@ -413,13 +495,13 @@ class _Tracer:
                 self._warn(out, f"after {self.most} points", "raise `most` or `step` to follow it farther")
         return out
 
-    def _distance(self, a: _State, b: _State) -> float:
-        """Distance of two points in radians, radii and factor; whole turns of hinges without springs do not count."""
+    def _difference(self, a: _State, b: _State) -> Floats:
+        """From a point to another in radians, radii and factor, without whole turns of hinges without springs."""
         m = self.problem.m
         motion = coordinate_difference(m, a.q, b.q) / self.problem.unit
         turning = (m.dof_kind == HINGE) & (m.stiffness == 0)
         motion[turning] -= 2 * np.pi * np.round(motion[turning] / (2 * np.pi))
-        return float(np.sqrt(motion @ motion + (b.factor - a.factor) ** 2))
+        return np.append(motion, b.factor - a.factor)
 
     def _warn(self, out: _Trace, when: str, remedy: str) -> None:
         at = out.states[-1].factor
@@ -427,44 +509,71 @@ class _Tracer:
         warnings.warn(text, PliantWarning, stacklevel=4)
 
     def _advance(
-        self, state: _State, along: _Direction, length: float, bend: float = _BEND
-    ) -> tuple[_State, _Direction, float, int] | None:
-        """The next point, the direction there, the length that succeeded, and its Newton iterations."""
-        while length > _SHORTEST:
+        self,
+        state: _State,
+        along: _Direction,
+        length: float,
+        bend: float = _BEND,
+        shortest: float = _SHORTEST,
+    ) -> _Step | None:
+        """A step of this length, or the longest of its halves that succeeds; None if none does."""
+        while length > shortest:
             found = self.problem.correct(self.problem.move(state, along, length), along)
             if found is not None:
                 after = self.problem.direction(found[0], along)
                 cosine = after.motion @ along.motion + after.factor * along.factor
                 if cosine >= np.cos(bend) or length < 1e-4:
-                    return found[0], after, length, found[1]
+                    return _Step(found[0], after, length, found[1])
             length *= 0.5
         return None
 
-    def _note(self, out: _Trace, along: _Direction, after: _Direction, length: float, count: int) -> None:
-        """Locate a limit point or a branch point in the last step, if it passed one."""
-        state, before = out.states[-1], out.negative[-1]
-        if along.factor * after.factor < 0:
-            kind = "limit"
-        elif count != before:
-            kind = "branch"
-        else:
+    def _note(self, out: _Trace, along: _Direction, end: _Mark) -> None:
+        """Locate the limit points and branch points of the last step, if it passed any."""
+        start = out.states[-1]
+        for kind, state, before, count in self._locate(
+            start, along, _Mark(0.0, along.factor, out.negative[-1]), end
+        ):
+            motions = self.problem.soft_motions(state, count)
+            out.points.append(
+                Point(kind, state.factor, len(out.states), self.problem.configuration(state), motions)
+            )
+            out.states.append(state)
+            out.negative.append(before)
+
+    def _locate(
+        self, start: _State, along: _Direction, low: _Mark, high: _Mark
+    ) -> Iterator[tuple[str, _State, int, int]]:
+        """Kind, place, negative stiffnesses before, and multiplicity of the special points between two marks.
+
+        Halves intervals with several of them, down to `_TOGETHER`, and bisects those with one.
+        """
+        turned, change = low.slope * high.slope < 0, abs(high.negative - low.negative)
+        if not turned and change == 0:
             return
-        low, high, found = 0.0, length, None
-        while high - low > _LOCATED:
-            middle = 0.5 * (low + high)
-            tried = self.problem.correct(self.problem.move(state, along, middle), along)
+        middle = 0.5 * (low.length + high.length)
+        if change != 1 and high.length - low.length > _TOGETHER:
+            tried = self.problem.correct(self.problem.move(start, along, middle), along)
+            if tried is not None:
+                slope = self.problem.direction(tried[0], along).factor
+                mark = _Mark(middle, slope, self.problem.negative(tried[0]))
+                yield from self._locate(start, along, low, mark)
+                yield from self._locate(start, along, mark, high)
+                return
+        found, (least, most) = None, (low.length, high.length)
+        while most - least > _LOCATED:
+            middle = 0.5 * (least + most)
+            tried = self.problem.correct(self.problem.move(start, along, middle), along)
             if tried is None:
                 break
             found = tried[0]
-            if kind == "limit":
-                passed = self.problem.direction(found, along).factor * along.factor < 0
+            if turned:
+                passed = self.problem.direction(found, along).factor * low.slope < 0
             else:
-                passed = self.problem.negative(found) != before
-            low, high = (low, middle) if passed else (middle, high)
+                passed = self.problem.negative(found) != low.negative
+            least, most = (least, middle) if passed else (middle, most)
         if found is not None:
-            out.points.append(Point(kind, found.factor, len(out.states), self.problem.configuration(found)))
-            out.states.append(found)
-            out.negative.append(before)
+            # the count changes by one at a limit point, unless a branch point is there, too
+            yield "limit" if turned else "branch", found, low.negative, change or 2
 
     def _beyond(self, factor: float) -> bool:
         return self.forward * (factor - self.stop) >= 0 or self.forward * (factor - self.turn) <= 0
@@ -491,31 +600,91 @@ class _Tracer:
             self.problem,
         )
 
-    def branches(self, trace: _Trace) -> tuple[Path, ...]:
-        """Both sides of the branches that leave the branch points of a trace; each once, if it meets several."""
-        out, seen = [], list[_State]()
+    def branches(self, trace: _Trace, depth: int, known: list[list[_State]]) -> tuple[Path, ...]:
+        """Both sides of the branches that leave the special points of a trace, and their branches up to a depth.
+
+        Args:
+            trace: the trace.
+            depth: generations of branches.
+            known: points of paths that are not followed again; the branches found are added.
+        """
+        if depth == 0:
+            return ()
+        sides = list[tuple[_Tracer, _Trace]]()
         for point in trace.points:
-            if point.kind != "branch":
+            if point.kind == "limit" and point.multiplicity == 1:
                 continue
             state = _State(point.configuration.q, point.configuration.multipliers, point.factor)
-            t = self.problem.tangent(state, symmetric=True)
-            t.factor(passive=_HELD, fallback=self.problem.scale * self.problem.m.radius)
-            motion = t.softest_motion()[1] / self.problem.unit
-            for sign in (1.0, -1.0):
-                away = _Direction(sign * motion, np.zeros_like(state.multipliers), 0.0)
-                found = self._advance(state, away, self.step, bend=np.pi)
-                if found is None:
+            for tracer, (first, along, length, _) in self._sides(state, point):
+                if any(tracer._passes(states, first, 0.3 * length) for states in known):
                     continue
-                near = min(0.6 * self.step, found[2])
-                if any(self._distance(found[0], other) < near for other in seen):
-                    continue
-                side = self.trace(found[0], found[1])
-                seen += side.states
+                side = tracer.trace(first, along)
                 side.states.insert(0, state)
                 side.negative.insert(0, side.negative[0])
                 side.points[:] = [p._replace(index=p.index + 1) for p in side.points]
-                out.append(self.path(side))
-        return tuple(out)
+                known.append(side.states)
+                sides.append((tracer, side))
+        return tuple(tracer.path(side, tracer.branches(side, depth - 1, known)) for tracer, side in sides)
+
+    def _sides(self, state: _State, point: Point) -> Iterator[tuple[_Tracer, _Step]]:
+        """First steps along the branches that leave a special point, each with the tracer to follow it."""
+        axes, name = point.motions / self.problem.unit, f"the {point.kind} point at factor {point.factor:.6g}"
+        still = np.zeros_like(state.multipliers)
+        if point.kind == "limit":
+            self._warn_of_branches(f"{name} is a branch point, too", "its branches are not followed")
+        elif len(axes) != 2:
+            if len(axes) > 2:
+                text = f"{name} has {len(axes)} motions without stiffness"
+                self._warn_of_branches(text, "there may be more branches than the ones along each of them")
+            for motion in (sign * axis for axis in axes for sign in (1.0, -1.0)):
+                found = self._advance(state, _Direction(motion, still, 0.0), self.step, bend=np.pi)
+                if found is not None:
+                    yield self, found
+        else:
+            yield from self._sides_in_plane(state, axes, name)
+
+    def _sides_in_plane(self, state: _State, axes: Floats, name: str) -> Iterator[tuple[_Tracer, _Step]]:
+        """The same where two motions have no stiffness: branches near sixteen of their combinations.
+
+        More branches than two cubic equations in two unknowns have solutions are a continuum, to the accuracy of the
+        solver: a symmetry turns them into each other, and those along each motion stand for all. On these, that turn
+        meets no stiffness, and `_NEUTRAL` keeps it from being counted as unstable.
+        """
+        neutral = _Tracer(self.problem.with_shift(_NEUTRAL), *self.given)
+        still = np.zeros_like(state.multipliers)
+        found, angles = list[_Step](), list[float]()
+        for sixteenth in _COMPASS:
+            angle = np.pi * sixteenth / 8
+            away = _Direction(np.cos(angle) * axes[0] + np.sin(angle) * axes[1], still, 0.0)
+            step = neutral._advance(state, away, self.step, bend=np.pi, shortest=0.1 * self.step)
+            if step is None:
+                continue
+            motion = coordinate_difference(self.problem.m, state.q, step[0].q) / self.problem.unit
+            angle = float(np.arctan2(axes[1] @ motion, axes[0] @ motion))
+            if all(abs(np.sin((angle - other) / 2)) > 0.05 for other in angles):
+                found.append(step)
+                angles.append(angle)
+        if len(found) > _MOST_SIDES:
+            text = f"{name} is double, and branches leave it along all combinations of its two motions"
+            self._warn_of_branches(text, "as far as can be told; those along each of them are followed")
+            yield from ((neutral, step) for step in found[:4])
+        else:
+            if not found:
+                self._warn_of_branches(f"{name} is double", "no branch was found near it")
+            yield from ((self, step) for step in found)
+
+    def _warn_of_branches(self, what: str, then: str) -> None:
+        warnings.warn(f"path of '{self.problem.m.name}': {what}; {then}", PliantWarning, stacklevel=6)
+
+    def _passes(self, states: list[_State], by: _State, near: float) -> bool:
+        """Whether the chords between successive points of a path come near a point."""
+        a = np.array([self._difference(by, state) for state in states])
+        chord = np.diff(a, axis=0)
+        size = (chord**2).sum(axis=1)
+        real = (size > 0) & (size < (2 * self.step) ** 2)  # others are whole turns
+        share = np.clip(-(a[:-1] * chord).sum(axis=1)[real] / size[real], 0.0, 1.0)
+        nearest = a[:-1][real] + share[:, None] * chord[real]
+        return bool(((nearest**2).sum(axis=1) < near**2).any())
 
 
 def path(
@@ -528,6 +697,7 @@ def path(
     stop: float = 1.0,
     limits: bool = False,
     branches: bool = False,
+    depth: int = 1,
     step: float = 0.05,
     most: int = 500,
 ) -> Path:
@@ -544,6 +714,7 @@ def path(
             the start the other way, and where it comes back to its first point.
         limits: enforce joint limits, by joints that stiffen near them.
         branches: follow the branches that leave branch points, both sides of each, too.
+        depth: generations of branches: 2 follows the branches of branches, too, and so on.
         step: longest step along the path, in radians and fractions of the mechanism's radius, its change of factor
             included.
         most: number of points after which a path ends, with a warning.
@@ -572,6 +743,7 @@ def path(
     if begin == end:
         raise InputError("start and stop are the same: there is nothing to follow")
     step, most = number(step, "step", above=0, most=1.0), whole(most, "most", 2)
+    depth = whole(depth, "depth", 1)
     problem = _Problem(mechanism, wrenches, gravity, parameter, limits)
     given, weight = problem.given(begin)
     first = equilibrium(problem.mechanism(begin), given, gravity=weight, limits=limits)
@@ -581,4 +753,4 @@ def path(
     if along.factor * tracer.forward < 0:
         along = _Direction(-along.motion, -along.multipliers, -along.factor)
     trace = tracer.trace(state, along)
-    return tracer.path(trace, tracer.branches(trace) if branches else ())
+    return tracer.path(trace, tracer.branches(trace, depth, [trace.states]) if branches else ())

@@ -76,6 +76,27 @@ class Tangent:
         """Smallest stiffness among allowed motions, and the motion; see `BorderedTree.softest_motion`."""
         return self._solver.softest_motion()
 
+    def softest_motions(self, count: int) -> tuple[Floats, Floats]:
+        """Smallest stiffnesses among allowed motions, without their signs, (count,), and the motions, (count, nv).
+
+        Motions are orthonormal in radians and radii. By inverse iteration on the factors, so the regularization of
+        spring-less dofs is part of it. Stiffnesses are infinite where fewer motions are allowed.
+        """
+        unit = self.m.dof_unit
+        motions = np.cos(np.outer(np.arange(1, count + 1), np.arange(1, self.m.nv + 1)) * 1.7) * unit
+        values = np.full(count, np.inf)
+        for _ in range(50):
+            steps = self.solve(motions / unit**2, refine=False)[0]
+            axes, sizes = np.linalg.qr((steps / unit).T)
+            size = np.diag(sizes)
+            if not np.isfinite(sizes).all() or (size == 0).any():
+                return np.full(count, np.inf), motions
+            previous, values = values, 1 / np.abs(size)
+            motions = (axes * np.sign(size)).T * unit
+            if (np.abs(values - previous) < 1e-3 * values).all():
+                break
+        return values, motions
+
 
 def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
     """Joint motions (m, nv) and constraint forces under the generalised forces in the rows of (m, nv).

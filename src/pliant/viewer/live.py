@@ -1,4 +1,4 @@
-"""`view`: a mechanism or a world live in the browser.
+"""`view`: a mechanism, a world or a path of equilibria live in the browser.
 
 A `View` has a page, a `Runner`, the thread that owns the session, and a `Pacing`, which measures the frames a
 second all browsers keep up with.
@@ -18,12 +18,14 @@ from typing import Any, Self
 
 from pliant.checks import whole
 from pliant.compilation.progress import listening
+from pliant.continuation import Path
 from pliant.engines.reduced import BlendedModel, ReducedModel
 from pliant.errors import InputError, PliantError
 from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.scenes.scene import Scene
-from pliant.viewer.page import MechanismPage, WorldPage
+from pliant.viewer.page import MechanismPage, Page, PathPage, WorldPage
+from pliant.viewer.path_session import PathSession
 from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSession
 from pliant.viewer.stage import silence
 from pliant.world import World
@@ -43,7 +45,7 @@ _QUESTION = "pliant"  # key in a browser's storage, where nothing is stored
 
 
 def view(
-    what: Mechanism | ReducedModel | BlendedModel | Simulation | World | Scene,
+    what: Mechanism | ReducedModel | BlendedModel | Simulation | World | Scene | Path,
     *,
     host: str = "127.0.0.1",
     port: int = 8080,
@@ -52,8 +54,9 @@ def view(
     """Show a mechanism or a world in the browser, in motion: pull it with the mouse, change engines and springs.
 
     Args:
-        what: a Mechanism; a model; a simulation; a World; or a Scene, as `pliant.scenes` has them.
-            Simulations and worlds run in the view: leave them alone until it is stopped.
+        what: a Mechanism; a model; a simulation; a World; a Scene, as `pliant.scenes` has them; or a Path of
+            equilibria, with a slider along it. Simulations and worlds run in the view: leave them alone until it is
+            stopped.
         host: the address to listen at. By default only this machine can connect: clients may do anything here.
         port: the port to listen at; 0 takes any that is free.
         block: wait until interrupted (Ctrl+C). False returns at once.
@@ -168,17 +171,16 @@ class View(Served):
     """A live view; made by `pliant.view`.
 
     Attributes:
-        session: a `Session` or a `WorldSession`; use it by way of the `runner` only.
+        session: a `Session`, a `WorldSession` or a `PathSession`; use it by way of the `runner` only.
         runner: the thread that owns the session.
         page: the browser page.
         pacing: the time between frames.
     """
 
-    def __init__(self, session: Session | WorldSession, host: str, port: int):
+    def __init__(self, session: Session | WorldSession | PathSession, host: str, port: int):
         super().__init__(session.mechanism.name, host, port)
         self.session: Any = session
-        world = isinstance(session, WorldSession)
-        self.page = page = WorldPage(self._server, session) if world else MechanismPage(self._server, session)
+        self.page = page = _page(self._server, session)
         self.pacing = pacing = Pacing(self._server)
         self.runner = Runner(
             session, page.show, page.show_error, lambda: pacing.interval, page.show_compilation
@@ -381,7 +383,15 @@ def _spread(values: list[float]) -> float:
 # --- arguments
 
 
-def _session(what: Any) -> Session | WorldSession:
+def _page(server: Any, session: Session | WorldSession | PathSession) -> Page:
+    if isinstance(session, WorldSession):
+        return WorldPage(server, session)
+    return PathPage(server, session) if isinstance(session, PathSession) else MechanismPage(server, session)
+
+
+def _session(what: Any) -> Session | WorldSession | PathSession:
+    if isinstance(what, Path):
+        return PathSession(what)
     world = isinstance(what, World) or (isinstance(what, Scene) and what.engine == "world")
     return WorldSession(what) if world else Session(what)
 

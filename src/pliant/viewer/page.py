@@ -1,4 +1,4 @@
-"""`MechanismPage` and `WorldPage`: the browser page of a session.
+"""`MechanismPage`, `WorldPage` and `PathPage`: the browser page of a session.
 
 A page is a 3-D stage with an overlay, and a panel of controls, readouts and plots, the same for all clients. Callbacks
 run in viser's threads: none touches the session, each hands a command to the runner.
@@ -16,23 +16,25 @@ import numpy as np
 
 from pliant.errors import InputError, PliantError
 from pliant.text import counted
+from pliant.viewer.path_session import PathMeasures, PathSession
 from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
 from pliant.viewer.stage import Overlay, Stage, force_text
 
 if TYPE_CHECKING:
     from pliant.viewer.live import Pacing, Runner
 
-__all__ = ["MechanismPage", "Page", "WorldPage"]
+__all__ = ["MechanismPage", "Page", "PathPage", "WorldPage"]
 
 _READOUTS, _PLOTS = 0.2, 0.5  # s between updates of readouts and of plots
 _MOST_NAMES = 200  # in a list
 _LONGEST_MESSAGE = 500  # characters
 _TARGET = "target"  # key of the pull to the target handle
+_MARK, _MARK_COLOUR = 5, (198, 40, 40)  # half the size of the mark in a diagram, pixels
 _BLUE, _ORANGE, _GREEN, _RED = "#1f6fb4", "#d9822b", "#2e8b57", "#c62828"
 
 
 class Page(ABC):
-    """Stage, overlay and panel of a session, as far as mechanisms and worlds share them.
+    """Stage, overlay and panel of a session, as far as mechanisms, worlds and paths share them.
 
     Attributes:
         stage: the session's bodies.
@@ -40,13 +42,15 @@ class Page(ABC):
     """
 
     camera_distance = 1.0  # at first; 1: everything just fits
+    heading = "Simulation"  # of the first folder of controls
+    pulling = True  # whether bodies can be pulled
 
     def __init__(self, server: Any, session: Any, size: str):
         """Build the page.
 
         Args:
             server: a `viser.ViserServer`.
-            session: a `Session` or `WorldSession`.
+            session: a `Session`, `WorldSession` or `PathSession`.
             size: number of bodies and so on, for the title.
         """
         self._server, self._session = server, session
@@ -57,8 +61,9 @@ class Page(ABC):
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(31, 111, 180))
         gui.main_panel.dock_right()
         title = f"**{_escape(session.mechanism.name)}**, {size}"
-        gui.add_markdown(f"{title}  \nDrag a body to pull it, click it to select it.")
-        with gui.add_folder("Simulation"):
+        drag = "Drag a body to pull it, click it" if self.pulling else "Click a body"
+        gui.add_markdown(f"{title}  \n{drag} to select it.")
+        with gui.add_folder(self.heading):
             self._play = gui.add_button("Pause", icon="player-pause")
             self._buttons = gui.add_button_group("", ("Step", "Reset"))
             self._speed = _add_slider(gui, "Speed", SPEEDS, "simulated time per real time")
@@ -66,6 +71,7 @@ class Page(ABC):
             self._strength = _add_slider(
                 gui, "Pull strength", STRENGTHS, "stiffness of the springs that pull"
             )
+            self._strength.visible = self.pulling
             self._status = gui.add_markdown(
                 "Starting. An engine that runs for the first time compiles for a while."
             )
@@ -110,13 +116,17 @@ class Page(ABC):
     def _reset(self) -> None:
         self._session.reset()
 
+    def _step(self) -> None:
+        self._session.step()
+
     # --- requests of clients
 
     def connect(self, runner: Runner, pacing: Pacing) -> None:
         """Connect controls, clicks and drags to the session, by way of its runner; report frames to `pacing`."""
         self._runner, self._pacing, session = runner, pacing, self._session
         for handle in self.stage.handles:
-            handle.on_drag("left")(self._drag)
+            if self.pulling:
+                handle.on_drag("left")(self._drag)
             handle.on_click(self._click)
         self._bind(self._play, lambda _: self._set_playing(not session.playing))
         self._bind(self._buttons, self._press)
@@ -155,7 +165,7 @@ class Page(ABC):
     def _press(self, button: str) -> None:
         if button == "Step":
             self._session.playing = False
-            self._session.step()
+            self._step()
         else:
             self._reset()
 
@@ -509,6 +519,123 @@ class WorldPage(Page):
         self._force_plot.data = (time, _series(history, "force"))
         self._depth_plot.data = (time, _series(history, "depth", 1000))
         self._step_plot.data = (time, _series(history, "step_time", 1e6))
+
+
+class PathPage(Page):
+    """Page of a `PathSession`: a slider along the path, its branches, and a diagram of them all."""
+
+    camera_distance = 1.3  # room for bodies to move
+    heading = "Path"
+    pulling = False
+    _session: PathSession
+
+    def __init__(self, server: Any, session: PathSession):
+        self._diagram = _PathDiagram(session)
+        self._marked: tuple[PathMeasures, str] | None = None  # what the diagram shows
+        super().__init__(server, session, counted(len(session.path), "equilibrium", "equilibria"))
+
+    def _add_simulation_controls(self, gui: Any) -> None:
+        session = self._session
+        self._position = gui.add_slider(
+            "Position", 0.0, 100.0, 0.1, 0.0, hint="along the path, % of its length"
+        )
+        self._chosen = gui.add_dropdown(
+            "Branch", tuple(session.paths), initial_value=session.chosen, visible=len(session.paths) > 1
+        )
+
+    def _add_folders(self, gui: Any) -> None:
+        with gui.add_folder("Diagram"):
+            self._image = gui.add_image(self._diagram.image(self._session.measure()))
+            self._points = gui.add_markdown("")
+            self._selection = gui.add_markdown("")
+
+    def connect(self, runner: Runner, pacing: Pacing) -> None:
+        super().connect(runner, pacing)
+        self._bind(self._position, self._go_to)
+        self._bind(self._chosen, self._session.choose)
+
+    def _go_to(self, percent: float) -> None:
+        self._session.playing = False
+        self._session.set_position(percent / 100)
+
+    def _step(self) -> None:
+        self._session.next_point()
+
+    def _set_playing(self, on: bool) -> None:
+        """Play or pause; from the end on, the path is played again."""
+        if on and self._session.position == 1.0:
+            self._session.reset()
+        super()._set_playing(on)
+
+    # --- output to clients
+
+    def show_controls(self) -> None:
+        super().show_controls()
+        self._position.value = round(100 * self._session.position, 1)
+        self._chosen.value = self._session.chosen
+
+    def _frame_state(self) -> tuple[Any, ...]:
+        return (self._session.time, self._session.chosen)
+
+    def _draw_overlay(self) -> None:
+        """Nothing besides the bodies."""
+
+    def _show_selection(self) -> None:
+        if self.selected is None:
+            self._selection.content = ""
+            return
+        x, y, z = 1000 * self._session.poses[self._session.mechanism.body_index(self.selected), :3, 3]
+        self._selection.content = f"**{_escape(self.selected)}** at ({x:.4g}, {y:.4g}, {z:.4g}) mm"
+
+    def _show_readouts(self) -> None:
+        """Write factor and stability, and move the slider and the mark in the diagram along."""
+        session = self._session
+        now, path = session.measure(), session.path
+        text = f"{path.label} {now.factor:.4g}: **{now.stability}**"
+        if now.negative:
+            text += f", {counted(now.negative, 'motion')} with negative stiffness"
+        self._status.content = text
+        self._points.content = "  \n".join(_escape(line) for line in path.point_texts)
+        if (now, session.chosen) != self._marked:
+            self._marked = (now, session.chosen)
+            self._image.image = self._diagram.image(now)
+        self.show_controls()
+
+    def _update_details(self) -> None:
+        self._show_selection()
+
+    def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
+        """The diagram is drawn with the readouts."""
+
+
+class _PathDiagram:
+    """Picture of a path and its branches, factor over the displacement of the first end effector, with a mark."""
+
+    def __init__(self, session: PathSession):
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        self._session, first = session, session.paths["path"]
+        m = first.mechanism
+        body = m.end_effectors[0]
+        self._body = m.body_index(body)
+        self._start = first.poses[0, self._body, :3, 3]
+        moved = [np.abs(path.poses[:, self._body, :3, 3] - self._start).max(axis=0) for path in first.paths]
+        self._axis = int(np.argmax(np.max(moved, axis=0)))
+        figure = first.plot(body=body, axis="xyz"[self._axis])
+        figure.set_dpi(100)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        self._pixels = np.array(canvas.buffer_rgba())[..., :3]
+        self._axes = figure.axes[0]
+
+    def image(self, now: PathMeasures) -> Any:
+        """The picture with a red mark at the equilibrium shown, (rows, columns, 3), uint8."""
+        out = self._pixels.copy()
+        x = 1000 * (self._session.poses[self._body, self._axis, 3] - self._start[self._axis])
+        column, row = np.round(self._axes.transData.transform((x, now.factor))).astype(int)
+        row = len(out) - 1 - row
+        out[max(row - _MARK, 0) : row + _MARK + 1, max(column - _MARK, 0) : column + _MARK + 1] = _MARK_COLOUR
+        return out
 
 
 # --- controls, plots, text

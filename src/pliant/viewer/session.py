@@ -751,7 +751,7 @@ def initial_setup(what: Any, models: Models) -> tuple[Setup, Simulation]:
         return Setup(what.engine, m, what.gravity, _initial_effectors(m), (None,), what.timestep), what
     kind = type(what).__name__
     raise InputError(
-        f"view: a Mechanism, a model or a simulation expected, or a World or a Scene, not {kind}"
+        f"view: a Mechanism, a model or a simulation expected, or a World, a Scene or a Path, not {kind}"
     )
 
 
