@@ -43,6 +43,7 @@ TITLES = {
     "constrained": "Constrained dynamics",
     "quasistatic": "Quasi-statics",
     "contact": "Contact",
+    "loops": "Closed loops",
 }
 WHY = {  # by table: why a peer wins in some rows
     "equilibrium": "A solve has a fixed cost in Python of 1 to 2 ms, whatever the mechanism: a few dozen steps of a "

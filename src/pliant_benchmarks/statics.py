@@ -20,7 +20,7 @@ from .peers import find_all
 from .peers.mujoco import Relaxation
 from .systems import StaticCase, force_that_moves
 
-__all__ = ["PARTS", "build_tangle", "chains", "loops", "static_solvers"]
+__all__ = ["PARTS", "build_tangle", "chains", "loops", "solve_beside", "static_solvers"]
 
 FORCE = (0.0, 60.0, -80.0)  # N
 
@@ -48,10 +48,7 @@ def chains(quick: bool, progress: Progress) -> Table:
             f"helix({links:,})", times["pliant"].scaled(1e3), times["MuJoCo"].scaled(1e3) if rests else None
         )
         if peer is not None and rests:
-            integrator, timestep, damping = peer.setting
-            row.peer_name = (
-                f"MuJoCo {integrator} to rest, {1e3 * timestep:g} ms, damping {1e3 * damping:g} N m s/rad"
-            )
+            row.peer_name = str(peer)
         elif peer is not None:
             row.stable = "MuJoCo: comes to rest at no setting tried"
         row.target = "under 100" if links == 400 else ""
@@ -178,7 +175,7 @@ def static_solvers(quick: bool, progress: Progress) -> Table:
     _, missing = find_all(("exudyn",))
     for case in cases:
         progress(f"static solvers: {case.name}")
-        rows.append(_solve_beside(case, 3 if quick else 11, 0.0 if missing else 1.0 if quick else 15.0))
+        rows.append(solve_beside(case, 3 if quick else 11, 0.0 if missing else 1.0 if quick else 15.0))
     return Table(
         "statics",
         "equilibrium-exudyn",
@@ -195,7 +192,7 @@ def static_solvers(quick: bool, progress: Progress) -> Table:
     )
 
 
-def _solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
+def solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
     """Row of a case; `patience` is the processor time for each of Exudyn's models, s; 0: without Exudyn."""
     m, load = case.m, {case.body: case.force}
     c = pliant.equilibrium(m, load)
