@@ -98,7 +98,7 @@ def equilibria(quick: bool, progress: Progress) -> list[Table]:
             m = case.m
             progress(f"equilibrium of {case.name}, moved by {size:g} radii")
             wanted = m.topology.loops <= 64 and size == LARGE if quick else m.topology.loops <= EXUDYN
-            patience = 0.0 if missing or family != "ladder" or not wanted else 0.3 if quick else 10.0
+            patience = 0.0 if missing or family != "ladder" or not wanted else 0.3 if quick else 5.0
             static = StaticCase(case.name, m, case.tip, case.force)
             row = statics.solve_beside(static, 3 if quick else 7, patience)
             c = pliant.equilibrium(m, {case.tip: case.force})

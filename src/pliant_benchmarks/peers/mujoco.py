@@ -40,6 +40,7 @@ __all__ = [
 
 INTEGRATORS = ("Euler", "implicit", "implicitfast", "RK4", "discrete")
 QUICK_INTEGRATORS = ("Euler", "implicitfast", "discrete")  # the fastest stable one is always among these
+CLOSING = (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD))  # equalities that close loops
 mujoco.set_mju_user_warning(lambda _: None)  # else every warning goes to the screen and into a log file
 
 
@@ -205,7 +206,7 @@ class PushedMechanism:
 
 
 class PushedLoops(PushedMechanism):
-    """Mechanism with closed loops under the push: soft <connect> constraints, Newton, integrator as setting."""
+    """Mechanism with closed loops under the push; loops are soft constraints. The setting is the integrator."""
 
     SETTINGS = ("discrete", "implicitfast", "implicit", "Euler")
 
@@ -246,12 +247,14 @@ class PushedLoops(PushedMechanism):
 
     @property
     def gap(self) -> float:
-        """Largest component of the gap of a <connect>, m."""
+        """Largest distance between the two points that a <connect> or <weld> holds together, m."""
         self._refresh()
-        data = self.data
-        equality = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY)
-        connect = self.model.eq_type[data.efc_id[equality]] == int(mujoco.mjtEq.mjEQ_CONNECT)
-        return float(np.abs(data.efc_pos[equality][connect]).max(initial=0.0))
+        data, largest = self.data, 0.0
+        rows = np.flatnonzero(data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY))
+        for loop in np.flatnonzero(np.isin(self.model.eq_type, CLOSING)):
+            apart = data.efc_pos[rows[data.efc_id[rows] == loop][:3]]  # a weld's rotation follows
+            largest = max(largest, float(np.linalg.norm(apart)))
+        return largest
 
 
 class Relaxation:
