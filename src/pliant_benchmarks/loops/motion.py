@@ -26,8 +26,8 @@ SETTINGS = (
     f"{PUSH:g} radii, then stays; timed from then on. A run counts if all bodies are within 5 % of the largest "
     "displacement of pliant at an eighth of the step, gaps of loops as well, and energy is at most 5 % above the "
     "force's work. MuJoCo: Newton's solver, sparse where that is faster, four integrators (two on long ladders, one "
-    "with --quick), loops as soft <connect> and <weld>; Exudyn: planar bodies, exact joints, sparse matrices, Jacobians "
-    "kept or renewed. Of a peer's settings the fastest that counts."
+    "with --quick), loops as soft <connect> and <weld>; Exudyn: planar bodies, exact joints, sparse matrices, "
+    "Jacobians kept or renewed. Of a peer's settings the fastest that counts."
 )
 
 
