@@ -87,8 +87,8 @@ WHY = {  # by table: why a peer wins in some rows
     "anew in every iteration, where Exudyn keeps a factorisation of planar bodies for several. pliant's bodies are "
     "spatial, and it says whether the equilibrium is stable.",
     "loops-equilibrium-small": "As above.",
-    "loops-motion": "Small linkages: MuJoCo's loops are soft and cost it little, at larger errors; pliant iterates until "
-    "loops are closed to rounding. Long ladders turn the comparison around.",
+    "loops-motion": "Small linkages: MuJoCo's loops are soft and cost it little, at larger errors; pliant iterates "
+    "until loops are closed to rounding. Long ladders turn the comparison around.",
     "loops-second": "As above.",
     "loops-rest": "As for a short helix: a solve has a fixed cost in Python, and MuJoCo has to be told the answer to "
     "know when to stop.",
