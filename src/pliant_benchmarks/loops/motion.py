@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache, partial
+from time import process_time
 
 import pliant
 
 from ..harness.results import Progress, Row, Table
-from ..harness.timing import Timing, compare, time_steps
+from ..harness.timing import Timing, compare, time_in_turns
 from ..peers import find_all
 from ..peers.mujoco import PushedLoops
 from ..systems import Floats, Pushed
@@ -19,15 +20,16 @@ __all__ = ["seconds", "steps", "try_settings"]
 STEPS = {"1/60 s": 1 / 60, "5 ms": 5e-3, "2 ms": 2e-3, "1 ms": 1e-3}
 SAME = ("5 ms", "1/60 s")  # at which all engines are compared
 PUSH = 0.02  # radii
+TURN = 0.02  # s of processor time, about, of the slowest run in a turn
 Make = Callable[[float, str], Run]  # of a run: time step, setting
 
 SETTINGS = (
     "One thread, processor time, in turns. A force swells for half a second to what would move the end effector by "
-    f"{PUSH:g} radii, then stays; timed from then on. A run counts if all bodies are within 5 % of the largest "
-    "displacement of pliant at an eighth of the step, gaps of loops as well, and energy is at most 5 % above the "
-    "force's work. MuJoCo: Newton's solver, sparse where that is faster, four integrators (two on long ladders, one "
-    "with --quick), loops as soft <connect> and <weld>; Exudyn: planar bodies, exact joints, sparse matrices, "
-    "Jacobians kept or renewed. Of a peer's settings the fastest that counts."
+    f"{PUSH:g} radii, then stays; timed from then on, all over the same simulated time. A run counts if all bodies are "
+    "within 5 % of the largest displacement of pliant at an eighth of the step, gaps of loops as well, and energy is at "
+    "most 5 % above the force's work. MuJoCo: Newton's solver, sparse where that is faster, four integrators (two on "
+    "long ladders, one with --quick), loops as soft <connect> and <weld>; Exudyn: planar bodies, exact joints, sparse "
+    "matrices, Jacobians kept or renewed. Of a peer's settings the fastest that counts."
 )
 
 
@@ -74,9 +76,21 @@ def try_settings(
 
 
 def _time(trials: dict[str, Trial], rounds: int) -> dict[str, Timing]:
-    """Seconds per step of runs in turns, without those that fail meanwhile."""
-    runs = {name: trial.run.step for name, trial in trials.items()}
-    return time_steps(runs, rounds, most=200, failed=lambda name: not trials[name].holds())
+    """Seconds per step of runs in turns, without those that fail meanwhile.
+
+    All go through the same motion: a turn is the same simulated time for all, 10 to 200 of the largest steps.
+    """
+    slowest = 0.0
+    for trial in trials.values():
+        start = process_time()
+        trial.run.step(1)
+        slowest = max(slowest, process_time() - start)
+    span = min(200, max(10, round(TURN / max(slowest, 1e-9)))) * max(trial.h for trial in trials.values())
+    counts = {name: round(span / trial.h) for name, trial in trials.items()}
+    times = time_in_turns(
+        {name: partial(trial.run.step, counts[name]) for name, trial in trials.items()}, rounds
+    )
+    return {name: t.scaled(1 / counts[name]) for name, t in times.items() if trials[name].holds()}
 
 
 def _compare(
