@@ -26,10 +26,10 @@ Make = Callable[[float, str], Run]  # of a run: time step, setting
 SETTINGS = (
     "One thread, processor time, in turns. A force swells for half a second to what would move the end effector by "
     f"{PUSH:g} radii, then stays; timed from then on, all over the same simulated time. A run counts if all bodies are "
-    "within 5 % of the largest displacement of pliant at an eighth of the step, gaps of loops as well, and energy is at "
-    "most 5 % above the force's work. MuJoCo: Newton's solver, sparse where that is faster, four integrators (two on "
-    "long ladders, one with --quick), loops as soft <connect> and <weld>; Exudyn: planar bodies, exact joints, sparse "
-    "matrices, Jacobians kept or renewed. Of a peer's settings the fastest that counts."
+    "within 5 % of the largest displacement of pliant at an eighth of the step, gaps of loops as well, and energy is "
+    "at most 5 % above the force's work. MuJoCo: Newton's solver, sparse where that is faster, four integrators (two "
+    "on long ladders, one with --quick), loops as soft <connect> and <weld>; Exudyn: planar bodies, exact joints, "
+    "sparse matrices, Jacobians kept or renewed. Of a peer's settings the fastest that counts."
 )
 
 
