@@ -34,6 +34,8 @@ PICTURES = (  # keys of the figures on the page; `pliant bench --plot` draws all
     "gs17-figure-8",
     "rl05-figure-5-time",
     "scaling",
+    "loops-equilibrium",
+    "loops-step",
 )
 TITLES = {
     "start": "Start and memory",
@@ -43,6 +45,7 @@ TITLES = {
     "constrained": "Constrained dynamics",
     "quasistatic": "Quasi-statics",
     "contact": "Contact",
+    "loops": "Closed loops",
 }
 WHY = {  # by table: why a peer wins in some rows
     "equilibrium": "A solve has a fixed cost in Python of 1 to 2 ms, whatever the mechanism: a few dozen steps of a "
@@ -80,6 +83,15 @@ WHY = {  # by table: why a peer wins in some rows
     "triangles. Standing depends on how long it is left alone: in turns of 0.8 s, two steps of half a second on cold "
     "caches, the ratio is 3.6 instead of 14; at steps of at most 1/10 s it is 3.8 to 4.5.",
     "alone": "The same code on other memory: noise.",
+    "loops-equilibrium": "A solve has a fixed cost in Python of some 2 ms where there are loops, and pliant factors "
+    "anew in every iteration, where Exudyn keeps a factorisation of planar bodies for several. pliant's bodies are "
+    "spatial, and it says whether the equilibrium is stable.",
+    "loops-equilibrium-small": "As above.",
+    "loops-motion": "Small linkages: MuJoCo's loops are soft and cost it little, at larger errors; pliant iterates "
+    "until loops are closed to rounding. Long ladders turn the comparison around.",
+    "loops-second": "As above.",
+    "loops-rest": "As for a short helix: a solve has a fixed cost in Python, and MuJoCo has to be told the answer to "
+    "know when to stop.",
 }
 HEAD = """# Benchmarks
 

@@ -11,4 +11,4 @@ suites together take about three minutes.
 
 __all__ = ["SUITES"]
 
-SUITES = ("start", "statics", "reduced", "blended", "constrained", "quasistatic", "contact")
+SUITES = ("start", "statics", "reduced", "blended", "constrained", "quasistatic", "contact", "loops")

@@ -23,7 +23,7 @@ from .peers import find_all
 from .peers.mujoco import Relaxation
 from .systems import StaticCase, force_that_moves
 
-__all__ = ["PARTS", "build_tangle", "chains", "loops", "many", "small", "static_solvers"]
+__all__ = ["PARTS", "build_tangle", "chains", "loops", "many", "small", "solve_beside", "static_solvers"]
 
 Force = tuple[float, float, float]
 FORCE = (0.0, 60.0, -80.0)  # N
@@ -236,7 +236,7 @@ def static_solvers(quick: bool, progress: Progress) -> Table:
     _, missing = find_all(("exudyn",))
     for case in cases:
         progress(f"static solvers: {case.name}")
-        rows.append(_solve_beside(case, 3 if quick else 11, 0.0 if missing else 1.0 if quick else 15.0))
+        rows.append(solve_beside(case, 3 if quick else 11, 0.0 if missing else 1.0 if quick else 15.0))
     return Table(
         "statics",
         "equilibrium-exudyn",
@@ -253,7 +253,7 @@ def static_solvers(quick: bool, progress: Progress) -> Table:
     )
 
 
-def _solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
+def solve_beside(case: StaticCase, rounds: int, patience: float) -> Row:
     """Row of a case; `patience` is the processor time for each of Exudyn's models, s; 0: without Exudyn."""
     m, load = case.m, {case.body: case.force}
     c = pliant.equilibrium(m, load)

@@ -23,6 +23,7 @@ __all__ = [
     "Pushed",
     "StaticCase",
     "force_that_moves",
+    "is_planar",
     "measure_gaps",
     "rest_under",
     "settle",
@@ -143,16 +144,24 @@ class Chain:
 class Pushed:
     """Mechanism with a constant force at the centre of mass of its first end effector.
 
-    To first order the force moves the end effector by `size` times the mechanism's radius.
+    To first order the force, along the unit vector `towards`, moves the end effector by `size` times the mechanism's
+    radius.
     """
 
-    def __init__(self, name: str, make: Callable[[], pliant.Mechanism], size: float = 0.1):
+    def __init__(
+        self, name: str, make: Callable[[], pliant.Mechanism], size: float = 0.1, towards: Floats = TOWARDS
+    ):
         self.name, self.m = name, make()
         self.model = pliant.reduce(self.m)
         self.tip = self.m.end_effectors[0]
         self.index = self.m.body_index(self.tip)
-        self.force = force_that_moves(self.m, self.model, TOWARDS, size)
+        self.force = force_that_moves(self.m, self.model, towards, size)
         self.point = self.m.com[self.index]
+
+    @property
+    def planar(self) -> bool:
+        """Whether mechanism and force are planar, see `is_planar`."""
+        return is_planar(self.m, self.force)
 
     def push(self, simulation: Any, part: float = 1.0) -> None:
         """Apply a part of the force to one of pliant's simulations."""
@@ -191,10 +200,15 @@ class StaticCase(NamedTuple):
 
     @property
     def planar(self) -> bool:
-        """Whether all hinges turn about the world's y and the force is perpendicular to it."""
-        turns = (self.m.reference_poses[self.m.joint_children] @ self.m.child_frames)[:, :3, :3]
-        axes = np.einsum("nij,nj->ni", turns, self.m.primitive_axis)
-        return bool(abs(self.force[1]) == 0 and (np.abs(axes[:, [0, 2]]).max() < 1e-12))
+        """Whether mechanism and force are planar, see `is_planar`."""
+        return is_planar(self.m, self.force)
+
+
+def is_planar(m: pliant.Mechanism, force: Floats) -> bool:
+    """Whether all hinges turn about the world's y and the force is perpendicular to it."""
+    turns = (m.reference_poses[m.joint_children] @ m.child_frames)[:, :3, :3]
+    axes = np.einsum("nij,nj->ni", turns, m.primitive_axis)
+    return bool(force[1] == 0 and (np.abs(axes[:, [0, 2]]).max() < 1e-12))
 
 
 def force_that_moves(m: pliant.Mechanism, model: pliant.ReducedModel, towards: Floats, size: float) -> Floats:

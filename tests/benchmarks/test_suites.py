@@ -228,7 +228,7 @@ def test_exudyn_that_agrees_at_no_setting_has_no_time():
     nothing = exudyn.find_fastest(case, elsewhere, patience=0.2)
     assert (nothing.static, nothing.setting, nothing.agreed) == (None, None, 0)
     assert nothing.tried > 1
-    row = statics._solve_beside(case, 1, patience=0.2)
+    row = statics.solve_beside(case, 1, patience=0.2)
     assert "planar" in row.peer_name
     assert row.values["apart, of radius"] < exudyn.TOLERANCE
 

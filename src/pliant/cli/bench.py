@@ -25,6 +25,7 @@ class Suite(StrEnum):
     constrained = "constrained"
     quasistatic = "quasistatic"
     contact = "contact"
+    loops = "loops"
     all = "all"
 
 

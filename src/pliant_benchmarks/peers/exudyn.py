@@ -19,10 +19,19 @@ import numpy as np
 
 import pliant
 
-from ..systems import GRAVITY, STEP, Chain, Floats, Pushed, StaticCase
+from ..systems import GRAVITY, STEP, Chain, Floats, Pushed, StaticCase, measure_gaps
 from . import ChainRun as _ChainRun
 
-__all__ = ["TOLERANCE", "ChainRun", "Found", "PushedTree", "Setting", "Static", "find_fastest"]
+__all__ = [
+    "TOLERANCE",
+    "ChainRun",
+    "Found",
+    "PushedBodies",
+    "PushedTree",
+    "Setting",
+    "Static",
+    "find_fastest",
+]
 
 exu: Any = import_module("exudyn")  # without types
 items: Any = import_module("exudyn.itemInterface")
@@ -367,9 +376,10 @@ BODIES = {
 class Static:
     """Static case in Exudyn, assembled once: `solve` alone is timed."""
 
-    def __init__(self, case: StaticCase, bodies: str):
+    def __init__(self, case: StaticCase | Pushed, bodies: str):
         self.case, self.bodies = case, bodies
         self._bodies: list[int] = []
+        self._nodes: list[int] = []  # of planar bodies
         if bodies == "tree":
             self.container, self.mbs, self._tree, self._origin = _build_tree(case)
             return
@@ -416,9 +426,9 @@ class Static:
             else:
                 mbs.AddObject(items.ObjectJointRevoluteZ(markerNumbers=markers))
             self._spring(i, markers)
-        arm = (-m.com[case.index]).tolist()
+        arm = (case.point - m.com[case.index]).tolist()
         at = mbs.AddMarker(items.MarkerBodyPosition(bodyNumber=self._bodies[case.index], localPosition=arm))
-        mbs.AddLoad(items.LoadForceVector(markerNumber=at, loadVector=case.force.tolist()))
+        self.load = mbs.AddLoad(items.LoadForceVector(markerNumber=at, loadVector=case.force.tolist()))
 
     def _assemble_planar(self) -> None:
         """Planar bodies; Exudyn's plane of x and y is the world's of x and z, its z is minus the world's y."""
@@ -426,6 +436,7 @@ class Static:
         for i, pose in enumerate(m.reference_poses):
             place = pose[:3, :3] @ m.com[i] + pose[:3, 3]
             node = mbs.AddNode(items.NodeRigidBody2D(referenceCoordinates=[place[0], place[2], 0.0]))
+            self._nodes.append(node)
             inertia = float(Y @ pose[:3, :3] @ m.inertia[i] @ pose[:3, :3].T @ Y)
             self._bodies.append(
                 mbs.AddObject(items.ObjectRigidBody2D(mass=m.mass[i], inertia=inertia, nodeNumber=node))
@@ -447,19 +458,24 @@ class Static:
             mbs.AddObject(items.ObjectJointRevolute2D(markerNumbers=markers))
             self._spring(i, markers)
         pose = m.reference_poses[case.index]
-        arm = -pose[:3, :3] @ m.com[case.index]
+        arm = pose[:3, :3] @ (case.point - m.com[case.index])
         at = mbs.AddMarker(
             items.MarkerBodyPosition(bodyNumber=self._bodies[case.index], localPosition=[arm[0], arm[2], 0])
         )
-        mbs.AddLoad(items.LoadForceVector(markerNumber=at, loadVector=[case.force[0], case.force[2], 0]))
+        force = [case.force[0], case.force[2], 0]
+        self.load = mbs.AddLoad(items.LoadForceVector(markerNumber=at, loadVector=force))
 
     def _spring(self, joint: int, markers: list[int]) -> None:
-        """Add the torsion spring of a hinge, if it has one."""
+        """Add the torsion spring and damper of a hinge, if it has one."""
         dof = self.case.m.joint_dofs(joint)
-        stiffness = float(np.atleast_1d(self.case.m.stiffness[dof])[0])
-        if stiffness:
+        stiffness, damping = (
+            float(np.atleast_1d(a[dof])[0]) for a in (self.case.m.stiffness, self.case.m.damping)
+        )
+        if stiffness or damping:
             self.mbs.AddObject(
-                items.ObjectConnectorTorsionalSpringDamper(markerNumbers=markers, stiffness=stiffness)
+                items.ObjectConnectorTorsionalSpringDamper(
+                    markerNumbers=markers, stiffness=stiffness, damping=damping
+                )
             )
 
     def solve(self, setting: Setting) -> bool:
@@ -505,6 +521,81 @@ class Static:
     def error(self, poses: Floats) -> float:
         """Largest distance of a body's origin from that of pliant's poses, in radii."""
         return float(np.abs(self.origins - poses[:, :3, 3]).max() / self.case.m.radius)
+
+
+class PushedBodies:
+    """Planar mechanism of hinges in motion: planar bodies, exact joints, generalized-alpha, sparse matrices.
+
+    The setting is "kept" or "renewed": Newton's Jacobian, a finite difference, lasts while Newton converges, or is
+    computed anew in every step.
+    """
+
+    SETTINGS = ("kept", "renewed")
+
+    def __init__(self, case: Pushed, h: float, setting: str):
+        self.case, self.failed = case, False
+        self._model = Static(case, "planar")
+        self._integrator = _Integrator(self._model.mbs, h)
+        s = self._integrator.settings
+        s.timeIntegration.newton.modifiedNewtonJacUpdatePerStep = setting == "renewed"
+        s.linearSolver.solverType = exu.LinearSolverType.EigenSparse
+        self.push(0.0)
+        self._integrator.start()
+
+    def push(self, part: float = 1.0) -> None:
+        """Apply a part of the force from now on."""
+        x, _, z = part * self.case.force
+        self._model.mbs.SetLoadParameter(self._model.load, "loadVector", [x, z, 0.0])
+
+    def step(self, n: int) -> None:
+        """Advance by n steps."""
+        if not self.failed:
+            self.failed = not self._integrator.step(n)
+
+    def _values(self, kind: Any) -> Floats:
+        """Coordinates of all bodies, or their rates: displacement of the centre of mass along x and z, angle."""
+        return np.array([self._model.mbs.GetNodeOutput(node, kind) for node in self._model._nodes])
+
+    @property
+    def poses(self) -> Floats:
+        """World poses of all bodies; Exudyn's angles are about minus y."""
+        m, (x, z, angle) = self.case.m, self._values(exu.OutputVariableType.Coordinates).T
+        turn = np.tile(np.eye(3), (m.body_count, 1, 1))
+        turn[:, 0, 0] = turn[:, 2, 2] = np.cos(angle)
+        turn[:, 2, 0], turn[:, 0, 2] = np.sin(angle), -np.sin(angle)
+        out, start = m.reference_poses.copy(), m.reference_poses
+        out[:, :3, :3] = turn @ start[:, :3, :3]
+        centres = start[:, :3, 3] + np.einsum("nij,nj->ni", start[:, :3, :3], m.com)
+        centres += np.column_stack([x, 0 * x, z])
+        out[:, :3, 3] = centres - np.einsum("nij,nj->ni", out[:, :3, :3], m.com)
+        return out
+
+    @property
+    def origins(self) -> Floats:
+        """World positions of all bodies' origins."""
+        return self.poses[:, :3, 3]
+
+    @property
+    def pushed(self) -> Floats:
+        """World position of the point at which the force acts."""
+        return self.poses[self.case.index][:3] @ np.append(self.case.point, 1.0)
+
+    @property
+    def energy(self) -> float:
+        """Kinetic and elastic energy, J."""
+        m, out = self.case.m, exu.OutputVariableType
+        angle, rate = self._values(out.Coordinates)[:, 2], self._values(out.Coordinates_t)
+        up = m.reference_poses[:, 1, :3]  # the world's y in the bodies' frames
+        about = np.einsum("ni,nij,nj->n", up, m.inertia, up)
+        kinetic = 0.5 * float(m.mass @ (rate[:, :2] ** 2).sum(axis=1) + about @ rate[:, 2] ** 2)
+        world = np.append(angle, 0.0)  # index -1 is the world
+        bent = world[m.joint_children] - world[m.joint_parents]
+        return kinetic + 0.5 * float(m.stiffness @ bent**2)
+
+    @property
+    def gap(self) -> float:
+        """Largest distance between the two sides of a joint, m."""
+        return float(measure_gaps(self.case.m, self.poses).max())
 
 
 class Found(NamedTuple):

@@ -30,6 +30,7 @@ __all__ = [
     "WALK_SETTINGS",
     "ChainRun",
     "Grasp",
+    "PushedLoops",
     "PushedMechanism",
     "Relaxation",
     "Setting",
@@ -39,6 +40,7 @@ __all__ = [
 
 INTEGRATORS = ("Euler", "implicit", "implicitfast", "RK4", "discrete")
 QUICK_INTEGRATORS = ("Euler", "implicitfast", "discrete")  # the fastest stable one is always among these
+CLOSING = (int(mujoco.mjtEq.mjEQ_CONNECT), int(mujoco.mjtEq.mjEQ_WELD))  # equalities that close loops
 mujoco.set_mju_user_warning(lambda _: None)  # else every warning goes to the screen and into a log file
 
 
@@ -116,6 +118,14 @@ def _build_chain(system: Chain, h: float, setting: str) -> mujoco.MjModel:
     return spec.compile()
 
 
+def _reset(model: mujoco.MjModel, data: mujoco.MjData) -> None:
+    """Return to rest in the reference pose, which a model of `to_mjcf` keeps as its keyframe."""
+    if model.nkey:
+        mujoco.mj_resetDataKeyframe(model, data, 0)
+    else:
+        mujoco.mj_resetData(model, data)
+
+
 class PushedMechanism:
     """Mechanism under the push, without contacts and gravity, at a time step."""
 
@@ -131,7 +141,7 @@ class PushedMechanism:
     def restart(self, integrator: str) -> None:
         """Return to rest in the reference pose, with the push applied."""
         self.model.opt.integrator = _integrator(integrator)
-        mujoco.mj_resetData(self.model, self.data)
+        _reset(self.model, self.data)
         self.push()
 
     def push(self, part: float = 1.0) -> None:
@@ -195,16 +205,77 @@ class PushedMechanism:
         return None, failed
 
 
+class PushedLoops(PushedMechanism):
+    """Mechanism with closed loops under the push; loops are soft constraints. The setting is the integrator."""
+
+    SETTINGS = ("discrete", "implicitfast", "implicit", "Euler")
+
+    def __init__(self, case: Pushed, h: float, setting: str):
+        super().__init__(case, h)
+        self._bodies = [self.model.body(name).id for name in case.m.body_names]
+        self.restart(setting)
+
+    @property
+    def failed(self) -> bool:
+        """Whether MuJoCo has warned of numbers too large."""
+        return self.warned
+
+    def _refresh(self) -> None:
+        """Compute positions, velocities and constraints: a step leaves those of its beginning behind."""
+        mujoco.mj_fwdPosition(self.model, self.data)
+        mujoco.mj_fwdVelocity(self.model, self.data)
+
+    @property
+    def origins(self) -> Floats:
+        """World positions of all bodies' origins."""
+        self._refresh()
+        return self.data.xpos[self._bodies].copy()
+
+    @property
+    def pushed(self) -> Floats:
+        """World position of the point at which the force acts."""
+        self._refresh()
+        return self.data.xipos[self.tip].copy()
+
+    @property
+    def energy(self) -> float:
+        """Kinetic and elastic energy, J."""
+        self._refresh()
+        mujoco.mj_energyPos(self.model, self.data)
+        mujoco.mj_energyVel(self.model, self.data)
+        return float(self.data.energy.sum())
+
+    @property
+    def gap(self) -> float:
+        """Largest distance between the two points that a <connect> or <weld> holds together, m."""
+        self._refresh()
+        data, largest = self.data, 0.0
+        rows = np.flatnonzero(data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY))
+        for loop in np.flatnonzero(np.isin(self.model.eq_type, CLOSING)):
+            apart = data.efc_pos[rows[data.efc_id[rows] == loop][:3]]  # a weld's rotation follows
+            largest = max(largest, float(np.linalg.norm(apart)))
+        return largest
+
+
 class Relaxation:
     """Damped integration to rest under a world force on the first end effector: MuJoCo has no static solver.
 
     The model is compiled once: `settle` alone is timed.
+
+    Args:
+        m: the mechanism.
+        force: on the end effector's origin.
+        target: world position of that origin at rest.
+        tolerance: distance from the target that counts as there, in radii.
     """
 
     CALL = 10  # steps in one call
 
-    def __init__(self, m: pliant.Mechanism, force: Sequence[float], target: np.ndarray):
-        self.force, self.target, self.tolerance = force, target, 1e-6 * m.radius
+    def __init__(
+        self, m: pliant.Mechanism, force: Sequence[float], target: np.ndarray, tolerance: float = 1e-6
+    ):
+        self.force, self.target, self.tolerance = force, target, tolerance * m.radius
+        self.stiffness = float(m.stiffness.max())  # of the stiffest dof
         self.model = mujoco.MjModel.from_xml_string(m.to_mjcf())
         self.model.opt.gravity[:] = 0
         self.data = mujoco.MjData(self.model)
@@ -225,13 +296,18 @@ class Relaxation:
             _, self.setting = min(found)
         return bool(found)
 
+    def __str__(self) -> str:
+        integrator, timestep, relaxation = self.setting
+        damping = relaxation * self.stiffness
+        return f"MuJoCo {integrator} to rest, {1e3 * timestep:g} ms, damping {damping:g} N m s/rad"
+
     def settle(self, limit: int = 100_000) -> int | None:
-        """Steps from the reference pose to within a millionth of the radius of the target; None if it diverges."""
+        """Steps from the reference pose to within the tolerance of the target; None if it diverges."""
         model, data, tip = self.model, self.data, self.tip
         integrator, model.opt.timestep, relaxation = self.setting
         model.opt.integrator = _integrator(integrator)
-        model.dof_damping[:] = relaxation * 1000.0
-        mujoco.mj_resetData(model, data)
+        model.dof_damping[:] = relaxation * self.stiffness
+        _reset(model, data)
         mujoco.mj_forward(model, data)
         there = 0
         for steps in range(0, limit, self.CALL):
@@ -253,8 +329,7 @@ def swing_loop(m: pliant.Mechanism, integrator: str, h: float, time: float) -> t
     model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
     model.opt.enableflags |= mujoco.mjtEnableBit.mjENBL_ENERGY
     data = mujoco.MjData(model)
-    if model.nkey:
-        mujoco.mj_resetDataKeyframe(model, data, 0)
+    _reset(model, data)
     mujoco.mj_forward(model, data)
     start, gap, drift = float(data.energy.sum()), 0.0, 0.0
     for _ in range(round(time / h)):

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -13,6 +9,7 @@ import numpy as np
 
 import pliant
 
+from ..harness.process import call_apart, peak_memory
 from ..harness.results import Progress, Row, Table, log_figure
 from ..harness.timing import Timing, Turns, compare
 from .linkages import build_linkage, push
@@ -29,7 +26,7 @@ def scaling(quick: bool, progress: Progress) -> Table:
     rows, curves, missing = [], {}, []
     for size in sizes:
         progress(f"molecule of {size:,} joints")
-        found = _run_process(size)
+        found = call_apart(measure_molecule, size)
         if isinstance(found, str):
             rows.append(Row(f"{size:,} joints", stable=f"pliant: {found}"))
             continue
@@ -63,16 +60,6 @@ def scaling(quick: bool, progress: Progress) -> Table:
     )
 
 
-def _run_process(size: int) -> dict[str, Any] | str:
-    """Result of `measure_molecule` in a fresh process, or why it failed."""
-    code = f"import json; from {__name__} import measure_molecule as f; print(json.dumps(f({size})))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    if done.returncode:
-        words = done.stderr.strip().splitlines()
-        return words[-1] if words else f"killed ({done.returncode}): out of memory, perhaps"
-    return json.loads(done.stdout.strip().splitlines()[-1])
-
-
 def measure_molecule(size: int, rounds: int = 9) -> dict[str, Any]:
     """Timings of a step, memory, and duration of the assembly of one molecule, in plain data."""
     m, body = build_linkage("molecule", size), size // 2
@@ -85,7 +72,7 @@ def measure_molecule(size: int, rounds: int = 9) -> dict[str, Any]:
         "set up, s": ready,
         "depth of the tree": int(tree.model.tree.depth.max()),
         "MiB of arrays": tree.nbytes / 2**20,
-        "MiB at most": _peak_memory(),
+        "MiB at most": peak_memory(),
     }
     turns, missing = Turns(), []
     s.step(5)
@@ -117,18 +104,6 @@ def measure_molecule(size: int, rounds: int = 9) -> dict[str, Any]:
         turns.round(number)
     out["joints computed"] = len(s.active)
     return {**out, "times": {name: list(turns[name]) for name in turns.names}, "missing": missing}
-
-
-def _peak_memory() -> float | None:
-    """Peak memory of this process, MiB; None where the system has no such number.
-
-    `resource` would report the parent's peak, if that is larger.
-    """
-    try:
-        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return None
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM")), None)
 
 
 def _add_mujoco(m: pliant.Mechanism, size: int, turns: Turns) -> None:
