@@ -58,8 +58,10 @@ def write_archive(
 def is_archive(path: Path) -> bool:
     """Whether a file starts as archives do; False if it cannot be read."""
     try:
+        if not path.is_file():  # opening a pipe would wait for a writer
+            return False
         with path.open("rb") as file:
-            return path.is_file() and file.read(4) == b"PK\x03\x04"
+            return file.read(4) == b"PK\x03\x04"
     except OSError:
         return False
 

@@ -22,6 +22,7 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LinkArrays
 from pliant.spatial import kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True)
+_entry = njit(error_model="numpy", nogil=True, counts_references=True)  # takes structures from Python
 _once = njit(error_model="numpy", nogil=True, inline="always")  # called once, or tiny: not compiled by itself
 
 REDUNDANT = 1e-9  # remainder of a dependent row, radians and sizes of loops
@@ -177,7 +178,7 @@ def close_system(system, free, q, local, poses, turn, gaps):
     return gaps.shape[0] == 0 or _call_close(system.border.calls[CLOSE], (system, *arrays))
 
 
-@_jit
+@_entry
 def close(system, free, q, local, poses, turn, gaps):
     """Close loops and couplings by Gauss-Newton with least-norm steps, changing `q`; False if they do not close.
 
@@ -224,7 +225,7 @@ def close(system, free, q, local, poses, turn, gaps):
     return False
 
 
-@_jit
+@_entry
 def follow(
     system, free, start, coordinate, target, unit, longest, path, local, poses, turn, gaps, out, closed
 ):

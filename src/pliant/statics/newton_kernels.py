@@ -32,6 +32,7 @@ from pliant.statics.point_kernels import (
 )
 
 _jit = njit(error_model="numpy", nogil=True)
+_entry = njit(error_model="numpy", nogil=True, counts_references=True)  # takes structures from Python
 _once = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 PASSIVE = 1e-2  # regularization of dofs without a spring, of the typical stiffness
@@ -360,7 +361,7 @@ def _judge(system, statics, given, scale):
 _FOLLOW, _WARM, _IN_STEPS, _LAST = range(4)
 
 
-@_jit
+@_entry
 def find_equilibria(
     system, statics, cases, room, first, last, begin, forces, warm, follow, q, multipliers, results
 ):

@@ -30,6 +30,7 @@ from pliant.statics.arrays import BALLS, HERE, STOP_HIGH, STOP_LOW, STOP_MARGIN,
 from pliant.statics.load_kernels import FORCE, POINT
 
 _jit = njit(error_model="numpy", nogil=True)
+_entry = njit(error_model="numpy", nogil=True, counts_references=True)  # takes structures from Python
 _once = njit(error_model="numpy", nogil=True, inline="always")  # called once, or tiny: not compiled by itself
 
 _call_balls = call_returning(types.none)
@@ -47,7 +48,7 @@ def point_of(statics, which):
     return statics.here if which == HERE else statics.there
 
 
-@_jit
+@_entry
 def evaluate(system, statics, given, turn, which):
     """Forces and their derivatives at the coordinates and with the multipliers of a point, HERE or THERE.
 
@@ -217,7 +218,7 @@ def largest_gap(model, gaps):
 # --- the derivative
 
 
-@_jit
+@_entry
 def prepare(system, statics, which):
     """The matrix at a point without the stiffness of dofs, and its independent rows."""
     model, point = statics.model, point_of(statics, which)
@@ -249,7 +250,7 @@ def _set_tendon_entries(system, model, point):
                 value[start[d + j] + e] = total
 
 
-@_jit
+@_entry
 def factor(system, statics, which, shift, passive, typical):
     """Factor the matrix that was prepared; returns the number of directions with negative stiffness.
 
@@ -276,7 +277,7 @@ def factor(system, statics, which, shift, passive, typical):
     return factor_system(system, False)
 
 
-@_jit
+@_entry
 def solve(system, refine, force, gap, step, multipliers):
     """Motions and scaled multipliers for right sides in rows, by the factors; False if refinement has not converged.
 
@@ -307,7 +308,7 @@ def solve(system, refine, force, gap, step, multipliers):
     return False
 
 
-@_jit
+@_entry
 def softest_motion(system, motion):
     """Smallest stiffness among allowed motions (of unit size in radians and radii), and the motion, (nv,).
 
