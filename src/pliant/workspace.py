@@ -101,7 +101,7 @@ class ComplianceMap:
     compliance: Floats
     frequency: Floats
     margin: Floats
-    margin_joint: NDArray[np.str_]
+    margin_joint: NDArray[Any]
     load: tuple[float, ...] | None
     sag: Floats
 

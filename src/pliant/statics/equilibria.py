@@ -72,7 +72,7 @@ class Equilibria:
         return len(self.q)
 
     @cached_property
-    def stability(self) -> NDArray[np.str_]:
+    def stability(self) -> NDArray[Any]:
         """ "stable", "neutral" or "unstable" per case; "" where there is no equilibrium, (cases,)."""
         names = np.array(STABILITIES)[self._stability.astype(np.int64)]
         return np.where(self.converged, names, "")
