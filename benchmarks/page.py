@@ -48,14 +48,12 @@ TITLES = {
     "loops": "Closed loops",
 }
 WHY = {  # by table: why a peer wins in some rows
-    "equilibrium": "A solve has a fixed cost in Python of 1 to 2 ms, whatever the mechanism: a few dozen steps of a "
-    "short chain take less. MuJoCo has to be told the answer to know when to stop, and its damping is chosen for the "
-    "case.",
-    "equilibrium-exudyn": "Loops. In small mechanisms those iterations of pliant that handle loops run in Python, some "
-    "2 ms a solve, where Exudyn's run in C++ and keep a factorisation for several. Long ladders cost pliant no more "
-    "than chains do, unless they are cut at their rails: its spanning tree then leaves all loops open up to the root, "
-    "where Exudyn orders its sparse matrix by itself. pliant also says whether the equilibrium is stable, and needs no "
-    "choice of coordinates, load steps or tolerance. Open chains and large deflections turn the comparison around.",
+    "equilibrium": "These rows were measured before the whole solver became one compiled call: a solve then had a "
+    "fixed cost of 1 to 2 ms in Python, a tenth of which is left. MuJoCo has to be told the answer to know when to "
+    "stop, and its damping is chosen for the case.",
+    "equilibrium-exudyn": "These rows were measured before the whole solver became one compiled call, and before it "
+    "chose a tree of its own: the suite of closed loops has newer ones. pliant also says whether the equilibrium is "
+    "stable, and needs no choice of coordinates, load steps or tolerance.",
     "tvcg-table-2": "A blend solves six equations per end effector at every step, thirty for the arm with its five "
     "fingertips, and the whole arm has twenty links, which MuJoCo moves at once. Blend few end effectors, or long "
     "mechanisms.",
