@@ -39,7 +39,8 @@ def put_wrenches(tree, q, forces):
         g = md.group[body]
         if g < 0:
             continue
-        frame = poses[body] @ np.linalg.inv(md.local[body])
+        local = np.concatenate([md.local[body], [[0.0, 0.0, 0.0, 1.0]]])
+        frame = poses[body] @ np.linalg.inv(local)
         turn, arm = frame[:3, :3].T, poses[body, :3, 3] - frame[:3, 3]
         leaf = tree.arrays.clusters.wrenches[md.tree.first_leaf[g]]
         leaf[:3] += turn @ wrench[:3]
@@ -77,4 +78,4 @@ def sums(tree, weights):
 def totals(tree):
     """Total accelerations of all clusters above the leaves, as the rows of their records say, after `down`."""
     c, nodes = tree.arrays.clusters, range(tree.leaves, len(tree.model.tree))
-    return np.array([passes.total_acceleration(k, c.nodes, c.data, c.forces, tree.wide) for k in nodes])
+    return np.array([passes.total_acceleration(k, c.nodes, c.data, tree.wide) for k in nodes])

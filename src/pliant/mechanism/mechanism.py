@@ -241,6 +241,8 @@ class Mechanism:
     @cached_property
     def primitive_dof(self) -> Ints:
         """First dof of every primitive, then `nv`, (primitives + 1,)."""
+        if not len(self.ball_primitives):
+            return self.primitive_coordinate
         return np.concatenate([[0], np.cumsum(NDOF[self.primitive_kind])]).astype(np.int64)
 
     @cached_property
@@ -273,17 +275,21 @@ class Mechanism:
     @cached_property
     def dof_joint(self) -> Ints:
         """Joint of every dof."""
-        return np.repeat(self.primitive_joint, NDOF[self.primitive_kind])
+        return self._per_dof(self.primitive_joint)
 
     @cached_property
     def dof_kind(self) -> Ints:
         """HINGE, SLIDE or BALL, per dof."""
-        return np.repeat(self.primitive_kind, NDOF[self.primitive_kind])
+        return self._per_dof(self.primitive_kind)
 
     @cached_property
     def dof_coordinate(self) -> Ints:
         """Coordinate of every hinge and slide dof; for a ball, the first of its quaternion."""
-        return np.repeat(self.primitive_coordinate[:-1], NDOF[self.primitive_kind])
+        return self._per_dof(self.primitive_coordinate[:-1])
+
+    def _per_dof(self, values: Ints) -> Ints:
+        """Values of primitives, per dof; the same array without balls, which would repeat some."""
+        return np.repeat(values, NDOF[self.primitive_kind]) if len(self.ball_primitives) else values
 
     @cached_property
     def ball_primitives(self) -> Ints:
@@ -309,6 +315,10 @@ class Mechanism:
     def links(self) -> Links:
         """Primitives of all joints as a tree of links, for kernels."""
         return self._links(self.solved_tree)
+
+    def make_links(self) -> Links:
+        """The same, without keeping them: for packing that reads them once."""
+        return self.__dict__["links"] if "links" in self.__dict__ else self._links(self.solved_tree)
 
     @cached_property
     def described_links(self) -> Links:

@@ -25,6 +25,11 @@ MEET_TOLERANCE = 1e-6  # radians, and fractions of the mechanism's size
 INERTIA_TOLERANCE = 1e-6  # relative slack in the triangle inequality: files round their numbers
 
 
+# Columns that keep a single row where all are alike, if they are long (bytes): shapes and inertias of huge linkages.
+_REPEATED = frozenset({"com", "inertia", "primitive_anchor", "kind", "size", "pose", "mesh", "role"})
+_LONG = 1_000_000
+
+
 def normalize(m: Mechanism) -> None:
     """Give every attribute its type and shape, and make arrays read-only."""
     for label in (
@@ -116,7 +121,7 @@ def _as_array(owner: Any, label: str, dtype: type, shape: tuple[int, ...], shown
         isinstance(value, np.ndarray)
         and value.dtype == dtype
         and not value.flags.writeable
-        and value.flags.c_contiguous
+        and (value.flags.c_contiguous or _is_repeated(value))
     ):
         try:
             value = np.array(value, dtype=dtype, order="C")
@@ -125,6 +130,15 @@ def _as_array(owner: Any, label: str, dtype: type, shape: tuple[int, ...], shown
         _store(owner, label, value)
     if value.shape != shape:
         raise MechanismError(f"{shown}: shape {shape} expected, got {value.shape}")
+    if label in _REPEATED and value.nbytes > _LONG and not _is_repeated(value):
+        first, last = value[:1], value[-1:]
+        if (first == last).all() and all((value[part] == first).all() for part in slices(len(value))):
+            object.__setattr__(owner, label, np.broadcast_to(first[0].copy(), shape))
+
+
+def _is_repeated(value: NDArray) -> bool:
+    """Whether an array is one contiguous row, repeated without taking memory."""
+    return len(value) > 0 and value.strides[0] == 0 and value[0].flags.c_contiguous
 
 
 def check(m: Mechanism) -> None:

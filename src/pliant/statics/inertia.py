@@ -39,7 +39,8 @@ class Inertia:
         self.m = m
         self._local, self._poses = kinematics.link_transforms(m, q)
         self.links = np.zeros((len(m.links), 6, 6))
-        tree_kernels.link_inertias(m.links.body, m.mass, m.com, m.inertia, self.links)
+        com, inertia = np.ascontiguousarray(m.com), np.ascontiguousarray(m.inertia)
+        tree_kernels.link_inertias(m.links.body, m.mass, com, inertia, self.links)
 
     def _composite(self, links: Floats) -> Floats:
         out = links.copy()

@@ -12,7 +12,7 @@ from oracles.assembly_tree import GRAVITY, by_tree, solved, torques
 from oracles.random_mechanisms import random_mechanism, random_q
 from pliant.engines.quasistatic.arrays import LOOP_NUMBER
 from pliant.engines.quasistatic.measures import MEASURES
-from pliant.engines.quasistatic.packing import leaf_records
+from pliant.engines.quasistatic.packing import inverse_inertias
 from pliant.engines.quasistatic.solver import Solver, Tree
 from pliant.mechanism import kinematics
 from pliant.mechanism.loop_closure import close_loops
@@ -98,7 +98,8 @@ def check(seed, ratio):
     expected = on_free_motions(m, rows, torque, resist)
     scale = max(np.abs(expected).max(), np.abs(torque).max(), 1.0)
     # Round-off is relative to the inverse inertia of the lightest body; what is kept, to the heaviest motion.
-    inverse = leaf_records(tree.model.data, tree.model.tree)[:, :36].reshape(-1, 6, 6)
+    md = tree.model
+    inverse = inverse_inertias(md.inertia, np.arange(len(md.inertia)), md.tree.shares)
     light = np.linalg.eigvalsh(inverse).max()
     heavy = np.linalg.eigvalsh(Inertia(m, m.reference).dense() + np.diag(resist)).max()
     limit = 1e-12 + 2e-14 * light * heavy / weakest(ordered) ** 2

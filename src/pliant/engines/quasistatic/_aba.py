@@ -10,7 +10,7 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import integrate_joint, wrench_to_parent
+from pliant.engines.quasistatic._joints import expand_inertia, integrate_joint, wrench_to_parent
 from pliant.engines.quasistatic._passes import update_joints, world_poses, wrench_on
 from pliant.engines.quasistatic._rows import note_choice, solve_with_rows
 from pliant.mechanism.links import LINK_HINGE
@@ -42,13 +42,13 @@ def step_aba(n, loads, a, bodies, rows, scale):
             for i in range(6):
                 wrenches[g, i] = given[leaf[g], i]
         if rows is not None:
-            failed = _dependent_axes(joints, bodies)
+            failed = _dependent_axes(joints, a.clusters.inertia, bodies)
             if failed < 0 and not solve_with_rows(
-                joints, a.clusters.world, bodies.inertia, wrenches, bodies.poses, rows
+                joints, a.clusters.world, a.clusters.inertia, wrenches, bodies.poses, rows, bodies.spare
             ):
                 return done, col.INFINITE
         else:
-            failed = _accelerations(joints, a.clusters.world, bodies)
+            failed = _accelerations(joints, a.clusters.world, a.clusters.inertia, bodies)
         if failed >= 0:
             return done, failed
         total = 0.0
@@ -66,14 +66,13 @@ def step_aba(n, loads, a, bodies, rows, scale):
 
 
 @_jit
-def _dependent_axes(joints, bodies):
+def _dependent_axes(joints, inertia, bodies):
     """The last group with dependent joint axes and nothing that resists their motion, or -1."""
     groups, failed = joints.groups, -1
     for g in range(groups.shape[0]):
         if groups[g, col.COUNT] > 1:
             row, d = bodies.body[g], groups[g, col.DOF]
-            for i in range(36):
-                row[col.INERTIA + i] = bodies.inertia[g, i]
+            expand_inertia(inertia[g], row[col.INERTIA :])
             for i in range(6):
                 row[col.FORCE + i] = 0.0
             gain, screws = bodies.gain[bodies.slot[g]], joints.screws[d:]
@@ -85,16 +84,15 @@ def _dependent_axes(joints, bodies):
 
 
 @_fused
-def _accelerations(joints, world, bodies):
+def _accelerations(joints, world, inertia, bodies):
     """All joint accelerations; returns the group whose joint has no inertia, or -1."""
     groups, primitives, poses, screws = joints.groups, joints.primitives, joints.poses, joints.screws
     resist, torque, qdd = joints.resist, joints.torque, joints.qdd
     body, slot, gain = bodies.body, bodies.slot, bodies.gain
-    inertia, wrench, spare = bodies.inertia, bodies.wrenches, bodies.spare
+    wrench, spare = bodies.wrenches, bodies.spare
     n = groups.shape[0]
     for g in range(n):
-        for i in range(36):
-            body[g, col.INERTIA + i] = inertia[g, i]
+        expand_inertia(inertia[g], body[g, col.INERTIA :])
         for i in range(6):
             body[g, col.FORCE + i] = -wrench[g, i]
     for g in range(n - 1, -1, -1):

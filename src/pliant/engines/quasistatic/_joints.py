@@ -220,6 +220,67 @@ def _ball_torques(stiffness, rest, q, c, d, torque):
     torque[d], torque[d + 1], torque[d + 2] = -x, -y, -z
 
 
+# --- inertias
+
+
+@_jit
+def expand_inertia(inertia, out):
+    """Spatial inertia, row by row, from the mass, its first moment and the moment of inertia (see `arrays`)."""
+    m, x, y, z = inertia[col.MASS], inertia[col.MOMENT], inertia[col.MOMENT + 1], inertia[col.MOMENT + 2]
+    for i in range(36):
+        out[i] = 0.0
+    out[0], out[7], out[14] = m, m, m
+    out[4], out[5], out[9], out[11], out[15], out[16] = z, -y, -z, x, y, -x
+    out[19], out[20], out[24], out[26], out[30], out[31] = -z, y, z, -x, -y, x
+    at = col.TURNING
+    for i in range(3):
+        for j in range(i + 1):
+            out[21 + 6 * i + j] = out[21 + 6 * j + i] = inertia[at]
+            at += 1
+
+
+@_fused
+def invert_inertia(inertia, shares, whole, low, out):
+    """Inverse of a share of a spatial inertia by Cholesky factors, 36 numbers symmetric to the last bit.
+
+    NaN where there is none. The unit of length of the factors is the body's radius of gyration.
+
+    Args:
+        inertia: of the body, see `arrays`.
+        shares: the number of shares that it is divided into.
+        whole, low: scratch, (36,) and (6, 6).
+        out: the inverse, row by row.
+    """
+    expand_inertia(inertia, whole)
+    length, turning = 1.0, whole[21] + whole[28] + whole[35]
+    if inertia[col.MASS] > 0.0 and turning > 0.0:
+        length = math.sqrt(turning / inertia[col.MASS])
+    for i in range(6):
+        for j in range(i + 1):
+            unit = (length if i >= 3 else 1.0) * (length if j >= 3 else 1.0)
+            total = whole[6 * i + j] / unit
+            for k in range(j):
+                total -= low[i, k] * low[j, k]
+            if j < i:
+                low[i, j] = total * low[j, j]
+            else:
+                low[i, i] = 1.0 / math.sqrt(total) if total > 0.0 else math.nan
+    # the inverse of the factor, whose diagonal holds its inverse already
+    for j in range(6):
+        for i in range(j + 1, 6):
+            total = 0.0
+            for k in range(j, i):
+                total -= low[i, k] * low[k, j]
+            low[i, j] = total * low[i, i]
+    for i in range(6):
+        for j in range(i + 1):
+            unit = (length if i >= 3 else 1.0) * (length if j >= 3 else 1.0)
+            total = 0.0
+            for k in range(i, 6):
+                total += low[k, i] * low[k, j]
+            out[6 * i + j] = out[6 * j + i] = total / unit * shares
+
+
 @_jit
 def integrate_joint(g, groups, primitives, q, qdd, scale):
     """q += scale qdd for group g's joint; balls by the exponential map."""

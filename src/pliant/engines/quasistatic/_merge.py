@@ -32,6 +32,7 @@ from pliant.engines.quasistatic._joints import (
     compose,
     copy_pose,
     distance,
+    invert_inertia,
     motion_to_child,
     set_identity,
     to_child,
@@ -55,14 +56,41 @@ _SINGULAR = 1e-9  # sine below which screws of a joint count as dependent
 
 
 @_fused
+def fill_leaf(k, clusters, scratch):
+    """Record of a body: Phi = M^-1 of its share of the inertia, b = Phi times the wrench on it."""
+    nodes, data = clusters.nodes, clusters.data
+    g, o = nodes[k, col.GROUP], nodes[k, col.START]
+    invert_inertia(
+        clusters.inertia[g],
+        clusters.shares[g],
+        scratch.matrices[col.SPARE].reshape(36),
+        scratch.matrices[col.SPARE + 1],
+        data[o + col.PHI : o + col.PHI + 36],
+    )
+    update_leaf(k, nodes, clusters.wrenches, data)
+
+
+@_fused
 def update_leaf(k, nodes, wrenches, data):
-    """Bias of a body: b = Phi times the wrench on it. Phi = M^-1 is constant: the record has it from the start."""
+    """Bias of a body: b = Phi times the wrench on it, from Phi in its record."""
     o, wrench = nodes[k, col.START], wrenches[k]
     for i in range(6):
         total = 0.0
         for j in range(6):
             total += data[o + col.PHI + 6 * i + j] * wrench[j]
         data[o + col.BIAS + i] = total
+
+
+@_inline
+def forces_on(start, data):
+    """Forces on the handles of the cluster whose record starts at `start`, (12,)."""
+    return data[start - col.BEFORE : start]
+
+
+@_inline
+def closure_of(start, length, data):
+    """Closure of the cluster whose record starts at `start`."""
+    return data[start - col.BEFORE - length : start - col.BEFORE]
 
 
 @_fused
@@ -77,7 +105,7 @@ def merge(k, joints, clusters, scratch):
             data[a] if nodes[left, col.ROWS] > 0 else 0.0, data[b] if nodes[right, col.ROWS] > 0 else 0.0
         )
         return True
-    closure = clusters.closures[k - clusters.wrenches.shape[0]]
+    closure = closure_of(start, clusters.closure, data)
     d, vector, pose = m[col.D_MATRIX], m[col.VECTOR, 0], rows[col.POSE_ROW]
     handles, hb, ob = nodes[k, col.HANDLES], nodes[right, col.HANDLES], nodes[right, col.START]
     last = 6 * handles
@@ -209,17 +237,18 @@ def _merge_handles(data, start, first, second, handles, rows, m):
 
 
 @_fused
-def back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare):
+def back_substitute(k, nodes, groups, poses, data, length, qdd, spare):
     """Acceleration of the joint of node k, and the forces on the handles of its children (RL05 Eqs. 3-4).
 
-    Returns the size of the terms that an acceleration is the sum of: round-off is relative to it.
+    `length` is that of closures. Returns the size of the terms that an acceleration is the sum of: round-off is relative to it.
     """
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     size = 0.0
     if kind == col.SUM:
         return size
     handles, hb = nodes[k, col.HANDLES], nodes[right, col.HANDLES]
-    closure, r, f = closures[k - nodes.shape[0] + closures.shape[0]], spare[0], spare[1]
+    start = nodes[k, col.START]
+    closure, own, r, f = closure_of(start, length, data), forces_on(start, data), spare[0], spare[1]
     for i in range(6):
         r[i] = closure[col.R_AT + i]
     if handles == 2:
@@ -227,14 +256,14 @@ def back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
         for i in range(6):
             total = 0.0
             for j in range(6):
-                total += data[phi + 6 * i + j] * forces[k, 6 + j]
+                total += data[phi + 6 * i + j] * own[6 + j]
             r[i] += total
     if handles > 0:
         phi = nodes[left, col.START] + (col.PHI12 if nodes[left, col.HANDLES] == 2 else col.PHI)
         for i in range(6):
             total = 0.0
             for j in range(6):
-                total += data[phi + 6 * j + i] * forces[k, j]
+                total += data[phi + 6 * j + i] * own[j]
             f[i] = total
         if kind != col.WELD:
             to_child(poses[g], f, f)
@@ -248,20 +277,20 @@ def back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
             total -= closure[col.W_AT + 6 * i + j] * r[j]
         f[i] = total
     if nodes[right, col.KIND] != col.LEAF:
-        out = forces[right]
+        out = forces_on(nodes[right, col.START], data)
         for i in range(6):
             out[i] = f[i]
         if handles == 2:
             at = 6 if hb == 2 else 0
             for i in range(6):
-                out[at + i] = forces[k, 6 + i] + (f[i] if hb == 1 else 0.0)
+                out[at + i] = own[6 + i] + (f[i] if hb == 1 else 0.0)
     if kind != col.ROOT and nodes[left, col.KIND] != col.LEAF:
         if kind != col.WELD:
             to_parent(poses[g], f, f)
-        out = forces[left]
+        out = forces_on(nodes[left, col.START], data)
         at = 6 if nodes[left, col.HANDLES] == 2 else 0
         for i in range(6):
-            out[i] = forces[k, i]
+            out[i] = own[i]
         for i in range(6):
             out[at + i] = (0.0 if at == 6 else out[i]) - f[i]
     return size
@@ -324,12 +353,24 @@ def update_span(k, nodes, poses, data, extent, spare):
 
 
 @_jit
-def pose_in(k, stop, nodes, data, poses, out, spare):
-    """Pose of the top handle of node k in that of the node `stop` above it; one product per level (RL05 section 5.1).
+def pose_in(k, stop, nodes, data, groups, poses, out, spare):
+    """Pose of the body of leaf k in the top handle of the node `stop` above it; one product per level (RL05 section 5.1).
 
-    It is a world pose if `stop` is the last node or above a ROOT.
+    It is a world pose if `stop` is the last node or above a ROOT. In a twig without records (see `_twigs.py`), one
+    product per body on the path to its top.
     """
     set_identity(out)
+    if nodes[k, col.START] < 0:
+        g = nodes[k, col.GROUP]
+        while nodes[k, col.START] < 0:
+            k = nodes[k, col.ABOVE]
+        top = k
+        while nodes[top, col.LEFT] >= 0:
+            top = nodes[top, col.LEFT]
+        while g != nodes[top, col.GROUP]:
+            compose(poses[g], out, spare)
+            copy_pose(spare, out)
+            g = groups[g, col.PARENT]
     while k != stop:
         p = nodes[k, col.ABOVE]
         kind = nodes[p, col.KIND]
@@ -684,7 +725,7 @@ def _resist(n, resist, w, u, s, a, b):
 
 @_fused
 def store_closure(matrices, freedoms, torque, closure):
-    """W, U, U^T Q and s Q into a row of `closures`, Q the torques of the joint."""
+    """W, U, U^T Q and s Q into a closure, Q the torques of the joint."""
     s, w, u = matrices[col.S_MATRIX], matrices[col.W_MATRIX], matrices[col.U_MATRIX]
     for i in range(6):
         total = 0.0

@@ -27,7 +27,9 @@ from pliant.engines.quasistatic._joints import (
 )
 from pliant.engines.quasistatic._linalg import householder, invert_lower, reflect_rows
 from pliant.engines.quasistatic._merge import (
+    closure_of,
     eliminate,
+    forces_on,
     joint_accelerations,
     joint_freedoms,
     pose_in,
@@ -88,7 +90,7 @@ def merge_wide(k, joints, clusters, scratch, wide):
     nodes, data, m = clusters.nodes, clusters.data, scratch.matrices
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     row = wide.table[nodes[k, col.WIDE]]
-    closure = clusters.closures[k - clusters.wrenches.shape[0]]
+    closure = closure_of(nodes[k, col.START], clusters.closure, data)
     phi = wide.phi
     n = 0
     for i in range(phi.shape[0]):
@@ -104,7 +106,7 @@ def merge_wide(k, joints, clusters, scratch, wide):
         row[col.AT_RIGHT] if row[col.AT_RIGHT] < 0 else row[col.AT_RIGHT] + middle,
     )
     if kind == col.LOOP:
-        _compare_ends(k, joints.poses, clusters, wide)
+        _compare_ends(k, joints, clusters, wide)
     elif kind != col.SUM:
         _compare_joint(kind, joints.poses[g], clusters.world, wide)
     freedoms, dof = 0, 0
@@ -144,18 +146,18 @@ def _compare_joint(kind, joint_pose, world, wide):
 
 
 @_fused
-def _compare_ends(k, poses, clusters, wide):
+def _compare_ends(k, joints, clusters, wide):
     """Motion transforms of both ends of a loop to the copy's end frame, and the given motion that closes its gap."""
     nodes, data = clusters.nodes, clusters.data
     row = wide.table[nodes[k, col.WIDE]]
     loop = row[col.LOOP_NUMBER]
     a, b, end, other, between = wide.frames[0], wide.frames[1], wide.frames[2], wide.frames[3], wide.frames[4]
     copy, body = wide.ends[2 * loop], wide.ends[2 * loop + 1]
-    pose_in(wide.leaves[2 * loop], k, nodes, data, poses, a, other)
+    pose_in(wide.leaves[2 * loop], k, nodes, data, joints.groups, joints.poses, a, other)
     compose(a, copy, end)
     # the copy's end in the body's frame
     if row[col.AT_RIGHT] >= 0:
-        pose_in(wide.leaves[2 * loop + 1], k, nodes, data, poses, b, other)
+        pose_in(wide.leaves[2 * loop + 1], k, nodes, data, joints.groups, joints.poses, b, other)
         relative_pose(b, end, other)
     else:
         copy_pose(end, other)
@@ -393,18 +395,19 @@ def _triangularize(a, n, columns):
 
 
 @_fused
-def back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide):
+def back_substitute_wide(k, nodes, groups, data, length, qdd, wide):
     """Acceleration of the joint of node k and the forces on its children's handles; see `_merge.back_substitute`."""
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     row = wide.table[nodes[k, col.WIDE]]
-    closure = closures[k - nodes.shape[0] + closures.shape[0]]
+    start = nodes[k, col.START]
+    closure = closure_of(start, length, data)
     r, f = wide.given, wide.vector
     h, o = row[col.ALL_HANDLES], row[col.CLOSURE]
     size, columns = 0.0, 6 * h
     own = wide.forces[row[col.FORCES] : row[col.FORCES] + columns]
     if row[col.IS_WIDE] == 0:
         for i in range(columns):
-            own[i] = forces[k, i]
+            own[i] = forces_on(start, data)[i]
     if kind != col.SUM:
         for i in range(6):
             total = closure[col.R_AT + i]
@@ -423,7 +426,7 @@ def back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide):
         if child < 0 or nodes[child, col.KIND] == col.LEAF:
             continue
         hc, w = _wide_row(child, nodes, wide.table)
-        out = forces[child]
+        out = forces_on(nodes[child, col.START], data)
         if w >= 0:
             out = wide.forces[wide.table[w, col.FORCES] : wide.table[w, col.FORCES] + 6 * hc]
         for i in range(6 * hc):

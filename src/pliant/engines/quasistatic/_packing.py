@@ -1,11 +1,12 @@
 """Kernels of packing: the assembly tree of a tree of bodies, the layout of its records, groups of links, inverses."""
 
-import math
 from typing import NamedTuple
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic.arrays import Ints
+from pliant.engines.quasistatic._joints import invert_inertia
+from pliant.engines.quasistatic._twigs import record_length
+from pliant.engines.quasistatic.arrays import Indices
 from pliant.mechanism.links import LINK_FIXED
 from pliant.spatial import kernels as se3
 
@@ -108,30 +109,30 @@ def _halve(count, prefix, steps):
 class Nodes(NamedTuple):
     """Columns of an assembly tree, see `assembly_tree.Assembly`; leaves first."""
 
-    kind: Ints
-    left: Ints
-    right: Ints
-    body: Ints
-    top: Ints
-    bottom: Ints
+    kind: Indices
+    left: Indices
+    right: Indices
+    body: Indices
+    top: Indices
+    bottom: Indices
 
 
 class Halving(NamedTuple):
     """Scratch of merges by halves: prefix sums of weights, nodes of `_halve`, a stack of clusters."""
 
-    prefix: Ints
-    steps: Ints
-    stack: Ints
+    prefix: Indices
+    steps: Indices
+    stack: Indices
 
 
 class Paths(NamedTuple):
     """Tree of bodies: parents, sizes of subtrees, heavy children, light ones (those of body v start at `start[v]`)."""
 
-    parent: Ints
-    weight: Ints
-    heavy: Ints
-    start: Ints
-    light: Ints
+    parent: Indices
+    weight: Indices
+    heavy: Indices
+    start: Indices
+    light: Indices
 
 
 @_jit
@@ -243,29 +244,30 @@ def find_parents(left, right, parent, depth):
 
 
 @_jit
-def lay_out(groups, counts, nodes):
-    """START, ROWS and LEVELS of all nodes (see `arrays`); returns the length of all records.
+def lay_out(groups, counts, closure, most, weight, nodes):
+    """START, ROWS and LEVELS of all nodes (see `arrays`), with no records inside of twigs.
+
+    Returns the lengths of all records that are kept, of those inside the largest twig, and of those inside all twigs.
 
     Args:
         groups: see `arrays`.
         counts: handles of every cluster, ends of loops included.
+        closure: length of a closure.
+        most: leaves of a twig at most; 0 for no twigs.
+        weight: scratch, per node, its number of leaves, then the length of the records inside a twig.
         nodes: other columns in, these out.
     """
-    size = 0
-    for k in range(len(nodes)):
-        columns, kind, handles, group = (
-            6 * counts[k] + 1,
-            nodes[k, col.KIND],
-            nodes[k, col.HANDLES],
-            nodes[k, col.GROUP],
-        )
-        rows, levels = 0, 0
+    n = len(nodes)
+    for k in range(n):
+        columns, kind, group = 6 * counts[k] + 1, nodes[k, col.KIND], nodes[k, col.GROUP]
+        rows, levels, leaves = 0, 0, 1
         if kind != col.LEAF:
             left, right = nodes[k, col.LEFT], nodes[k, col.RIGHT]
-            rows = nodes[right, col.ROWS]
+            rows, leaves = nodes[right, col.ROWS], weight[right]
             upper, lower = 0, nodes[right, col.LEVELS]
             if left >= 0:
                 rows += nodes[left, col.ROWS]
+                leaves += weight[left]
                 upper = nodes[left, col.LEVELS]
             if group >= 0:
                 rows += groups[group, col.DOFS]
@@ -274,51 +276,37 @@ def lay_out(groups, counts, nodes):
             # primitives in series at most: the length of a chain of error bounds
             beside = kind in (col.WELD, col.SUM, col.ROOT, col.LOOP) or nodes[left, col.HANDLES] == 1
             levels = max(upper, lower) if beside else upper + lower
-        nodes[k, col.START], nodes[k, col.ROWS], nodes[k, col.LEVELS] = size, rows, levels
-        size += col.METRIC[handles]
-        if counts[k] == handles:
-            size += rows * columns
-    return size
+        nodes[k, col.ROWS], nodes[k, col.LEVELS], weight[k] = rows, levels, leaves
+    for k in range(n):  # inside of a twig: 0 for START
+        above = nodes[k, col.ABOVE]
+        inner = above >= 0 and weight[above] <= most
+        nodes[k, col.START] = 0 if inner and nodes[above, col.KIND] in (col.MERGE, col.WELD) else 1
+    kept, largest, inside = 0, 0, 0
+    for k in range(n):
+        lead, kind, left, right = col.BEFORE, nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT]
+        within = 0
+        if kind != col.LEAF:
+            lead += closure
+            within = weight[right] if nodes[right, col.START] < 0 else 0
+            if left >= 0 and nodes[left, col.START] < 0:
+                within += weight[left]
+        size = lead + record_length(k, nodes, counts[k])
+        if nodes[k, col.START] == 0:
+            nodes[k, col.START], weight[k] = -1, within + size
+        else:
+            nodes[k, col.START] = kept + lead
+            kept += size
+            inside += within
+            largest = max(largest, within)
+    return kept, largest, inside
 
 
 # --- inverse inertias
 
 
 @_jit
-def invert_inertias(inertia, which, shares, length, work, out):
-    """Inverses of shares of spatial inertias by Cholesky factors; NaN where there is none.
-
-    Args:
-        inertia: (n, 6, 6).
-        which: numbers of the inertias to invert.
-        shares: per inertia, the number of shares that it is divided into.
-        length: per inertia, the unit of length of the factors, m.
-        work: scratch, (6, 6).
-        out: 36 numbers per row, symmetric to the last bit.
-    """
+def invert_inertias(inertia, which, shares, whole, low, out):
+    """Inverses of shares of the inertias numbered `which`, see `_joints.invert_inertia`; 36 numbers per row of `out`."""
     for row in range(len(which)):
         n = which[row]
-        for i in range(6):
-            for j in range(i + 1):
-                unit = (length[n] if i >= 3 else 1.0) * (length[n] if j >= 3 else 1.0)
-                total = inertia[n, i, j] / unit
-                for k in range(j):
-                    total -= work[i, k] * work[j, k]
-                if j < i:
-                    work[i, j] = total * work[j, j]
-                else:
-                    work[i, i] = 1.0 / math.sqrt(total) if total > 0.0 else math.nan
-        # the inverse of the factor, whose diagonal holds its inverse already
-        for j in range(6):
-            for i in range(j + 1, 6):
-                total = 0.0
-                for k in range(j, i):
-                    total -= work[i, k] * work[k, j]
-                work[i, j] = total * work[i, i]
-        for i in range(6):
-            for j in range(i + 1):
-                unit = (length[n] if i >= 3 else 1.0) * (length[n] if j >= 3 else 1.0)
-                total = 0.0
-                for k in range(i, 6):
-                    total += work[k, i] * work[k, j]
-                out[row, 6 * i + j] = out[row, 6 * j + i] = total / unit * shares[n]
+        invert_inertia(inertia[n], shares[n], whole, low, out[row])

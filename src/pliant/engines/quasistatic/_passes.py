@@ -9,14 +9,23 @@ from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import compose, copy_pose, joint_pose, joint_torques
 from pliant.engines.quasistatic._merge import (
     back_substitute,
+    fill_leaf,
+    forces_on,
     merge,
     pose_in,
     rows_start,
     squared_rows,
-    update_leaf,
     update_span,
 )
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide, merge_wide, total_acceleration_wide
+from pliant.engines.quasistatic._twigs import (
+    close_twig,
+    close_twigs,
+    fill_twig,
+    is_closed,
+    open_twig,
+    place_twig,
+)
 from pliant.statics.load_kernels import LINK, wrench_in_body
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
@@ -78,8 +87,10 @@ def wrench_on(loads, first, pose, out):
 @_jit
 def leaf_pose(k, a, out):
     """World pose of a leaf's group, in time proportional to its depth in the assembly tree."""
-    nodes = a.clusters.nodes
-    pose_in(k, nodes.shape[0] - 1, nodes, a.clusters.data, a.joints.poses, out, a.scratch.poses[0])
+    nodes, joints = a.clusters.nodes, a.joints
+    pose_in(
+        k, nodes.shape[0] - 1, nodes, a.clusters.data, joints.groups, joints.poses, out, a.scratch.poses[0]
+    )
 
 
 @_jit
@@ -112,66 +123,84 @@ def assemble(order, size, a, wide):
 
 
 @_jit
-def update_positions(a):
-    """Joints, and the geometry of all clusters, from the coordinates."""
+def _place_clusters(a):
+    """Joints, and the geometry of all clusters that have records, from the coordinates."""
     joints, clusters, spare = a.joints, a.clusters, a.scratch.poses
     nodes, poses, data, extent = clusters.nodes, joints.poses, clusters.data, clusters.extent
     update_joints(0, poses.shape[0], joints, a.springs, spare)
     for k in range(clusters.wrenches.shape[0], nodes.shape[0]):
-        update_span(k, nodes, poses, data, extent, spare[0])
+        if nodes[k, col.START] >= 0:
+            if is_closed(k, nodes):
+                size = open_twig(k, clusters)
+                place_twig(size, joints, clusters, spare[0])
+                close_twig(size, clusters)
+            else:
+                update_span(k, nodes, poses, data, extent, spare[0])
 
 
 @_jit
-def update_leaves(clusters):
-    """Records of all rigid bodies under their wrenches."""
+def _fill_leaves(clusters, scratch):
+    """Records of rigid bodies under their wrenches, outside of closed twigs."""
     for k in range(clusters.wrenches.shape[0]):
-        update_leaf(k, clusters.nodes, clusters.wrenches, clusters.data)
+        if clusters.nodes[k, col.START] >= 0:
+            fill_leaf(k, clusters, scratch)
 
 
 @_jit
 def update_all(loads, a, marks):
-    """Joints, wrenches and leaves from coordinates and loads; all clusters are marked."""
+    """Joints, wrenches and leaves from coordinates and loads; all twigs are closed, and all clusters marked."""
     clusters = a.clusters
-    update_positions(a)
+    close_twigs(clusters)
+    _place_clusters(a)
     row = 0
     while row < loads.shape[0]:
         row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LINK])])
-    update_leaves(clusters)
+    _fill_leaves(clusters, a.scratch)
     for k in range(clusters.wrenches.shape[0], clusters.nodes.shape[0]):
         marks[k] = 1
 
 
 @_jit
 def up(a, wide, order):
-    """All clusters, children first (main pass of RL05 section 3.1.1); returns the node that fails, or -1."""
-    update_positions(a)
-    update_leaves(a.clusters)
-    count = a.clusters.nodes.shape[0]
-    n = count - a.clusters.wrenches.shape[0]
-    for i in range(n):
+    """All clusters, children first (main pass of RL05 section 3.1.1), in room for all of them; all twigs are open then.
+
+    Returns the node that fails, or -1.
+    """
+    clusters = a.clusters
+    count, leaves = clusters.nodes.shape[0], clusters.wrenches.shape[0]
+    close_twigs(clusters)
+    for k in range(leaves, count):
+        if clusters.nodes[k, col.START] >= 0 and is_closed(k, clusters.nodes):
+            open_twig(k, clusters)
+    _place_clusters(a)
+    _fill_leaves(clusters, a.scratch)
+    for i in range(count - leaves):
         order[i] = count - 1 - i
-    return assemble(order, n, a, wide)
+    return assemble(order, count - leaves, a, wide)
 
 
 @_jit
-def down(a, wide):
-    """All accelerations (back-substitution pass of RL05 section 3.1.2)."""
+def down(a, wide, marks):
+    """All accelerations (back-substitution pass of RL05 section 3.1.2), in room for all clusters; twigs are opened."""
     groups, poses, qdd, spare = a.joints.groups, a.joints.poses, a.joints.qdd, a.scratch.poses
-    nodes, data, closures, forces = a.clusters.nodes, a.clusters.data, a.clusters.closures, a.clusters.forces
-    for k in range(nodes.shape[0] - 1, nodes.shape[0] - closures.shape[0] - 1, -1):
+    nodes, data, length = a.clusters.nodes, a.clusters.data, a.clusters.closure
+    for k in range(nodes.shape[0] - 1, a.clusters.wrenches.shape[0] - 1, -1):
+        if is_closed(k, nodes):
+            fill_twig(open_twig(k, a.clusters), a.joints, a.clusters, a.scratch, marks)
         if wide is not None:  # noqa: SIM102 - see above
             if nodes[k, col.WIDE] >= 0:
-                back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide)
+                back_substitute_wide(k, nodes, groups, data, length, qdd, wide)
                 continue
-        back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
+        back_substitute(k, nodes, groups, poses, data, length, qdd, spare)
 
 
 @_jit
-def total_acceleration(k, nodes, data, forces, wide):
+def total_acceleration(k, nodes, data, wide):
     """Total acceleration of a cluster under the forces on its handles, never negative."""
     if wide is not None:
         w = nodes[k, col.WIDE]
         if w >= 0 and wide.table[w, col.IS_WIDE] == 1:
             return total_acceleration_wide(k, nodes, wide)
     columns = 6 * nodes[k, col.HANDLES] + 1
-    return squared_rows(nodes[k, col.ROWS], columns, data, rows_start(k, nodes), forces[k])
+    forces = forces_on(nodes[k, col.START], data)
+    return squared_rows(nodes[k, col.ROWS], columns, data, rows_start(k, nodes), forces)

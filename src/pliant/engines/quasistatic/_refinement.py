@@ -24,6 +24,7 @@ from pliant.engines.quasistatic._passes import (
     total_acceleration,
     update_joints,
 )
+from pliant.engines.quasistatic._twigs import close_twig, fill_twig, is_closed, open_twig
 from pliant.statics.load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
@@ -31,30 +32,35 @@ _ROUND_OFF = 1e-14  # accelerations below this fraction of the terms they are su
 
 
 @_jit
-def advance(n, begun, move_on, loads, a, wide, front, criterion, scale, most):
+def advance(n, begun, move_on, keep, loads, a, wide, front, criterion, scale, most):
     """Update marked clusters, start a front (unless one is `begun`), refine it, and step by `scale qdd`: n times.
 
-    With `move_on` False it stops before the first step; with `most` 0 before the first refinement. One function for
-    all of it, so that it is compiled once.
+    With `move_on` False it stops before the first step; with `most` 0 before the first refinement. Twigs that are
+    updated stay open only with `keep`. One function for all of it, so that it is compiled once.
 
     Returns the steps done (fewer than n where more than `most` nodes would be computed), the number of nodes updated,
-    and the failure: a node, FINE, INFINITE, or STALE where ranks of loops are to be computed again first.
+    and the failure: a node, FINE, INFINITE, STALE where ranks of loops are to be computed again first, or FULL and
+    FULL_AHEAD where there is no room for the records of a twig, before and during a refinement.
     """
     spent = 0
     numbers = front.numbers
     for i in range(n):
         if i > 0 or not begun:
-            failed, count = _update(loads, a, wide, front)
-            if failed >= 0:
-                return i, spent, failed
+            failed, count = _update(keep, loads, a, wide, front)
             spent += count
+            if failed != col.FINE:
+                return i, spent, failed
             if wide is not None:  # noqa: SIM102 - see `_passes`
                 if wide.stale[0] != 0:
                     return i, spent, col.STALE
             _start(a, wide, front, criterion)
             if most == 0:
                 return i, spent, col.FINE
-        _refine(a, wide, front, criterion, most)
+        failed = _refine(a, wide, front, criterion, most)
+        spent += int(numbers[col.OPENED])
+        numbers[col.OPENED] = 0.0
+        if failed != col.FINE:
+            return i, spent, failed
         if not math.isfinite(numbers[col.UNCOMPUTED_SUM] + numbers[col.COMPUTED_SUM]):
             return i, spent, col.INFINITE
         numbers[col.ERROR] = _error(a.clusters.nodes.shape[0] - 1, front, criterion.measure)
@@ -67,10 +73,10 @@ def advance(n, begun, move_on, loads, a, wide, front, criterion, scale, most):
 
 
 @inlined
-def _update(loads, a, wide, front):
-    """Update all marked clusters and those above leaves whose wrench has changed.
+def _update(keep, loads, a, wide, front):
+    """Update all marked clusters and those above leaves whose wrench has changed; twigs with such clusters are opened.
 
-    Returns the node that fails, or -1, and the number of nodes updated.
+    Returns the node that fails, FULL or FINE, and the number of nodes updated.
     """
     clusters, marks, stack, wrench = a.clusters, front.marks, front.stack, a.scratch.poses[2]
     nodes = clusters.nodes
@@ -85,26 +91,43 @@ def _update(loads, a, wide, front):
                 same = False
                 clusters.wrenches[k, i] = wrench[i]
         if not same:
-            update_leaf(k, nodes, clusters.wrenches, clusters.data)
+            if nodes[k, col.START] >= 0:
+                update_leaf(k, nodes, clusters.wrenches, clusters.data)
             k = nodes[k, col.ABOVE]
             while k >= 0 and marks[k] == 0:
                 marks[k] = 1
                 k = nodes[k, col.ABOVE]
     if marks[root] == 0:
-        return -1, 0
+        return col.FINE, 0
     # parents before children: `assemble` goes from the end
-    size, done = 1, 0
+    size, done, inside = 1, 0, 0
     stack[0] = root
     while done < size:
         k = stack[done]
         marks[k] = 0
         done += 1
+        if is_closed(k, nodes):
+            opened = open_twig(k, clusters)
+            if opened == 0:
+                for i in range(size):
+                    marks[stack[i]] = 1
+                return col.FULL, inside
+            failed = fill_twig(opened, a.joints, clusters, a.scratch, marks)
+            if failed >= 0:
+                return failed, inside
+            inside += opened
+            if not keep:
+                close_twig(opened, clusters)
+            done -= 1  # the last one takes its place
+            size -= 1
+            stack[done] = stack[size]
+            continue
         for side in range(2):
             child = nodes[k, col.LEFT + side]
             if child >= count and marks[child] == 1:
                 stack[size] = child
                 size += 1
-    return assemble(stack, size, a, wide), size
+    return assemble(stack, size, a, wide), size + inside
 
 
 @inlined
@@ -121,13 +144,16 @@ def _start(a, wide, front, criterion):
     root = clusters.nodes.shape[0] - 1
     front.below[root] = 0.0
     nodes, data, extent = clusters.nodes, clusters.data, clusters.extent
-    total = total_acceleration(root, nodes, data, clusters.forces, wide)
+    total = total_acceleration(root, nodes, data, wide)
     _push(root, total, nodes, data, extent, front, criterion)
 
 
 @inlined
 def _refine(a, wide, front, criterion, most):
-    """Compute joints until the error is at most the tolerance, or `most` nodes are computed."""
+    """Compute joints until the error is at most the tolerance, or `most` nodes are computed.
+
+    Returns FINE or FULL_AHEAD.
+    """
     groups, poses, weights, qdd, spare = (
         a.joints.groups,
         a.joints.poses,
@@ -135,11 +161,10 @@ def _refine(a, wide, front, criterion, most):
         a.joints.qdd,
         a.scratch.poses,
     )
-    nodes, data, closures, forces, extent = (
+    nodes, data, length, extent = (
         a.clusters.nodes,
         a.clusters.data,
-        a.clusters.closures,
-        a.clusters.forces,
+        a.clusters.closure,
         a.clusters.extent,
     )
     keys, items, totals, computed, numbers = (
@@ -155,9 +180,15 @@ def _refine(a, wide, front, criterion, most):
     while True:
         if _reached(inside[root], keys, numbers, criterion):
             numbers[col.DONE] = 1.0
-            return
+            return col.FINE
         if numbers[col.COMPUTED] >= most:
-            return
+            return col.FINE
+        if is_closed(items[0], nodes):
+            opened = open_twig(items[0], a.clusters)
+            if opened == 0:
+                return col.FULL_AHEAD
+            fill_twig(opened, a.joints, a.clusters, a.scratch, front.marks)
+            numbers[col.OPENED] += opened
         k = _pop(keys, items, numbers)
         numbers[col.UNCOMPUTED_SUM] -= totals[k]
         terms = 0.0
@@ -165,9 +196,9 @@ def _refine(a, wide, front, criterion, most):
         if wide is not None:  # noqa: SIM102 - see `_passes`
             if nodes[k, col.WIDE] >= 0:
                 general = True
-                terms = back_substitute_wide(k, nodes, groups, closures, forces, qdd, wide)
+                terms = back_substitute_wide(k, nodes, groups, data, length, qdd, wide)
         if not general:
-            terms = back_substitute(k, nodes, groups, poses, data, closures, forces, qdd, spare)
+            terms = back_substitute(k, nodes, groups, poses, data, length, qdd, spare)
         numbers[col.TERMS] = max(numbers[col.TERMS], terms)
         computed[int(numbers[col.COMPUTED])] = k
         numbers[col.COMPUTED] += 1.0
@@ -183,7 +214,7 @@ def _refine(a, wide, front, criterion, most):
         for side in range(2):
             child = nodes[k, col.LEFT + side]
             if child >= count:
-                total = total_acceleration(child, nodes, data, forces, wide)
+                total = total_acceleration(child, nodes, data, wide)
                 _push(child, total, nodes, data, extent, front, criterion)
         if criterion.measure == col.WORLD:
             _update_errors(k, nodes, through, inside)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import compose, copy_pose, relative_pose
+from pliant.engines.quasistatic._joints import compose, copy_pose, expand_inertia, relative_pose
 from pliant.engines.quasistatic.arrays import Floats, Ints
 from pliant.mechanism import elimination_kernels as elimination
 from pliant.mechanism.links import LINK_HINGE, LINK_SLIDE
@@ -82,15 +82,16 @@ class Rows(NamedTuple):
 
 
 @_jit
-def solve_with_rows(joints, world, inertia, wrenches, poses, rows):
+def solve_with_rows(joints, world, inertia, wrenches, poses, rows, spare):
     """Accelerations `joints.qdd` of all joints; False if some joint meets no inertia.
 
     Args:
         joints: poses, screws and torques are up to date.
         world: acceleration of the world, (6,).
-        inertia, wrenches: of groups, in their frames, (groups, 36) and (groups, 6).
+        inertia, wrenches: of groups, in their frames, (groups, INERTIA_COLUMNS) and (groups, 6).
         poses: world poses of groups, (groups, 12).
         rows: see `Rows`.
+        spare: scratch, (6, 6).
     """
     tree, fronts, matrix, motion = rows.tree, rows.fronts, rows.matrix, rows.motion
     wanted, multipliers, change, force, qdd = (
@@ -100,7 +101,7 @@ def solve_with_rows(joints, world, inertia, wrenches, poses, rows):
         rows.force,
         joints.qdd,
     )
-    _set_matrix(joints, world, inertia, wrenches, poses, rows)
+    _set_matrix(joints, world, inertia, wrenches, poses, rows, spare)
     for d in range(qdd.shape[0]):
         force[0, d] = joints.torque[d]
     gap = _loop_gaps(poses, rows)
@@ -113,7 +114,7 @@ def solve_with_rows(joints, world, inertia, wrenches, poses, rows):
 
 
 @_jit
-def _set_matrix(joints, world, inertia, wrenches, poses, rows):
+def _set_matrix(joints, world, inertia, wrenches, poses, rows, spare):
     """Origins of links, screws, inertias, and wrenches of loads and gravity on links, world axes."""
     groups, primitives, screws = joints.groups, joints.primitives, joints.screws
     position, screw, tangent = rows.matrix.position, rows.matrix.screw, rows.matrix.tangent
@@ -125,7 +126,8 @@ def _set_matrix(joints, world, inertia, wrenches, poses, rows):
                 position[k, i] = poses[rows.group[k], 9 + i]
     for g in range(groups.shape[0]):
         R, k = poses[g], rows.owner[g]
-        P, I = tangent[k], inertia[g]
+        P, I = tangent[k], spare.reshape(36)
+        expand_inertia(inertia[g], I)
         for block in range(4):
             r, c = 3 * (block // 2), 3 * (block % 2)
             for i in range(3):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]  # of groups, primitives and nodes
 
 # --- joints
 
@@ -41,8 +42,8 @@ class Joints(NamedTuple):
         taken: number of whole steps since the start, (1,); counted where they are taken, so that Ctrl-C loses none.
     """
 
-    groups: Ints
-    primitives: Ints
+    groups: Indices
+    primitives: Indices
     offsets: Floats
     resist: Floats
     weights: Floats
@@ -69,16 +70,21 @@ class Springs(NamedTuple):
 # closed loop.
 LEAF, MERGE, WELD, ROOT, SUM, LOOP = range(6)
 # `nodes`: kind, children, parent, group whose joint it closes (of a leaf, its group; else -1), handles; start of its
-# record in `data`, rows of its total acceleration, primitives in series at most, row in `Wide.table` (-1 for none)
+# record in `data` (-1 for none, see `_twigs.py`), rows of its total acceleration, primitives in series at most, row in
+# `Wide.table` (-1 for none)
 KIND, LEFT, RIGHT, ABOVE, GROUP, HANDLES, START, ROWS, LEVELS, WIDE = range(10)
 NODE_COLUMNS = 10
+# `inertia`, of a rigid body in its frame: mass, first moment of mass, lower triangle of the moment of inertia
+MASS, MOMENT, TURNING = 0, 1, 4
+INERTIA_COLUMNS = 10
 # A cluster's record: inverse inertia Phi1 and bias b1 of the top handle; Phi2 and b2 of the bottom handle, Phi12, pose
 # of the bottom handle in the top one. The rows of the total acceleration follow: they start at METRIC[handles].
 PHI, BIAS, PHI2, BIAS2, PHI12, SPAN = 0, 36, 42, 78, 84, 120
 METRIC = (0, 42, 132)
 HANDLE_STRIDE = PHI2 - PHI
-# `closures`, for back-substitution: W, U^T Q, r without forces on handles; for every freedom an entry of s Q and a row
-# of U (see `_merge.py`)
+# In front of it: BEFORE numbers, forces on its handles, top and bottom; before them its closure, for back-substitution: W, U^T Q, r without
+# forces on handles; for every freedom an entry of s Q and a row of U (see `_merge.py`). A leaf has only the forces.
+BEFORE = 12
 W_AT, UTQ_AT, R_AT, SQ_AT, U_AT = 0, 36, 42, 48, 49
 FREEDOM_STRIDE = 7
 
@@ -89,20 +95,28 @@ class Clusters(NamedTuple):
     Attributes:
         nodes: integers, see the columns above.
         world: acceleration of the world: minus gravity, (6,).
-        data: records of all clusters, see above; Phi of leaves is constant.
-        closures: per node above the leaves, (nodes - leaves, columns for the most freedoms of a joint).
+        data: records of clusters, see above: those that are always there, then those of open twigs.
+        closure: length of a closure, for the most freedoms of a joint.
+        kept: length of the records that are always there.
+        free: first place in `data` that no record takes, (1,).
+        twig: scratch, nodes of a twig.
+        inertia: of groups, see the columns above, (groups, INERTIA_COLUMNS).
+        shares: per group, the number of leaves that share its inertia.
         extent: per node, the largest distance of any body in it from its top handle, m.
         wrenches: on leaves, in their groups' frames, (leaves, 6).
-        forces: on handles, top and bottom, (nodes, 12).
     """
 
-    nodes: Ints
+    nodes: Indices
     world: Floats
     data: Floats
-    closures: Floats
+    closure: int
+    kept: int
+    free: Ints
+    twig: Indices
+    inertia: Floats
+    shares: Indices
     extent: Floats
     wrenches: Floats
-    forces: Floats
 
 
 # `Scratch.matrices`: D, s, W, U of the joint at hand, a vector, and five for `_merge.eliminate`
@@ -238,11 +252,13 @@ class Criterion(NamedTuple):
 
 
 # `Front.numbers`: clusters in the heap, computed nodes; sum of total accelerations in the heap, sum and largest of
-# those of computed joints; largest terms of an acceleration, 1 if the tolerance is reached, error at the last step
-HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR = range(8)
-NUMBERS = 8
-# Outcome of steps, in place of the node or group that fails: done; accelerations not finite; ranks of loops out of date
-FINE, INFINITE, STALE = -1, -2, -3
+# those of computed joints; largest terms of an acceleration, 1 if the tolerance is reached, error at the last step,
+# nodes of twigs that were opened
+HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR, OPENED = range(9)
+NUMBERS = 9
+# Outcome of steps, in place of the node or group that fails: done; accelerations not finite; ranks of loops out of date;
+# no room for the records of a twig, before and during a refinement
+FINE, INFINITE, STALE, FULL, FULL_AHEAD = -1, -2, -3, -4, -5
 
 
 class Front(NamedTuple):
@@ -261,11 +277,11 @@ class Front(NamedTuple):
     """
 
     keys: Floats
-    items: Ints
+    items: Indices
     totals: Floats
-    computed: Ints
+    computed: Indices
     marks: NDArray[np.int8]
-    stack: Ints
+    stack: Indices
     below: Floats
     through: Floats
     inside: Floats
@@ -287,7 +303,6 @@ class ArticulatedBodies(NamedTuple):
     """Arrays of the articulated-body algorithm, one row per group.
 
     Attributes:
-        inertia: in the group's frame, (groups, 36).
         leaf: leaf of the group, whose wrench acts on it.
         poses: world poses, (groups, 12).
         wrenches: in the group's frame, (groups, 6).
@@ -297,11 +312,10 @@ class ArticulatedBodies(NamedTuple):
         spare: scratch, (6, 6).
     """
 
-    inertia: Floats
-    leaf: Ints
+    leaf: Indices
     poses: Floats
     wrenches: Floats
     body: Floats
-    slot: Ints
+    slot: Indices
     gain: Floats
     spare: Floats

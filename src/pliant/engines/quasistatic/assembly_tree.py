@@ -25,7 +25,7 @@ import numpy as np
 
 from pliant.engines.quasistatic import _packing as kernels
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic.arrays import Ints
+from pliant.engines.quasistatic.arrays import Indices, Ints
 
 __all__ = ["Assembly", "LoopHandles", "assembly", "close_loops", "cluster_handles", "loop_handles"]
 
@@ -52,43 +52,43 @@ class Assembly:
         leaves: number of leaves.
     """
 
-    kind: Ints
-    left: Ints
-    right: Ints
-    parent: Ints
-    body: Ints
-    handles: Ints
-    top: Ints
-    bottom: Ints
-    depth: Ints
-    shares: Ints
-    first_leaf: Ints
+    kind: Indices
+    left: Indices
+    right: Indices
+    parent: Indices
+    body: Indices
+    handles: Indices
+    top: Indices
+    bottom: Indices
+    depth: Indices
+    shares: Indices
+    first_leaf: Indices
     leaves: int
 
     def __len__(self) -> int:
         return len(self.kind)
 
 
-def assembly(parent: Ints) -> Assembly:
+def assembly(parent: Indices) -> Assembly:
     """Assembly tree of bodies with the given parents (-1 the world), every body after its parent."""
-    parent = np.ascontiguousarray(parent, dtype=np.int64)
+    parent = np.ascontiguousarray(parent, dtype=np.int32)
     n = len(parent)
-    weight, heavy = np.empty((2, n), dtype=np.int64)
+    weight, heavy = np.empty((2, n), dtype=np.int32)
     kernels.weigh(parent, weight, heavy)
     # light children of every body, those with the most bodies last: they are merged nearest to the root
     light = np.flatnonzero((parent >= 0) & (heavy[parent] != np.arange(n)))
-    light = light[np.lexsort((weight[light], parent[light]))]
+    light = light[np.lexsort((weight[light], parent[light]))].astype(np.int32)
     count = np.bincount(parent[light], minlength=n)
-    start = np.concatenate([[0], np.cumsum(count)])
-    shares = np.maximum((count + _RAKED - 1) // _RAKED, 1)
+    start = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
+    shares = np.maximum((count + _RAKED - 1) // _RAKED, 1).astype(np.int32)
     leaves, roots = int(shares.sum()), int((parent < 0).sum())
-    nodes = kernels.Nodes(*(np.full(2 * leaves + roots - 1, -1, dtype=np.int64) for _ in range(6)))
-    cluster, path = np.empty((2, n), dtype=np.int64)
+    nodes = kernels.Nodes(*(np.full(2 * leaves + roots - 1, -1, dtype=np.int32) for _ in range(6)))
+    cluster, path = np.empty((2, n), dtype=np.int32)
     along, across = (_halving(most) for most in (n, int(shares.max(initial=1))))
     paths = kernels.Paths(parent, weight, heavy, start, light)
-    kernels.assemble(paths, _RAKED, leaves, nodes, cluster, path, along, across, np.zeros(2, dtype=np.int64))
+    kernels.assemble(paths, _RAKED, leaves, nodes, cluster, path, along, across, np.zeros(2, dtype=np.int32))
     up, depth = _parents(nodes.left, nodes.right)
-    first_leaf = np.full(n, -1, dtype=np.int64)
+    first_leaf = np.full(n, -1, dtype=np.int32)
     first_leaf[nodes.body[:leaves]] = np.arange(leaves)
     return Assembly(
         kind=nodes.kind,
@@ -96,7 +96,7 @@ def assembly(parent: Ints) -> Assembly:
         right=nodes.right,
         parent=up,
         body=nodes.body,
-        handles=np.where(nodes.top < 0, 0, np.where(nodes.top == nodes.bottom, 1, 2)),
+        handles=(nodes.top >= 0) + ((nodes.top >= 0) & (nodes.top != nodes.bottom)).astype(np.int32),
         top=nodes.top,
         bottom=nodes.bottom,
         depth=depth,
@@ -108,13 +108,13 @@ def assembly(parent: Ints) -> Assembly:
 
 def _halving(most: int) -> kernels.Halving:
     """Scratch to merge up to `most` neighbours by halves."""
-    prefix, stack = np.zeros((2, most + 1), dtype=np.int64)
-    return kernels.Halving(prefix, np.empty((2 * most, 3), dtype=np.int64), stack)
+    prefix, stack = np.zeros((2, most + 1), dtype=np.int32)
+    return kernels.Halving(prefix, np.empty((2 * most, 3), dtype=np.int32), stack)
 
 
-def _parents(left: Ints, right: Ints) -> tuple[Ints, Ints]:
+def _parents(left: Indices, right: Indices) -> tuple[Indices, Indices]:
     """Parent of every node (-1 of the root) and its depth."""
-    parent, depth = np.empty(len(left), dtype=np.int64), np.empty(len(left), dtype=np.int64)
+    parent, depth = np.empty(len(left), dtype=np.int32), np.empty(len(left), dtype=np.int32)
     kernels.find_parents(left, right, parent, depth)
     return parent, depth
 
@@ -122,7 +122,7 @@ def _parents(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 # --- loops
 
 
-def close_loops(tree: Assembly, loops: Sequence[tuple[int, int]]) -> tuple[Assembly, Ints]:
+def close_loops(tree: Assembly, loops: Sequence[tuple[int, int]]) -> tuple[Assembly, Indices]:
     """The same tree with a node for every loop, and per node the loop it closes (-1 for none).
 
     Args:
@@ -143,7 +143,7 @@ def close_loops(tree: Assembly, loops: Sequence[tuple[int, int]]) -> tuple[Assem
             right.append(children[1] if number < 0 else len(kind) - 2)
             loop.append(number)
         now.append(len(kind) - 1)
-    kind, left, right, loop = (np.array(a, dtype=np.int64) for a in (kind, left, right, loop))
+    kind, left, right, loop = (np.array(a, dtype=np.int32) for a in (kind, left, right, loop))
     parent, depth = _parents(left, right)
     return replace(
         tree,
@@ -151,7 +151,7 @@ def close_loops(tree: Assembly, loops: Sequence[tuple[int, int]]) -> tuple[Assem
         left=left,
         right=right,
         parent=parent,
-        body=np.where(loop < 0, tree.body[origin], -1),
+        body=np.where(loop < 0, tree.body[origin], np.int32(-1)),
         handles=tree.handles[origin],
         top=tree.top[origin],
         bottom=tree.bottom[origin],
@@ -175,7 +175,7 @@ def _first_common(tree: Assembly, ends: tuple[int, int]) -> int:
     return k
 
 
-def cluster_handles(tree: Assembly, loop: Ints, loops: Sequence[tuple[int, int]]) -> list[list[int]] | None:
+def cluster_handles(tree: Assembly, loop: Indices, loops: Sequence[tuple[int, int]]) -> list[list[int]] | None:
     """Bodies that are handles of every cluster: its top and bottom, then ends of loops not closed in it.
 
     None if a cluster has more than `_MOST_HANDLES`.
@@ -216,7 +216,7 @@ class LoopHandles:
         largest: the largest number of handles of both children together.
     """
 
-    index: Ints
+    index: Indices
     table: Ints
     source: Ints
     record: int
@@ -226,9 +226,9 @@ class LoopHandles:
 
 def loop_handles(
     tree: Assembly,
-    loop: Ints,
+    loop: Indices,
     loops: Sequence[tuple[int, int]],
-    parent: Ints,
+    parent: Indices,
     handles: list[list[int]],
     rows: list[int],
 ) -> LoopHandles:
@@ -239,7 +239,7 @@ def loop_handles(
         parent: of every body, in the tree of bodies.
         rows: of every node's total acceleration.
     """
-    index = np.full(len(tree), -1, dtype=np.int64)
+    index = np.full(len(tree), -1, dtype=np.int32)
     table: list[list[int]] = []
     source: list[int] = []
     record = forces = largest = 0

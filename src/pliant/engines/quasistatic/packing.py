@@ -20,7 +20,7 @@ from pliant import spatial
 from pliant.chunks import slices
 from pliant.engines.quasistatic import _packing as kernels
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic.arrays import Floats, Ints
+from pliant.engines.quasistatic.arrays import Floats, Indices, Ints
 from pliant.engines.quasistatic.assembly_tree import (
     Assembly,
     LoopHandles,
@@ -32,9 +32,11 @@ from pliant.engines.quasistatic.assembly_tree import (
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.mechanism.links import LINK_BALL, LINK_FIXED
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED, Links
 
-__all__ = ["Model", "leaf_records", "pack", "pose_matrices", "spring_arrays"]
+__all__ = ["Model", "inverse_inertias", "pack", "pose_matrices", "spring_arrays"]
+
+_TWIG = 32  # leaves of a cluster whose inner records are computed when they are needed
 
 
 @dataclass(eq=False)
@@ -45,11 +47,13 @@ class Model:
         tree: the assembly tree over groups.
         groups, primitives, nodes: integers, see the columns in `arrays.py`.
         offsets: pose of a primitive's frame at zero in the frame before it, (primitives, 12).
-        inertia: spatial inertia of every group in its frame, (g, 6, 6).
-        data: room for the records of all clusters, with the constant inverse inertias of leaves.
+        inertia: of every group in its frame, (g, INERTIA_COLUMNS).
+        closure: length of a closure.
+        kept, page, inside: lengths of all records that are always there, of those inside the largest twig, and of those
+            inside all twigs.
         extent: per group, the largest distance of its bodies' origins and centres of mass from its frame, m.
         group: per body, its group, -1 the world.
-        local: per body, its pose in the frame of its group, (bodies, 4, 4).
+        local: per body, its pose in the frame of its group without the last row, (bodies, 3, 4).
         adaptive: whether the tree closes all rows of the mechanism; else it has none of its loops.
         loop_handles: clusters with ends of loops; None without loops in the tree.
         loops: per loop of the tree, the leaves of the copy and of the body (-1 the world), (loops, 2).
@@ -58,14 +62,17 @@ class Model:
     """
 
     tree: Assembly
-    groups: Ints
-    primitives: Ints
-    nodes: Ints
+    groups: Indices
+    primitives: Indices
+    nodes: Indices
     offsets: Floats
     inertia: Floats
-    data: Floats
+    closure: int
+    kept: int
+    page: int
+    inside: int
     extent: Floats
-    group: Ints
+    group: Indices
     local: Floats
     adaptive: bool
     loop_handles: LoopHandles | None
@@ -73,6 +80,11 @@ class Model:
     ends: Floats
     cut: Ints
     cut_ends: Floats
+
+    @property
+    def twig_nodes(self) -> int:
+        """Nodes of a twig at most."""
+        return 2 * _TWIG
 
 
 def pack(m: Mechanism) -> Model:
@@ -83,31 +95,19 @@ def pack(m: Mechanism) -> Model:
         MechanismError: a body that moves has no inertia in some direction.
     """
     _check_supported(m)
-    frames, local = m.links.joint_frames()
-    group_of, fixed, base, firsts, owners = _group_links(m, local)
-    moving = np.flatnonzero(m.links.kind != LINK_FIXED)
-    primitives = np.stack([m.links.kind, m.links.dof, m.links.coordinate], axis=1)[moving]
-    slot = np.full(len(m.links), -1)
-    slot[moving] = np.arange(len(moving))
-
-    groups = np.zeros((len(firsts), col.GROUP_COLUMNS), dtype=np.int64)
-    carrier = m.links.parent[firsts]
-    groups[:, col.PARENT] = np.where(carrier >= 0, group_of[carrier], -1)
-    groups[:, col.FIRST] = slot[firsts]
-    groups[:, col.COUNT] = owners - firsts + 1
-    groups[:, col.DOF] = m.links.dof[firsts]
-    ball = m.links.kind[owners] == LINK_BALL
-    groups[:, col.DOFS] = m.links.dof[owners] + np.where(ball, 3, 1) - groups[:, col.DOF]
-    if (groups[:, col.DOFS] > 6).any():
-        joint = m.links.joint[owners[np.argmax(groups[:, col.DOFS])]]
-        raise InputError(
-            f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
-            "QuasistaticSimulation cannot tell them apart"
-        )
+    links = m.make_links()
+    frames, local = links.joint_frames()
+    group_of, fixed, base, firsts, owners = _group_links(links, local)
+    moving = np.flatnonzero(links.kind != LINK_FIXED)
+    primitives = np.empty((len(moving), 3), dtype=np.int32)
+    for column, values in enumerate((links.kind, links.dof, links.coordinate)):
+        primitives[:, column] = values[moving]
+    groups = _groups(m, links, group_of, moving, firsts, owners)
     if len(fixed):  # joint frames of fixed links are not those of their groups
+        slot = np.full(len(links), -1)
         slot[fixed] = np.arange(len(fixed))
-        above = m.links.parent
-        on_fixed = moving[(above[moving] >= 0) & (m.links.kind[above[moving]] == LINK_FIXED)]
+        above = links.parent
+        on_fixed = moving[(above[moving] >= 0) & (links.kind[above[moving]] == LINK_FIXED)]
         local[on_fixed] = base[slot[above[on_fixed]]] @ local[on_fixed]
     offsets = _flat_poses(local, moving)
     del local
@@ -116,18 +116,14 @@ def pack(m: Mechanism) -> Model:
         placed[part] = spatial.se3_inverse(placed[part])
     placed[fixed] = base @ placed[fixed]
 
-    link = m.links.body_link
-    seen = placed[link]
-    pairs = np.stack([m.links.loop_copy, m.links.loop_body], axis=1)
-    cut, cut_ends = group_of[pairs], placed[pairs]
+    group, seen = group_of[links.body_link], placed[links.body_link, :3]
+    pairs = np.stack([links.loop_copy, links.loop_body], axis=1)
+    cut, cut_ends = group_of[pairs].astype(np.int64), placed[pairs]
+    ended = links.body[owners]
+    del links, placed, frames, base, group_of, moving, firsts, owners, fixed  # before more memory is needed
     loops, ends = _loops(cut, cut_ends)
-    inertia = _inertias(m, group_of[link], seen, len(groups))
+    inertia, extent = _inertias(m, group, seen, len(groups))
     _share_inertia(m, inertia, loops, ends)
-    centres = np.einsum("nij,nj->ni", seen[:, :3, :3], m.com) + seen[:, :3, 3]
-    far = np.sqrt(np.maximum((seen[:, :3, 3] ** 2).sum(axis=1), (centres**2).sum(axis=1)))
-    extent = np.zeros(len(groups))
-    moves = group_of[link] >= 0
-    np.maximum.at(extent, group_of[link][moves], far[moves])
     np.maximum.at(extent, loops[:, 0], np.sqrt((ends[:, 0, :3, 3] ** 2).sum(axis=1)))
     tree, wide = assembly(groups[:, col.PARENT]), None
     adaptive, handles = not len(m.couplings) and not len(m.tendons), None
@@ -136,29 +132,32 @@ def pack(m: Mechanism) -> Model:
         closed, loop = close_loops(tree, joined)
         handles = cluster_handles(closed, loop, joined)
         adaptive = handles is not None
+    closure = col.SQ_AT + col.FREEDOM_STRIDE * int(groups[:, col.DOFS].max())
     if handles is None:
-        nodes, size = _nodes(tree, groups, tree.handles)
+        nodes, sizes = _nodes(tree, groups, tree.handles, closure, 0 if len(loops) else _TWIG)
     else:
         tree = closed
-        nodes, size = _nodes(tree, groups, [len(own) for own in handles])
+        nodes, sizes = _nodes(tree, groups, [len(own) for own in handles], closure, 0)
         wide = loop_handles(tree, loop, joined, groups[:, col.PARENT], handles, nodes[:, col.ROWS].tolist())
         nodes[:, col.WIDE] = wide.index
-    data = np.zeros(size)
-    _fill_leaves(m, tree, inertia, owners, leaf_records(data, tree))
     columns = {
         name: nodes[:, i] for i, name in enumerate(("kind", "left", "right", "parent", "body", "handles"))
     }
     tree = replace(tree, **columns)  # the same numbers once
+    _check_inertias(m, tree, inertia, ended)
     return Model(
         tree=tree,
         groups=groups,
-        primitives=np.ascontiguousarray(primitives),
+        primitives=primitives,
         nodes=nodes,
         offsets=offsets,
         inertia=inertia,
-        data=data,
+        closure=closure,
+        kept=sizes[0],
+        page=sizes[1],
+        inside=sizes[2],
         extent=extent,
-        group=group_of[link],
+        group=group,
         local=seen,
         adaptive=adaptive,
         loop_handles=wide,
@@ -167,6 +166,29 @@ def pack(m: Mechanism) -> Model:
         cut=cut,
         cut_ends=_flat_poses(cut_ends.reshape(-1, 4, 4)),
     )
+
+
+def _groups(
+    m: Mechanism, links: Links, group_of: Indices, moving: Ints, firsts: Indices, owners: Indices
+) -> Indices:
+    """Table of groups, see the columns in `arrays.py`."""
+    slot = np.full(len(links), -1, dtype=np.int32)
+    slot[moving] = np.arange(len(moving))
+    out = np.zeros((len(firsts), col.GROUP_COLUMNS), dtype=np.int32)
+    carrier = links.parent[firsts]
+    out[:, col.PARENT] = np.where(carrier >= 0, group_of[carrier], -1)
+    out[:, col.FIRST] = slot[firsts]
+    out[:, col.COUNT] = owners - firsts + 1
+    out[:, col.DOF] = links.dof[firsts]
+    ball = links.kind[owners] == LINK_BALL
+    out[:, col.DOFS] = links.dof[owners] + np.where(ball, 3, 1) - out[:, col.DOF]
+    if (out[:, col.DOFS] > 6).any():
+        joint = links.joint[owners[np.argmax(out[:, col.DOFS])]]
+        raise InputError(
+            f"joint '{m.joint_names[joint]}' has more than six degrees of freedom: "
+            "QuasistaticSimulation cannot tell them apart"
+        )
+    return out
 
 
 def _check_supported(m: Mechanism) -> None:
@@ -180,18 +202,17 @@ def _check_supported(m: Mechanism) -> None:
         )
 
 
-def _group_links(m: Mechanism, local: Floats) -> tuple[Ints, Ints, Floats, Ints, Ints]:
+def _group_links(links: Links, local: Floats) -> tuple[Indices, Ints, Floats, Indices, Indices]:
     """Group of every link; fixed links, and their joint frames in their groups'; first and last link of every group."""
-    links = m.links
     ends = links.body >= 0
     ends[links.loop_copy] = True
     fixed = np.flatnonzero(links.kind == LINK_FIXED)
-    group, slot = np.full((2, len(links)), -1, dtype=np.int64)
+    group, slot = np.full((2, len(links)), -1, dtype=np.int32)
     slot[fixed] = np.arange(len(fixed))
     base = np.zeros((len(fixed), 4, 4))
-    firsts, owners = np.empty((2, len(links)), dtype=np.int64)
+    firsts, owners = np.empty((2, len(links)), dtype=np.int32)
     count = kernels.group_links(links.parent, links.kind, ends, local, group, slot, base, firsts, owners)
-    return group, fixed, base, firsts[:count].copy(), owners[:count].copy()
+    return group.copy(), fixed, base, firsts[:count].copy(), owners[:count].copy()
 
 
 def _loops(cut: Ints, cut_ends: Floats) -> tuple[Ints, Floats]:
@@ -210,12 +231,36 @@ def _share_inertia(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> 
         inertia[b] /= 1 + copies
     for n, a, b in pairs:
         if b >= 0:
-            to_body = spatial.adjoint(ends[n, 1] @ spatial.se3_inverse(ends[n, 0]))
-            inertia[a] = to_body.T @ inertia[b] @ to_body
+            mass, centre, turning = _about_centre(inertia[b])
+            to_copy = ends[n, 0] @ spatial.se3_inverse(ends[n, 1])
+            turn = to_copy[:3, :3]
+            inertia[a] = _at_origin(mass, turn @ centre + to_copy[:3, 3], turn @ turning @ turn.T)
         else:
             # a copy of the world, which the loop holds still
             mass, size = m.mass.mean(), m.radius
-            inertia[a] = np.diag([mass] * 3 + [mass * size * size] * 3)
+            inertia[a] = _at_origin(mass, np.zeros(3), np.diag([mass * size * size] * 3))
+
+
+def _about_centre(inertia: Floats) -> tuple[float, Floats, Floats]:
+    """Mass, centre of mass and moment of inertia about it of a row of `inertia`; the centre is the origin without mass."""
+    mass = float(inertia[col.MASS])
+    centre = inertia[col.MOMENT : col.TURNING] / mass if mass > 0 else np.zeros(3)
+    turning = np.zeros((3, 3))
+    turning[np.tril_indices(3)] = inertia[col.TURNING :]
+    turning += np.tril(turning, -1).T
+    return mass, centre, turning - mass * _point_inertia(centre)
+
+
+def _at_origin(mass: float, centre: Floats, turning: Floats) -> Floats:
+    """Row of `inertia` of a body from its mass, centre of mass and moment of inertia about it."""
+    whole = turning + mass * _point_inertia(centre)
+    return np.concatenate([[mass], mass * centre, whole[np.tril_indices(3)]])
+
+
+def _point_inertia(point: Floats) -> Floats:
+    """Moment of inertia of a unit mass at a point, (..., 3, 3)."""
+    cross = spatial.hat(point)
+    return -(cross @ cross)
 
 
 def _flat_poses(poses: Floats, which: Ints | None = None) -> Floats:
@@ -237,65 +282,97 @@ def pose_matrices(flat: Floats) -> Floats:
     return out
 
 
-def _inertias(m: Mechanism, group: Ints, pose: Floats, count: int) -> Floats:
-    """Spatial inertia of groups in their own frames."""
-    out = np.zeros((count, 6, 6))
+def _inertias(m: Mechanism, group: Indices, pose: Floats, count: int) -> tuple[Floats, Floats]:
+    """Inertia of groups in their own frames, (count, INERTIA_COLUMNS), and the largest distance of origins and centres.
+
+    Args:
+        m: the mechanism.
+        group, pose: per body, its group (-1 the world), and its pose there.
+        count: number of groups.
+    """
+    out, extent = np.zeros((count, col.INERTIA_COLUMNS)), np.zeros(count)
+    rows, columns = np.tril_indices(3)
     for part in slices(len(group)):
         has = part.start + np.flatnonzero(group[part] >= 0)
-        mass, turn = m.mass[has, None, None], pose[has, :3, :3]
-        c = np.einsum("nij,nj->ni", turn, m.com[has]) + pose[has, :3, 3]
-        hat = np.zeros((len(c), 3, 3))
-        hat[:, 0, 1], hat[:, 0, 2], hat[:, 1, 2] = -c[:, 2], c[:, 1], -c[:, 0]
-        hat -= hat.transpose(0, 2, 1)
-        each = np.zeros((len(c), 6, 6))
-        each[:, :3, :3] = mass * np.eye(3)
-        each[:, :3, 3:] = -mass * hat
-        each[:, 3:, :3] = mass * hat
-        each[:, 3:, 3:] = turn @ m.inertia[has] @ turn.transpose(0, 2, 1) - mass * (hat @ hat)
-        np.add.at(out, group[has], each)
+        mass, turn, own = m.mass[has], pose[has, :, :3], group[has]
+        c = np.einsum("nij,nj->ni", turn, m.com[has]) + pose[has, :, 3]
+        each = np.empty((len(c), col.INERTIA_COLUMNS))
+        each[:, col.MASS] = mass
+        each[:, col.MOMENT : col.TURNING] = mass[:, None] * c
+        about = turn @ m.inertia[has] @ turn.transpose(0, 2, 1) + mass[:, None, None] * _point_inertia(c)
+        each[:, col.TURNING :] = about[:, rows, columns]
+        np.add.at(out, own, each)
+        far = np.sqrt(np.maximum((pose[has, :, 3] ** 2).sum(axis=1), (c**2).sum(axis=1)))
+        np.maximum.at(extent, own, far)
+    return out, extent
+
+
+def inverse_inertias(inertia: Floats, which: Ints, shares: Indices) -> Floats:
+    """Inverses of shares of the spatial inertias numbered `which`, (n, 6, 6); NaN where there is none."""
+    out = np.empty((len(which), 36))
+    kernels.invert_inertias(inertia, which, shares, np.zeros(36), np.zeros((6, 6)), out)
+    return out.reshape(-1, 6, 6)
+
+
+def _check_inertias(m: Mechanism, tree: Assembly, inertia: Floats, ended: Ints) -> None:
+    """Refuse bodies without an inverse of their inertia; `ended` is the last body of every group."""
+    for part in slices(len(inertia)):
+        rows = np.arange(part.start, part.stop)
+        mass = inertia[part, col.MASS]
+        turn = inertia[part, [col.TURNING, col.TURNING + 2, col.TURNING + 5]].sum(axis=1)
+        # Test for an inverse in units of each group's own radius of gyration.
+        unit = np.sqrt(np.where(mass > 0, turn / np.where(mass > 0, mass, 1.0), 1.0))
+        unit = np.where(unit > 0, unit, 1.0)
+        inverse = inverse_inertias(inertia, rows, tree.shares)
+        # One over the trace of the scaled inverse is at most the least eigenvalue; that is computed where it may be
+        # small.
+        diagonal = np.diagonal(inverse, axis1=1, axis2=2)
+        trace = (diagonal[:, :3].sum(axis=1) + unit**2 * diagonal[:, 3:].sum(axis=1)) / tree.shares[part]
+        doubtful = np.flatnonzero(~(1e-12 * mass * trace < 1))
+        scale = np.concatenate([np.ones((len(doubtful), 3)), 1 / unit[doubtful, None] * np.ones(3)], axis=1)
+        whole = _spatial_inertias(inertia[rows[doubtful]])
+        least = np.linalg.eigvalsh(whole * scale[:, :, None] * scale[:, None, :])[:, 0]
+        bad = doubtful[~(least > 1e-12 * mass[doubtful])]
+        if len(bad):
+            raise MechanismError(
+                f"body '{m.body_names[ended[rows[bad[0]]]]}' has no inertia in some direction (a point mass, or none "
+                "at all): QuasistaticSimulation needs mass and all three moments of inertia; give it more, or fix it "
+                "to its parent"
+            )
+
+
+def _spatial_inertias(inertia: Floats) -> Floats:
+    """Spatial inertias (n, 6, 6) from rows of `inertia`."""
+    out = np.zeros((len(inertia), 6, 6))
+    out[:, range(3), range(3)] = inertia[:, :1]
+    x, y, z = inertia[:, col.MOMENT : col.TURNING].T
+    out[:, 3, 1], out[:, 3, 2], out[:, 4, 2] = -z, y, -x
+    out[:, 4, 0], out[:, 5, 0], out[:, 5, 1] = z, -y, x
+    out[:, :3, 3:] = out[:, 3:, :3].transpose(0, 2, 1)
+    rows, columns = np.tril_indices(3)
+    out[:, 3 + rows, 3 + columns] = out[:, 3 + columns, 3 + rows] = inertia[:, col.TURNING :]
     return out
 
 
-def leaf_records(data: Floats, tree: Assembly) -> Floats:
-    """Records of the leaves of a tree, which come first, (leaves, METRIC[1]); a view of all records."""
-    return data[: tree.leaves * col.METRIC[1]].reshape(tree.leaves, -1)
-
-
-def _fill_leaves(m: Mechanism, tree: Assembly, inertia: Floats, owners: Ints, records: Floats) -> None:
-    """Put the inverse inertia of every share of a group into the records of leaves."""
-    # Test for an inverse in units of each group's own radius of gyration.
-    mass, turn = inertia[:, 0, 0], np.trace(inertia[:, 3:, 3:], axis1=1, axis2=2)
-    unit = np.sqrt(np.where(mass > 0, turn / np.where(mass > 0, mass, 1.0), 1.0))
-    unit = np.where(unit > 0, unit, 1.0)
-    body = tree.body[: tree.leaves]
-    kernels.invert_inertias(inertia, body, tree.shares, unit, np.zeros((6, 6)), records)
-    # One over the trace of the scaled inverse is at most the least eigenvalue; that is computed where it may be small.
-    shifts, turns = (sum(records[:, 7 * i] for i in part) for part in (range(3), range(3, 6)))
-    trace = (shifts + unit[body] ** 2 * turns) / tree.shares[body]
-    doubtful = np.unique(body[~(1e-12 * mass[body] * trace < 1)])
-    scale = np.concatenate([np.ones((len(doubtful), 3)), 1 / unit[doubtful, None] * np.ones(3)], axis=1)
-    least = np.linalg.eigvalsh(inertia[doubtful] * scale[:, :, None] * scale[:, None, :])[:, 0]
-    bad = doubtful[~(least > 1e-12 * mass[doubtful])]
-    if len(bad):
-        body = m.links.body[owners[bad[0]]]
-        raise MechanismError(
-            f"body '{m.body_names[body]}' has no inertia in some direction (a point mass, or none at all): "
-            "QuasistaticSimulation needs mass and all three moments of inertia; give it more, or fix it to its parent"
-        )
-
-
-def _nodes(tree: Assembly, groups: Ints, counts: Sequence[int] | Ints) -> tuple[Ints, int]:
-    """Table of nodes (see `arrays.py`), and the length of all records.
+def _nodes(
+    tree: Assembly, groups: Indices, counts: Sequence[int] | Indices, closure: int, twig: int
+) -> tuple[Indices, tuple[int, int, int]]:
+    """Table of nodes (see `arrays.py`), and lengths of records: `kept`, `page` and `inside` of `Model`.
 
     Args:
-        tree, groups: as in `Model`.
+        tree, groups, closure: as in `Model`.
         counts: handles of every cluster, ends of loops included.
+        twig: leaves of a twig at most.
     """
-    out = np.empty((len(tree), col.NODE_COLUMNS), dtype=np.int64)
+    out = np.empty((len(tree), col.NODE_COLUMNS), dtype=np.int32)
     for column, values in enumerate((tree.kind, tree.left, tree.right, tree.parent, tree.body, tree.handles)):
         out[:, column] = values  # KIND to HANDLES
     out[:, col.WIDE] = -1
-    return out, kernels.lay_out(groups, np.asarray(counts, dtype=np.int64), out)
+    weight = np.empty(len(tree), dtype=np.int32)
+    kept, page, inside = kernels.lay_out(groups, np.asarray(counts, dtype=np.int32), closure, twig, weight, out)
+    if kept + inside > np.iinfo(np.int32).max:
+        raise InputError("too many joints for QuasistaticSimulation: their records have more than 2^31 numbers")
+    return out, (kept, page, inside)
 
 
 def spring_arrays(m: Mechanism) -> tuple[Floats, Floats]:

@@ -25,10 +25,10 @@ def pack_rows(m: Mechanism, md: Model, resist: Floats, tendon_resist: Floats, sc
         tendon_resist: the same per tendon: springs and dampers that act implicitly.
         scale: from accelerations to displacements; loops and couplings close their gaps in one such step.
     """
+    if not m.topology.loops and not len(m.couplings) and not len(m.tendons):
+        return None
     plan = m.elimination
     n, count, hard, first = len(m.links), len(plan.scale), plan.hard, 6 * m.topology.loops
-    if not count:
-        return None
     fronts, motion = plan.allocate()
     fronts.kept[:] = -1  # neither kept nor left out: rows of fronts are not set yet
     give, stiffness, offset = np.zeros((3, count))

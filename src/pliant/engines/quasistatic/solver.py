@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pliant.chunks import slices
 from pliant.engines.quasistatic import _passes as passes
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._aba import step_aba
@@ -37,7 +38,7 @@ from pliant.engines.quasistatic.arrays import (
     Wide,
 )
 from pliant.engines.quasistatic.loop_ranks import LoopRanks, lever_unit
-from pliant.engines.quasistatic.packing import Model, leaf_records, pack, pose_matrices, spring_arrays
+from pliant.engines.quasistatic.packing import Model, inverse_inertias, pack, pose_matrices, spring_arrays
 from pliant.engines.quasistatic.rows import pack_rows
 from pliant.errors import MechanismError
 from pliant.mechanism import Mechanism
@@ -51,6 +52,8 @@ _NODE = 8.0  # cost of a node of the tree, in joints of ABA
 _WIDE = 1e-4  # what a node with loops costs more, in such nodes, over the cube of the rows of its matrices
 _SAVED = 0.1  # fraction of the cost of steps with ABA that may go into assembling the tree
 _UNBROKEN = 1_000_000  # numbers of the elimination computed in a call, which Ctrl-C cannot end
+_TWIGS = 16  # largest twigs that there is room for at first, at least
+_OPEN = 100  # steps after which twigs are closed when there is no room for more
 _CHUNK = 16  # nodes computed between two readings of the clock
 _LOST = 1e-14  # round-off of a vanishing inverse inertia, relative to those of free bodies
 
@@ -76,7 +79,6 @@ class Tree:
         md = self.model
         n, self.leaves = len(md.tree), md.tree.leaves
         stiffness, pull = spring_arrays(m)
-        inner = n - self.leaves
         self.arrays = Arrays(
             joints=Joints(
                 groups=md.groups,
@@ -95,13 +97,15 @@ class Tree:
             clusters=Clusters(
                 nodes=md.nodes,
                 world=np.concatenate([-gravity, np.zeros(3)]),
-                data=md.data,
-                closures=np.zeros(
-                    (inner, col.SQ_AT + col.FREEDOM_STRIDE * int(md.groups[:, col.DOFS].max()))
-                ),
-                extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(inner)]),
+                data=np.zeros(md.kept + min(max(_TWIGS * md.page, md.kept // 2), md.inside)),
+                closure=md.closure,
+                kept=md.kept,
+                free=np.full(1, md.kept),
+                twig=np.zeros(md.twig_nodes, dtype=np.int32),
+                inertia=md.inertia,
+                shares=md.tree.shares,
+                extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(n - self.leaves)]),
                 wrenches=np.zeros((self.leaves, 6)),
-                forces=np.zeros((n, 12)),
             ),
             scratch=Scratch(
                 matrices=np.zeros((col.MATRICES, 6, 6)),
@@ -112,29 +116,45 @@ class Tree:
         )
         self._loop_ranks: LoopRanks | None = None  # made when it is asked for
         self.wide = None if md.loop_handles is None else _wide(md, scale)
-        self.order = np.zeros(n, dtype=np.int64)
+        self.order = np.zeros(n, dtype=np.int32)
         self.marks = np.zeros(n, dtype=np.int8)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays but those of loops."""
-        return sum(array.nbytes for group in self.arrays for array in group)
+        return sum(part.nbytes for group in self.arrays for part in group if isinstance(part, np.ndarray))
 
     def up(self) -> None:
         """All clusters, from the coordinates, the motors and the wrenches on leaves."""
         if self.wide is not None:
             self.update_joints(0, len(self.model.groups))
             self.rank_loops()
+        self._grow(self.model.kept + self.model.inside)
         self.check(passes.up(self.arrays, self.wide, self.order))
 
     def down(self) -> Floats:
         """All accelerations, (nv,)."""
-        passes.down(self.arrays, self.wide)
+        self._grow(self.model.kept + self.model.inside)
+        passes.down(self.arrays, self.wide, self.marks)
         return self.arrays.joints.qdd
 
     def update_joints(self, begin: int, end: int) -> None:
         """Poses, screws and torques of the joints of groups `begin` to `end`, from coordinates and motors."""
         passes.update_joints(begin, end, self.arrays.joints, self.arrays.springs, self.arrays.scratch.poses)
+
+    def make_room(self) -> None:
+        """Make room for the records of more twigs."""
+        md = self.model
+        self._grow(md.kept + min(2 * (len(self.arrays.clusters.data) - md.kept), md.inside))
+
+    def close_twigs(self) -> None:
+        """Give up the records inside all twigs; marked clusters stay marked."""
+        passes.close_twigs(self.arrays.clusters)
+
+    def _grow(self, length: int) -> None:
+        """Make room for records of this length, in place."""
+        if length > len(self.arrays.clusters.data):
+            self.arrays.clusters.data.resize(length, refcheck=False)
 
     def rank_loops(self) -> None:
         """Ranks of all loops at the poses of the joints; nodes that close a loop whose rank has changed are marked."""
@@ -176,20 +196,25 @@ class Tree:
 
     def body_poses(self) -> Floats:
         """World poses of all bodies, (bodies, 4, 4)."""
-        group = self.model.group
-        poses = self.group_poses()
-        out = self.model.local.copy()
-        out[group >= 0] = poses[group[group >= 0]] @ out[group >= 0]
+        md = self.model
+        flat = np.zeros((len(md.groups), 12))
+        passes.world_poses(self.arrays.joints, flat)
+        out = np.empty((len(md.group), 4, 4))
+        for part in slices(len(out)):
+            out[part, :3], out[part, 3] = md.local[part], (0.0, 0.0, 0.0, 1.0)
+            moves = part.start + np.flatnonzero(md.group[part] >= 0)
+            out[moves] = pose_matrices(flat[md.group[moves]]) @ out[moves]
         return out
 
     def body_pose(self, body: int) -> Floats:
         """World pose of one body, in time proportional to the depth of the assembly tree."""
         group = self.model.group[body]
+        local = np.concatenate([self.model.local[body], [[0.0, 0.0, 0.0, 1.0]]])
         if group < 0:
-            return self.model.local[body].copy()
+            return local
         flat = np.zeros(12)
         passes.leaf_pose(int(self.model.tree.first_leaf[group]), self.arrays, flat)
-        return pose_matrices(flat[None])[0] @ self.model.local[body]
+        return pose_matrices(flat[None])[0] @ local
 
 
 def _wide(md: Model, scale: float) -> Wide:
@@ -197,18 +222,18 @@ def _wide(md: Model, scale: float) -> Wide:
     p, unit = md.loop_handles, lever_unit(md)
     assert p is not None
     n, loops = 6 * p.largest, len(md.loops)
-    free = leaf_records(md.data, md.tree)[:, :36:7] * (
-        [unit**2] * 3 + [1.0] * 3
-    )  # diagonals of inverse inertias
+    joined = md.tree.body[np.maximum(md.loops, 0)].ravel()
+    inverse = inverse_inertias(md.inertia, joined, md.tree.shares)
+    free = np.diagonal(inverse, axis1=1, axis2=2) @ ([unit**2] * 3 + [1.0] * 3)
     limits = np.full((loops, 3), -1.0)
-    floor = _LOST * np.where(md.loops >= 0, free.sum(axis=1)[md.loops], 0.0).sum(axis=1)
+    floor = _LOST * np.where(md.loops >= 0, free.reshape(-1, 2), 0.0).sum(axis=1)
     limits[:, col.ROUND_OFF] = limits[:, col.REMAINDER] = floor
     return Wide(
         table=p.table,
         source=p.source,
         data=np.zeros(p.record),
         forces=np.zeros(p.forces),
-        leaves=np.ascontiguousarray(md.loops).reshape(-1),
+        leaves=np.ascontiguousarray(md.loops, dtype=np.int64).reshape(-1),
         ends=np.ascontiguousarray(md.ends),
         rate=1 / scale,
         unit=unit,
@@ -228,6 +253,20 @@ def _wide(md: Model, scale: float) -> Wide:
         vector=np.zeros(6),
         given=np.zeros(6),
         order=np.zeros(6, dtype=np.int64),
+    )
+
+
+def _articulated_bodies(md: Model) -> ArticulatedBodies:
+    """Arrays of the articulated-body algorithm."""
+    groups, several = len(md.groups), md.groups[:, col.DOFS] > 1
+    return ArticulatedBodies(
+        leaf=md.tree.first_leaf,
+        poses=np.zeros((groups, 12)),
+        wrenches=np.zeros((groups, 6)),
+        body=np.zeros((groups, col.BODY_COLUMNS)),
+        slot=np.where(several, np.cumsum(several) - 1, -1).astype(np.int32),
+        gain=np.zeros((int(several.sum()), col.GAIN_COLUMNS)),
+        spare=np.zeros((6, 6)),
     )
 
 
@@ -269,9 +308,9 @@ class Solver:
         n, groups = len(tree), len(md.groups)
         self._front = Front(
             keys=np.zeros(n),
-            items=np.zeros(n, dtype=np.int64),
+            items=np.zeros(n, dtype=np.int32),
             totals=np.zeros(n),
-            computed=np.zeros(n, dtype=np.int64),
+            computed=np.zeros(n, dtype=np.int32),
             marks=self.tree.marks,
             stack=self.tree.order,
             below=np.zeros(n),
@@ -279,18 +318,8 @@ class Solver:
             inside=np.zeros(n),
             numbers=np.zeros(col.NUMBERS),
         )
-        several = md.groups[:, col.DOFS] > 1
-        self._bodies = ArticulatedBodies(
-            inertia=np.ascontiguousarray(md.inertia.reshape(-1, 36)),
-            leaf=np.ascontiguousarray(tree.first_leaf),
-            poses=np.zeros((groups, 12)),
-            wrenches=np.zeros((groups, 6)),
-            body=np.zeros((groups, col.BODY_COLUMNS)),
-            slot=np.where(several, np.cumsum(several) - 1, -1),
-            gain=np.zeros((int(several.sum()), col.GAIN_COLUMNS)),
-            spare=np.zeros((6, 6)),
-        )
-        self._closing = np.zeros(groups, dtype=np.int64)  # per group, the node that closes its joint
+        self._bodies: ArticulatedBodies | None = None  # made when they are needed
+        self._closing = np.zeros(groups, dtype=np.int32)  # per group, the node that closes its joint
         closes = tree.leaves + np.flatnonzero(tree.body[tree.leaves :] >= 0)
         self._closing[tree.body[closes]] = closes
         self._loads = np.zeros((0, LOAD_SIZE))
@@ -309,6 +338,7 @@ class Solver:
         # time saved, in steps of ABA; at first that of two assemblies, or, with loops, of one
         self._saved = 4 * _NODE if self.rows is None else 2 * self._node
         self.rebuilt = self.fallbacks = 0
+        self._closed = 0  # steps taken when all twigs were closed last
         self._ranked = self._has_ranks = (
             False  # whether the ranks of loops hold here, and whether there are any
         )
@@ -390,7 +420,7 @@ class Solver:
     def poses(self) -> Floats:
         """World poses of all bodies, (bodies, 4, 4)."""
         if not self.current:
-            passes.update_positions(self.tree.arrays)
+            self.tree.update_joints(0, len(self.tree.model.groups))
         return self.tree.body_poses()
 
     def pose(self, body: int) -> Floats:
@@ -427,9 +457,10 @@ class Solver:
 
     def begin(self) -> None:
         """Update the clusters, and start a refinement with no joint computed."""
-        t = self.tree
+        t, keep = self.tree, self.current
         if not self.current:
             passes.update_all(self._loads, t.arrays, t.marks)
+            self._closed = self.taken
             if not self._ranked:
                 t.rank_loops()
             self._ranked, self._has_ranks, self.current = False, True, True
@@ -437,7 +468,7 @@ class Solver:
         if self.whole:
             self.accelerations[:] = 0.0
             self.whole = False
-        t.check(self._advance(1, begun=False, most=0)[2])
+        t.check(self._advance(1, begun=False, most=0, keep=keep)[2])
         self._refined = True
 
     def refine(self, budget: float | None = None) -> float:
@@ -461,7 +492,14 @@ class Solver:
         return self.error
 
     def _advance(
-        self, n: int, *, begun: bool, most: int, tolerance: float | None = None, scale: float | None = None
+        self,
+        n: int,
+        *,
+        begun: bool,
+        most: int,
+        tolerance: float | None = None,
+        scale: float | None = None,
+        keep: bool = True,
     ) -> tuple[int, int, int]:
         """`_refinement.advance`; without a scale nothing moves. Ranks of loops are computed again where asked for."""
         t, done, spent = self.tree, 0, 0
@@ -471,6 +509,7 @@ class Solver:
                 n - done,
                 begun,
                 scale is not None,
+                keep,
                 self._loads,
                 t.arrays,
                 t.wide,
@@ -480,16 +519,23 @@ class Solver:
                 most,
             )
             done, spent = done + steps, spent + count
-            if failed != col.STALE:
+            if failed == col.STALE:
+                t.rank_loops()
+            elif failed not in (col.FULL, col.FULL_AHEAD):
                 return done, spent, failed
-            t.rank_loops()
-            begun = False
+            elif failed == col.FULL and self.taken - self._closed > _OPEN:
+                t.close_twigs()
+                self._closed = self.taken
+            else:
+                t.make_room()
+            begun = failed == col.FULL_AHEAD
 
     # --- steps
 
     def step_aba(self, n: int = 1, scale: float = 0.0) -> int:
         """All accelerations by ABA, and steps `q += scale qdd`, n times; returns the number of steps done."""
-        done, failed = step_aba(n, self._loads, self.tree.arrays, self._bodies, self.rows, scale)
+        bodies = self._bodies = self._bodies or _articulated_bodies(self.tree.model)
+        done, failed = step_aba(n, self._loads, self.tree.arrays, bodies, self.rows, scale)
         if failed >= 0:
             self.tree.refuse_joint(failed, "move it, give it armature, or use a ball joint")
         self.whole, self.error, self._refined = True, 0.0, False
