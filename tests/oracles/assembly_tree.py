@@ -42,7 +42,7 @@ def put_wrenches(tree, q, forces):
         local = np.concatenate([md.local[body], [[0.0, 0.0, 0.0, 1.0]]])
         frame = poses[body] @ np.linalg.inv(local)
         turn, arm = frame[:3, :3].T, poses[body, :3, 3] - frame[:3, 3]
-        leaf = tree.arrays.clusters.wrenches[md.tree.first_leaf[g]]
+        leaf = tree.arrays.leaves.wrenches[md.tree.first_leaf[g]]
         leaf[:3] += turn @ wrench[:3]
         leaf[3:] += turn @ (wrench[3:] + np.cross(arm, wrench[:3]))
 

@@ -317,7 +317,7 @@ class Mechanism:
         return self._links(self.solved_tree)
 
     def make_links(self) -> Links:
-        """The same, without keeping them: for packing that reads them once."""
+        """`links`, but not kept if they are not there yet: for huge linkages that are packed once."""
         return self.__dict__["links"] if "links" in self.__dict__ else self._links(self.solved_tree)
 
     @cached_property

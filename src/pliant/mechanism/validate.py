@@ -27,7 +27,7 @@ INERTIA_TOLERANCE = 1e-6  # relative slack in the triangle inequality: files rou
 
 # Columns that keep a single row where all are alike, if they are long (bytes): shapes and inertias of huge linkages.
 _REPEATED = frozenset({"com", "inertia", "primitive_anchor", "kind", "size", "pose", "mesh", "role"})
-_LONG = 1_000_000
+_LONG = 250_000
 
 
 def normalize(m: Mechanism) -> None:

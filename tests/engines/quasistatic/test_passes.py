@@ -104,7 +104,7 @@ def test_wrenches_keep_their_direction_in_the_world(seed):
     rng = np.random.default_rng(seed)
     forces = {b: rng.normal(size=6) for b in range(10)}
     tree = solved(m, q, forces)
-    wrenches = tree.arrays.clusters.wrenches
+    wrenches = tree.arrays.leaves.wrenches
     expected = wrenches.copy()
     rows = []
     for body, wrench in forces.items():

@@ -27,7 +27,7 @@ def step_aba(n, loads, a, bodies, rows, scale):
     With a scale of 0 the coordinates stay. Returns the steps done and the failure: the group whose joint has no
     inertia, FINE, or INFINITE.
     """
-    joints, given = a.joints, a.clusters.wrenches
+    joints, given = a.joints, a.leaves.wrenches
     groups, primitives, q, qdd = joints.groups, joints.primitives, joints.q, joints.qdd
     leaf, wrenches = bodies.leaf, bodies.wrenches
     for done in range(n):
@@ -42,13 +42,13 @@ def step_aba(n, loads, a, bodies, rows, scale):
             for i in range(6):
                 wrenches[g, i] = given[leaf[g], i]
         if rows is not None:
-            failed = _dependent_axes(joints, a.clusters.inertia, bodies)
+            failed = _dependent_axes(joints, a.leaves.inertia, bodies)
             if failed < 0 and not solve_with_rows(
-                joints, a.clusters.world, a.clusters.inertia, wrenches, bodies.poses, rows, bodies.spare
+                joints, a.clusters.world, a.leaves.inertia, wrenches, bodies.poses, rows, bodies.spare
             ):
                 return done, col.INFINITE
         else:
-            failed = _accelerations(joints, a.clusters.world, a.clusters.inertia, bodies)
+            failed = _accelerations(joints, a.clusters.world, a.leaves.inertia, bodies)
         if failed >= 0:
             return done, failed
         total = 0.0

@@ -56,18 +56,18 @@ _SINGULAR = 1e-9  # sine below which screws of a joint count as dependent
 
 
 @_fused
-def fill_leaf(k, clusters, scratch):
+def fill_leaf(k, clusters, leaves, scratch):
     """Record of a body: Phi = M^-1 of its share of the inertia, b = Phi times the wrench on it."""
     nodes, data = clusters.nodes, clusters.data
     g, o = nodes[k, col.GROUP], nodes[k, col.START]
     invert_inertia(
-        clusters.inertia[g],
-        clusters.shares[g],
+        leaves.inertia[g],
+        leaves.shares[g],
         scratch.matrices[col.SPARE].reshape(36),
         scratch.matrices[col.SPARE + 1],
         data[o + col.PHI : o + col.PHI + 36],
     )
-    update_leaf(k, nodes, clusters.wrenches, data)
+    update_leaf(k, nodes, leaves.wrenches, data)
 
 
 @_fused
@@ -79,12 +79,6 @@ def update_leaf(k, nodes, wrenches, data):
         for j in range(6):
             total += data[o + col.PHI + 6 * i + j] * wrench[j]
         data[o + col.BIAS + i] = total
-
-
-@_inline
-def forces_on(start, data):
-    """Forces on the handles of the cluster whose record starts at `start`, (12,)."""
-    return data[start - col.BEFORE : start]
 
 
 @_inline
@@ -240,15 +234,16 @@ def _merge_handles(data, start, first, second, handles, rows, m):
 def back_substitute(k, nodes, groups, poses, data, length, qdd, spare):
     """Acceleration of the joint of node k, and the forces on the handles of its children (RL05 Eqs. 3-4).
 
-    `length` is that of closures. Returns the size of the terms that an acceleration is the sum of: round-off is relative to it.
+    `length` is that of closures. Returns the size of the terms that an acceleration is the sum of: round-off is
+    relative to it.
     """
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     size = 0.0
     if kind == col.SUM:
         return size
     handles, hb = nodes[k, col.HANDLES], nodes[right, col.HANDLES]
-    start = nodes[k, col.START]
-    closure, own, r, f = closure_of(start, length, data), forces_on(start, data), spare[0], spare[1]
+    own = nodes[k, col.START] - col.BEFORE  # forces on its handles
+    closure, r, f = closure_of(nodes[k, col.START], length, data), spare[0], spare[1]
     for i in range(6):
         r[i] = closure[col.R_AT + i]
     if handles == 2:
@@ -256,14 +251,14 @@ def back_substitute(k, nodes, groups, poses, data, length, qdd, spare):
         for i in range(6):
             total = 0.0
             for j in range(6):
-                total += data[phi + 6 * i + j] * own[6 + j]
+                total += data[phi + 6 * i + j] * data[own + 6 + j]
             r[i] += total
     if handles > 0:
         phi = nodes[left, col.START] + (col.PHI12 if nodes[left, col.HANDLES] == 2 else col.PHI)
         for i in range(6):
             total = 0.0
             for j in range(6):
-                total += data[phi + 6 * j + i] * own[j]
+                total += data[phi + 6 * j + i] * data[own + j]
             f[i] = total
         if kind != col.WELD:
             to_child(poses[g], f, f)
@@ -277,22 +272,22 @@ def back_substitute(k, nodes, groups, poses, data, length, qdd, spare):
             total -= closure[col.W_AT + 6 * i + j] * r[j]
         f[i] = total
     if nodes[right, col.KIND] != col.LEAF:
-        out = forces_on(nodes[right, col.START], data)
+        out = nodes[right, col.START] - col.BEFORE
         for i in range(6):
-            out[i] = f[i]
+            data[out + i] = f[i]
         if handles == 2:
             at = 6 if hb == 2 else 0
             for i in range(6):
-                out[at + i] = own[6 + i] + (f[i] if hb == 1 else 0.0)
+                data[out + at + i] = data[own + 6 + i] + (f[i] if hb == 1 else 0.0)
     if kind != col.ROOT and nodes[left, col.KIND] != col.LEAF:
         if kind != col.WELD:
             to_parent(poses[g], f, f)
-        out = forces_on(nodes[left, col.START], data)
+        out = nodes[left, col.START] - col.BEFORE
         at = 6 if nodes[left, col.HANDLES] == 2 else 0
         for i in range(6):
-            out[i] = own[i]
+            data[out + i] = data[own + i]
         for i in range(6):
-            out[at + i] = (0.0 if at == 6 else out[i]) - f[i]
+            data[out + at + i] = (0.0 if at == 6 else data[out + i]) - f[i]
     return size
 
 
@@ -354,7 +349,7 @@ def update_span(k, nodes, poses, data, extent, spare):
 
 @_jit
 def pose_in(k, stop, nodes, data, groups, poses, out, spare):
-    """Pose of the body of leaf k in the top handle of the node `stop` above it; one product per level (RL05 section 5.1).
+    """Pose of the body of leaf k in the top handle of the node `stop` above it (RL05 section 5.1), a product per level.
 
     It is a world pose if `stop` is the last node or above a ROOT. In a twig without records (see `_twigs.py`), one
     product per body on the path to its top.
@@ -473,13 +468,13 @@ def _triangularize(a, n, columns, v):
 
 
 @_fused
-def squared_rows(count, columns, data, at, force):
-    """|L [f; 1]|^2, rows L at `at`: total acceleration of a cluster under forces f on its handles (RL05 Eq. 8)."""
+def squared_rows(count, columns, data, at, forces, first):
+    """|L [f; 1]|^2, rows L at `at`, f in `forces` from `first` on: total acceleration of a cluster (RL05 Eq. 8)."""
     out = 0.0
     for _ in range(count):
         x = data[at + columns - 1]
         for i in range(columns - 1):
-            x += data[at + i] * force[i]
+            x += data[at + i] * forces[first + i]
         out += x * x
         at += columns
     return out

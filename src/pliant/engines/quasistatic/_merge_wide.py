@@ -29,7 +29,6 @@ from pliant.engines.quasistatic._linalg import householder, invert_lower, reflec
 from pliant.engines.quasistatic._merge import (
     closure_of,
     eliminate,
-    forces_on,
     joint_accelerations,
     joint_freedoms,
     pose_in,
@@ -407,7 +406,7 @@ def back_substitute_wide(k, nodes, groups, data, length, qdd, wide):
     own = wide.forces[row[col.FORCES] : row[col.FORCES] + columns]
     if row[col.IS_WIDE] == 0:
         for i in range(columns):
-            own[i] = forces_on(start, data)[i]
+            own[i] = data[start - col.BEFORE + i]
     if kind != col.SUM:
         for i in range(6):
             total = closure[col.R_AT + i]
@@ -426,7 +425,7 @@ def back_substitute_wide(k, nodes, groups, data, length, qdd, wide):
         if child < 0 or nodes[child, col.KIND] == col.LEAF:
             continue
         hc, w = _wide_row(child, nodes, wide.table)
-        out = forces_on(nodes[child, col.START], data)
+        out = data[nodes[child, col.START] - col.BEFORE : nodes[child, col.START]]
         if w >= 0:
             out = wide.forces[wide.table[w, col.FORCES] : wide.table[w, col.FORCES] + 6 * hc]
         for i in range(6 * hc):
@@ -457,7 +456,8 @@ def total_acceleration_wide(k, nodes, wide):
         6 * row[col.ALL_HANDLES] + 1,
         wide.data,
         row[col.METRIC_AT],
-        wide.forces[row[col.FORCES] :],
+        wide.forces,
+        row[col.FORCES],
     )
 
 

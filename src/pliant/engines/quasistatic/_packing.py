@@ -306,7 +306,7 @@ def lay_out(groups, counts, closure, most, weight, nodes):
 
 @_jit
 def invert_inertias(inertia, which, shares, whole, low, out):
-    """Inverses of shares of the inertias numbered `which`, see `_joints.invert_inertia`; 36 numbers per row of `out`."""
+    """Inverses of shares of the inertias numbered `which`, 36 numbers per row; see `_joints.invert_inertia`."""
     for row in range(len(which)):
         n = which[row]
         invert_inertia(inertia[n], shares[n], whole, low, out[row])

@@ -10,7 +10,6 @@ from pliant.engines.quasistatic._joints import compose, copy_pose, joint_pose, j
 from pliant.engines.quasistatic._merge import (
     back_substitute,
     fill_leaf,
-    forces_on,
     merge,
     pose_in,
     rows_start,
@@ -125,38 +124,38 @@ def assemble(order, size, a, wide):
 @_jit
 def _place_clusters(a):
     """Joints, and the geometry of all clusters that have records, from the coordinates."""
-    joints, clusters, spare = a.joints, a.clusters, a.scratch.poses
-    nodes, poses, data, extent = clusters.nodes, joints.poses, clusters.data, clusters.extent
+    joints, clusters, leaves, spare = a.joints, a.clusters, a.leaves, a.scratch.poses
+    nodes, poses, data, extent = clusters.nodes, joints.poses, clusters.data, leaves.extent
     update_joints(0, poses.shape[0], joints, a.springs, spare)
-    for k in range(clusters.wrenches.shape[0], nodes.shape[0]):
+    for k in range(leaves.wrenches.shape[0], nodes.shape[0]):
         if nodes[k, col.START] >= 0:
             if is_closed(k, nodes):
-                size = open_twig(k, clusters)
-                place_twig(size, joints, clusters, spare[0])
-                close_twig(size, clusters)
+                size = open_twig(k, clusters, leaves)
+                place_twig(size, joints, clusters, leaves, spare[0])
+                close_twig(size, clusters, leaves)
             else:
                 update_span(k, nodes, poses, data, extent, spare[0])
 
 
 @_jit
-def _fill_leaves(clusters, scratch):
+def _fill_leaves(clusters, leaves, scratch):
     """Records of rigid bodies under their wrenches, outside of closed twigs."""
-    for k in range(clusters.wrenches.shape[0]):
+    for k in range(leaves.wrenches.shape[0]):
         if clusters.nodes[k, col.START] >= 0:
-            fill_leaf(k, clusters, scratch)
+            fill_leaf(k, clusters, leaves, scratch)
 
 
 @_jit
 def update_all(loads, a, marks):
     """Joints, wrenches and leaves from coordinates and loads; all twigs are closed, and all clusters marked."""
-    clusters = a.clusters
-    close_twigs(clusters)
+    clusters, leaves = a.clusters, a.leaves
+    close_twigs(clusters, leaves)
     _place_clusters(a)
     row = 0
     while row < loads.shape[0]:
-        row = leaf_wrench(loads, row, a, clusters.wrenches[int(loads[row, LINK])])
-    _fill_leaves(clusters, a.scratch)
-    for k in range(clusters.wrenches.shape[0], clusters.nodes.shape[0]):
+        row = leaf_wrench(loads, row, a, leaves.wrenches[int(loads[row, LINK])])
+    _fill_leaves(clusters, leaves, a.scratch)
+    for k in range(leaves.wrenches.shape[0], clusters.nodes.shape[0]):
         marks[k] = 1
 
 
@@ -166,17 +165,17 @@ def up(a, wide, order):
 
     Returns the node that fails, or -1.
     """
-    clusters = a.clusters
-    count, leaves = clusters.nodes.shape[0], clusters.wrenches.shape[0]
-    close_twigs(clusters)
-    for k in range(leaves, count):
+    clusters, leaves = a.clusters, a.leaves
+    count, first = clusters.nodes.shape[0], leaves.wrenches.shape[0]
+    close_twigs(clusters, leaves)
+    for k in range(first, count):
         if clusters.nodes[k, col.START] >= 0 and is_closed(k, clusters.nodes):
-            open_twig(k, clusters)
+            open_twig(k, clusters, leaves)
     _place_clusters(a)
-    _fill_leaves(clusters, a.scratch)
-    for i in range(count - leaves):
+    _fill_leaves(clusters, leaves, a.scratch)
+    for i in range(count - first):
         order[i] = count - 1 - i
-    return assemble(order, count - leaves, a, wide)
+    return assemble(order, count - first, a, wide)
 
 
 @_jit
@@ -184,9 +183,10 @@ def down(a, wide, marks):
     """All accelerations (back-substitution pass of RL05 section 3.1.2), in room for all clusters; twigs are opened."""
     groups, poses, qdd, spare = a.joints.groups, a.joints.poses, a.joints.qdd, a.scratch.poses
     nodes, data, length = a.clusters.nodes, a.clusters.data, a.clusters.closure
-    for k in range(nodes.shape[0] - 1, a.clusters.wrenches.shape[0] - 1, -1):
+    for k in range(nodes.shape[0] - 1, a.leaves.wrenches.shape[0] - 1, -1):
         if is_closed(k, nodes):
-            fill_twig(open_twig(k, a.clusters), a.joints, a.clusters, a.scratch, marks)
+            size = open_twig(k, a.clusters, a.leaves)
+            fill_twig(size, a.joints, a.clusters, a.leaves, a.scratch, marks)
         if wide is not None:  # noqa: SIM102 - see above
             if nodes[k, col.WIDE] >= 0:
                 back_substitute_wide(k, nodes, groups, data, length, qdd, wide)
@@ -202,5 +202,5 @@ def total_acceleration(k, nodes, data, wide):
         if w >= 0 and wide.table[w, col.IS_WIDE] == 1:
             return total_acceleration_wide(k, nodes, wide)
     columns = 6 * nodes[k, col.HANDLES] + 1
-    forces = forces_on(nodes[k, col.START], data)
-    return squared_rows(nodes[k, col.ROWS], columns, data, rows_start(k, nodes), forces)
+    first = nodes[k, col.START] - col.BEFORE
+    return squared_rows(nodes[k, col.ROWS], columns, data, rows_start(k, nodes), data, first)

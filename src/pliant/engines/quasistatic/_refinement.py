@@ -78,21 +78,27 @@ def _update(keep, loads, a, wide, front):
 
     Returns the node that fails, FULL or FINE, and the number of nodes updated.
     """
-    clusters, marks, stack, wrench = a.clusters, front.marks, front.stack, a.scratch.poses[2]
+    clusters, leaves, marks, stack, wrench = (
+        a.clusters,
+        a.leaves,
+        front.marks,
+        front.stack,
+        a.scratch.poses[2],
+    )
     nodes = clusters.nodes
-    count, root = clusters.wrenches.shape[0], nodes.shape[0] - 1
+    count, root = leaves.wrenches.shape[0], nodes.shape[0] - 1
     row = 0
     while row < loads.shape[0]:
         k = int(loads[row, LINK])
         row = leaf_wrench(loads, row, a, wrench)
         same = True
         for i in range(6):
-            if clusters.wrenches[k, i] != wrench[i]:
+            if leaves.wrenches[k, i] != wrench[i]:
                 same = False
-                clusters.wrenches[k, i] = wrench[i]
+                leaves.wrenches[k, i] = wrench[i]
         if not same:
             if nodes[k, col.START] >= 0:
-                update_leaf(k, nodes, clusters.wrenches, clusters.data)
+                update_leaf(k, nodes, leaves.wrenches, clusters.data)
             k = nodes[k, col.ABOVE]
             while k >= 0 and marks[k] == 0:
                 marks[k] = 1
@@ -107,17 +113,17 @@ def _update(keep, loads, a, wide, front):
         marks[k] = 0
         done += 1
         if is_closed(k, nodes):
-            opened = open_twig(k, clusters)
+            opened = open_twig(k, clusters, leaves)
             if opened == 0:
                 for i in range(size):
                     marks[stack[i]] = 1
                 return col.FULL, inside
-            failed = fill_twig(opened, a.joints, clusters, a.scratch, marks)
+            failed = fill_twig(opened, a.joints, clusters, leaves, a.scratch, marks)
             if failed >= 0:
                 return failed, inside
             inside += opened
             if not keep:
-                close_twig(opened, clusters)
+                close_twig(opened, clusters, leaves)
             done -= 1  # the last one takes its place
             size -= 1
             stack[done] = stack[size]
@@ -143,7 +149,7 @@ def _start(a, wide, front, criterion):
         numbers[i] = 0.0
     root = clusters.nodes.shape[0] - 1
     front.below[root] = 0.0
-    nodes, data, extent = clusters.nodes, clusters.data, clusters.extent
+    nodes, data, extent = clusters.nodes, clusters.data, a.leaves.extent
     total = total_acceleration(root, nodes, data, wide)
     _push(root, total, nodes, data, extent, front, criterion)
 
@@ -165,7 +171,7 @@ def _refine(a, wide, front, criterion, most):
         a.clusters.nodes,
         a.clusters.data,
         a.clusters.closure,
-        a.clusters.extent,
+        a.leaves.extent,
     )
     keys, items, totals, computed, numbers = (
         front.keys,
@@ -175,7 +181,7 @@ def _refine(a, wide, front, criterion, most):
         front.numbers,
     )
     below, through, inside = front.below, front.through, front.inside
-    count, root = a.clusters.wrenches.shape[0], nodes.shape[0] - 1
+    count, root = a.leaves.wrenches.shape[0], nodes.shape[0] - 1
     numbers[col.DONE] = 0.0
     while True:
         if _reached(inside[root], keys, numbers, criterion):
@@ -184,10 +190,10 @@ def _refine(a, wide, front, criterion, most):
         if numbers[col.COMPUTED] >= most:
             return col.FINE
         if is_closed(items[0], nodes):
-            opened = open_twig(items[0], a.clusters)
+            opened = open_twig(items[0], a.clusters, a.leaves)
             if opened == 0:
                 return col.FULL_AHEAD
-            fill_twig(opened, a.joints, a.clusters, a.scratch, front.marks)
+            fill_twig(opened, a.joints, a.clusters, a.leaves, a.scratch, front.marks)
             numbers[col.OPENED] += opened
         k = _pop(keys, items, numbers)
         numbers[col.UNCOMPUTED_SUM] -= totals[k]
@@ -355,7 +361,7 @@ def _update_errors(k, nodes, through, inside):
 def _integrate(a, front, scale):
     """q += scale qdd for the computed joints; their nodes are marked, and the geometry of their clusters updated."""
     joints, springs, clusters, spare = a.joints, a.springs, a.clusters, a.scratch.poses
-    nodes, data, extent, poses = clusters.nodes, clusters.data, clusters.extent, joints.poses
+    nodes, data, extent, poses = clusters.nodes, clusters.data, a.leaves.extent, joints.poses
     for i in range(int(front.numbers[col.COMPUTED]) - 1, -1, -1):
         k = front.computed[i]
         front.marks[k] = 1

@@ -1,11 +1,11 @@
 """Twigs: clusters of a few bodies whose inner records are computed when they are needed.
 
 Most clusters of an assembly tree are small: half of them have two bodies. Their records would take most of the memory,
-and most of them are only read once, when the tree is assembled. A *twig* is a cluster of a few leaves; its own record is
-kept, those of the clusters and leaves inside it exist only while it is *open*. Nodes without a record have START -1, so a
-twig is closed if its right child has none. All twigs are closed when the whole tree is assembled: each is computed in
-the same place, one after the other. A refinement that reaches a twig opens it, and it stays open for the steps that
-follow.
+and most of them are read only once, when the tree is assembled. A *twig* is a cluster of a few leaves; its own record
+is kept, those of the clusters and leaves inside it exist only while it is *open*. Nodes without a record have START -1:
+a twig is closed if its right child has none. When the whole tree is assembled, all twigs are computed in the same
+place, one after the other, and closed. A refinement that reaches a twig opens it, and it stays open for the steps that
+follow. Mechanisms with loops have no twigs.
 """
 
 from pliant.compilation import njit
@@ -30,12 +30,12 @@ def is_closed(k, nodes):
 
 
 @_jit
-def open_twig(k, clusters):
+def open_twig(k, clusters, leaves):
     """Give room to the records inside a closed twig; returns its number of nodes, itself first, 0 if there is no room.
 
-    The nodes are listed in `clusters.twig`, parents before children.
+    The nodes are listed in `leaves.twig`, parents before children.
     """
-    nodes, order, place = clusters.nodes, clusters.twig, clusters.free[0]
+    nodes, order, place = clusters.nodes, leaves.twig, leaves.free[0]
     size, done = 1, 0
     order[0] = k
     while done < size:
@@ -51,34 +51,34 @@ def open_twig(k, clusters):
         nodes[k, col.START] = place
         place += record_length(k, nodes, nodes[k, col.HANDLES])
     if place > clusters.data.shape[0]:
-        _forget(size, clusters)
+        _forget(size, clusters, leaves)
         return 0
-    clusters.free[0] = place
+    leaves.free[0] = place
     return size
 
 
 @_jit
-def _forget(size, clusters):
-    """Take away the records inside the twig listed in `clusters.twig`."""
+def _forget(size, clusters, leaves):
+    """Take away the records inside the twig listed in `leaves.twig`."""
     for i in range(1, size):
-        clusters.nodes[clusters.twig[i], col.START] = -1
+        clusters.nodes[leaves.twig[i], col.START] = -1
 
 
 @_jit
-def close_twig(size, clusters):
-    """Close the twig that was opened last, which is listed in `clusters.twig`."""
-    clusters.free[0] = clusters.nodes[clusters.twig[1], col.START] - _lead(clusters.twig[1], clusters)
-    _forget(size, clusters)
+def close_twig(size, clusters, leaves):
+    """Close the twig that was opened last, which is listed in `leaves.twig`."""
+    leaves.free[0] = clusters.nodes[leaves.twig[1], col.START] - _lead(leaves.twig[1], clusters)
+    _forget(size, clusters, leaves)
 
 
 @_jit
-def close_twigs(clusters):
+def close_twigs(clusters, leaves):
     """Close all twigs."""
     nodes = clusters.nodes
     for k in range(nodes.shape[0]):
-        if nodes[k, col.START] >= clusters.kept:
+        if nodes[k, col.START] >= leaves.kept:
             nodes[k, col.START] = -1
-    clusters.free[0] = clusters.kept
+    leaves.free[0] = leaves.kept
 
 
 @_jit
@@ -88,25 +88,25 @@ def _lead(k, clusters):
 
 
 @_jit
-def place_twig(size, joints, clusters, spare):
-    """Geometry of an open twig and of the clusters inside it, listed in `clusters.twig`."""
+def place_twig(size, joints, clusters, leaves, spare):
+    """Geometry of an open twig and of the clusters inside it, listed in `leaves.twig`."""
     for i in range(size - 1, -1, -1):
-        k = clusters.twig[i]
+        k = leaves.twig[i]
         if clusters.nodes[k, col.KIND] != col.LEAF:
-            update_span(k, clusters.nodes, joints.poses, clusters.data, clusters.extent, spare)
+            update_span(k, clusters.nodes, joints.poses, clusters.data, leaves.extent, spare)
 
 
 @_jit
-def fill_twig(size, joints, clusters, scratch, marks):
-    """Records of an open twig and of all inside it, listed in `clusters.twig`; returns the last node that fails, or -1."""
+def fill_twig(size, joints, clusters, leaves, scratch, marks):
+    """Records of an open twig and of all inside it, listed in `leaves.twig`; returns a node that fails, or -1."""
     failed = -1
     for i in range(size - 1, -1, -1):
-        k = clusters.twig[i]
+        k = leaves.twig[i]
         marks[k] = 0
         if clusters.nodes[k, col.KIND] == col.LEAF:
-            fill_leaf(k, clusters, scratch)
+            fill_leaf(k, clusters, leaves, scratch)
         else:
-            update_span(k, clusters.nodes, joints.poses, clusters.data, clusters.extent, scratch.poses[0])
+            update_span(k, clusters.nodes, joints.poses, clusters.data, leaves.extent, scratch.poses[0])
             if not merge(k, joints, clusters, scratch):
                 failed = k
     return failed

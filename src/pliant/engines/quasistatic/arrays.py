@@ -82,8 +82,9 @@ INERTIA_COLUMNS = 10
 PHI, BIAS, PHI2, BIAS2, PHI12, SPAN = 0, 36, 42, 78, 84, 120
 METRIC = (0, 42, 132)
 HANDLE_STRIDE = PHI2 - PHI
-# In front of it: BEFORE numbers, forces on its handles, top and bottom; before them its closure, for back-substitution: W, U^T Q, r without
-# forces on handles; for every freedom an entry of s Q and a row of U (see `_merge.py`). A leaf has only the forces.
+# In front of it stand forces on its handles, top and bottom (BEFORE numbers), and before these its closure, for
+# back-substitution: W, U^T Q, r without forces on handles; for every freedom an entry of s Q and a row of U (see
+# `_merge.py`). A leaf has only the forces.
 BEFORE = 12
 W_AT, UTQ_AT, R_AT, SQ_AT, U_AT = 0, 36, 42, 48, 49
 FREEDOM_STRIDE = 7
@@ -97,26 +98,34 @@ class Clusters(NamedTuple):
         world: acceleration of the world: minus gravity, (6,).
         data: records of clusters, see above: those that are always there, then those of open twigs.
         closure: length of a closure, for the most freedoms of a joint.
-        kept: length of the records that are always there.
-        free: first place in `data` that no record takes, (1,).
-        twig: scratch, nodes of a twig.
-        inertia: of groups, see the columns above, (groups, INERTIA_COLUMNS).
-        shares: per group, the number of leaves that share its inertia.
-        extent: per node, the largest distance of any body in it from its top handle, m.
-        wrenches: on leaves, in their groups' frames, (leaves, 6).
     """
 
     nodes: Indices
     world: Floats
     data: Floats
     closure: int
+
+
+class Leaves(NamedTuple):
+    """Rigid bodies and twigs (see `_twigs.py`), and the size of clusters.
+
+    Attributes:
+        inertia: of groups, see the columns above, (groups, INERTIA_COLUMNS).
+        shares: per group, the number of leaves that share its inertia.
+        wrenches: on leaves, in their groups' frames, (leaves, 6).
+        extent: per node, the largest distance of any body in it from its top handle, m.
+        kept: length of the records that are always there.
+        free: first place in `Clusters.data` that no record takes, (1,).
+        twig: scratch, nodes of a twig.
+    """
+
+    inertia: Floats
+    shares: Indices
+    wrenches: Floats
+    extent: Floats
     kept: int
     free: Ints
     twig: Indices
-    inertia: Floats
-    shares: Indices
-    extent: Floats
-    wrenches: Floats
 
 
 # `Scratch.matrices`: D, s, W, U of the joint at hand, a vector, and five for `_merge.eliminate`
@@ -142,6 +151,7 @@ class Arrays(NamedTuple):
     joints: Joints
     springs: Springs
     clusters: Clusters
+    leaves: Leaves
     scratch: Scratch
 
 
@@ -256,8 +266,8 @@ class Criterion(NamedTuple):
 # nodes of twigs that were opened
 HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR, OPENED = range(9)
 NUMBERS = 9
-# Outcome of steps, in place of the node or group that fails: done; accelerations not finite; ranks of loops out of date;
-# no room for the records of a twig, before and during a refinement
+# Outcome of steps, in place of the node or group that fails: done; accelerations not finite; ranks of loops out of
+# date; no room for the records of a twig, before and during a refinement
 FINE, INFINITE, STALE, FULL, FULL_AHEAD = -1, -2, -3, -4, -5
 
 

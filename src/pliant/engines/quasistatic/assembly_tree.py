@@ -175,7 +175,9 @@ def _first_common(tree: Assembly, ends: tuple[int, int]) -> int:
     return k
 
 
-def cluster_handles(tree: Assembly, loop: Indices, loops: Sequence[tuple[int, int]]) -> list[list[int]] | None:
+def cluster_handles(
+    tree: Assembly, loop: Indices, loops: Sequence[tuple[int, int]]
+) -> list[list[int]] | None:
     """Bodies that are handles of every cluster: its top and bottom, then ends of loops not closed in it.
 
     None if a cluster has more than `_MOST_HANDLES`.

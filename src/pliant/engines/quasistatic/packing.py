@@ -36,7 +36,7 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, Links
 
 __all__ = ["Model", "inverse_inertias", "pack", "pose_matrices", "spring_arrays"]
 
-_TWIG = 32  # leaves of a cluster whose inner records are computed when they are needed
+_TWIG = 64  # leaves of a cluster whose inner records are computed when they are needed
 
 
 @dataclass(eq=False)
@@ -242,7 +242,7 @@ def _share_inertia(m: Mechanism, inertia: Floats, loops: Ints, ends: Floats) -> 
 
 
 def _about_centre(inertia: Floats) -> tuple[float, Floats, Floats]:
-    """Mass, centre of mass and moment of inertia about it of a row of `inertia`; the centre is the origin without mass."""
+    """Mass, centre of mass (the origin without mass) and moment of inertia about it, from a row of `inertia`."""
     mass = float(inertia[col.MASS])
     centre = inertia[col.MOMENT : col.TURNING] / mass if mass > 0 else np.zeros(3)
     turning = np.zeros((3, 3))
@@ -369,9 +369,13 @@ def _nodes(
         out[:, column] = values  # KIND to HANDLES
     out[:, col.WIDE] = -1
     weight = np.empty(len(tree), dtype=np.int32)
-    kept, page, inside = kernels.lay_out(groups, np.asarray(counts, dtype=np.int32), closure, twig, weight, out)
+    kept, page, inside = kernels.lay_out(
+        groups, np.asarray(counts, dtype=np.int32), closure, twig, weight, out
+    )
     if kept + inside > np.iinfo(np.int32).max:
-        raise InputError("too many joints for QuasistaticSimulation: their records have more than 2^31 numbers")
+        raise InputError(
+            "too many joints for QuasistaticSimulation: their records have more than 2^31 numbers"
+        )
     return out, (kept, page, inside)
 
 

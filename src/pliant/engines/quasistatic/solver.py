@@ -33,6 +33,7 @@ from pliant.engines.quasistatic.arrays import (
     Front,
     Ints,
     Joints,
+    Leaves,
     Scratch,
     Springs,
     Wide,
@@ -99,13 +100,15 @@ class Tree:
                 world=np.concatenate([-gravity, np.zeros(3)]),
                 data=np.zeros(md.kept + min(max(_TWIGS * md.page, md.kept // 2), md.inside)),
                 closure=md.closure,
+            ),
+            leaves=Leaves(
+                inertia=md.inertia,
+                shares=md.tree.shares,
+                wrenches=np.zeros((self.leaves, 6)),
+                extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(n - self.leaves)]),
                 kept=md.kept,
                 free=np.full(1, md.kept),
                 twig=np.zeros(md.twig_nodes, dtype=np.int32),
-                inertia=md.inertia,
-                shares=md.tree.shares,
-                extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(n - self.leaves)]),
-                wrenches=np.zeros((self.leaves, 6)),
             ),
             scratch=Scratch(
                 matrices=np.zeros((col.MATRICES, 6, 6)),
@@ -149,7 +152,7 @@ class Tree:
 
     def close_twigs(self) -> None:
         """Give up the records inside all twigs; marked clusters stay marked."""
-        passes.close_twigs(self.arrays.clusters)
+        passes.close_twigs(self.arrays.clusters, self.arrays.leaves)
 
     def _grow(self, length: int) -> None:
         """Make room for records of this length, in place."""
@@ -519,16 +522,17 @@ class Solver:
                 most,
             )
             done, spent = done + steps, spent + count
+            begun = False
             if failed == col.STALE:
                 t.rank_loops()
             elif failed not in (col.FULL, col.FULL_AHEAD):
                 return done, spent, failed
-            elif failed == col.FULL and self.taken - self._closed > _OPEN:
+            elif self.taken - self._closed > _OPEN:  # a refinement starts again
                 t.close_twigs()
                 self._closed = self.taken
             else:
                 t.make_room()
-            begun = failed == col.FULL_AHEAD
+                begun = failed == col.FULL_AHEAD
 
     # --- steps
 
