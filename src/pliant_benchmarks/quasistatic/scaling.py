@@ -77,7 +77,7 @@ def measure_molecule(size: int, rounds: int = 9) -> dict[str, Any]:
     turns, missing = Turns(), []
     s.step(5)
     turns.add("2^-3", lambda: s.step(10), steps=10)
-    if size <= 100_000:  # a second tree of a million joints takes another 3.4 GB
+    if size <= 100_000:  # a second tree of a million joints takes another gigabyte
         t = push(m, 2.0**-7, [body])
         t.step(5)
         turns.add("2^-7", lambda: t.step(10), steps=10)

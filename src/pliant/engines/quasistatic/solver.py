@@ -225,7 +225,7 @@ def _wide(md: Model, scale: float) -> Wide:
     p, unit = md.loop_handles, lever_unit(md)
     assert p is not None
     n, loops = 6 * p.largest, len(md.loops)
-    joined = md.tree.body[np.maximum(md.loops, 0)].ravel()
+    joined = md.tree.body[np.maximum(md.loops, 0)].ravel().astype(np.int64)
     inverse = inverse_inertias(md.inertia, joined, md.tree.shares)
     free = np.diagonal(inverse, axis1=1, axis2=2) @ ([unit**2] * 3 + [1.0] * 3)
     limits = np.full((loops, 3), -1.0)
