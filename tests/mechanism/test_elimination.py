@@ -18,6 +18,7 @@ class System:
     def __init__(self, m, seed, stiffness=None, symmetric=True, negative=False, tolerance=1e-9, load=0.1):
         rng, plan = np.random.default_rng(seed), m.elimination
         self.plan, self.tree, n, nv = plan, plan.tree, len(m.links), m.nv
+        self.unit = np.array(m.dof_unit)
         poses = kinematics.link_poses(m, m.reference)
         jacobian = np.array([kinematics.link_jacobian(m, poses, k) for k in range(n)]).reshape(n, 6, nv)
         owner, block = np.zeros(nv, dtype=int), np.zeros((nv, 3))
@@ -71,8 +72,17 @@ class System:
         step, multipliers = np.zeros((1, len(force))), np.zeros((1, len(gap)))
         scratch = np.zeros((3, len(gap))), np.zeros((2, len(force)))
         rights = force[None].copy(), gap[None].copy()
-        kernels.solve_many(
-            self.tree, self.fronts, self.matrix, *rights, self.motion, *scratch, step, multipliers
+        self.error = kernels.solve_many(
+            self.tree,
+            self.fronts,
+            self.matrix,
+            *rights,
+            self.motion,
+            *scratch,
+            self.unit,
+            kernels.CORRECTIONS,
+            step,
+            multipliers,
         )
         return step[0], multipliers[0]
 
