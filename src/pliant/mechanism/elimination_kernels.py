@@ -45,7 +45,9 @@ _ROUNDING = 1e-15  # least pivot of a row, as a fraction of what it is the remai
 _DOWNDATED = 1e-4  # fraction of a squared length below which differences have lost digits: it is summed again
 _WIDE = 40  # size of the largest front from which on empty rows are looked for first
 CORRECTIONS = 40  # of a solution, at most; each must halve the one before
-_CORRECTED = 1e-10  # correction, as a fraction of the motion, after which none is needed: the next is its square
+_CORRECTED = (
+    1e-10  # correction, as a fraction of the motion, after which none is needed: the next is its square
+)
 _MENDED = 1e-13  # gap that counts as closed, as a fraction of the largest motion of a row
 _RIGID = 1e-3  # motion of a rigid mechanism, at most, as a fraction of the gap or of what its stiffest joint would do
 _NOTHING = 1e-13  # entries of rows, radians and loop sizes, that count as zero; far below any tolerance
@@ -363,7 +365,7 @@ def factor(tree, fronts, matrix, definite):
             for b in range(line.shape[0]):
                 kept[b] = line[b]
             top += line.shape[0]
-    return negative
+    return max(negative, 0)  # rounding may turn signs of rows that are almost redundant
 
 
 @_jit
@@ -941,8 +943,9 @@ def solve_many(
             force_residual(tree, matrix, force[right], motion, step[right], multipliers[right], correction[0])
             clear(motion)
             solve(tree, fronts, matrix, correction[0], miss[1], motion, correction[1], miss[2])
-            change, size, push = 0.0, 0.0, 0.0
+            change, size, push, total = 0.0, 0.0, 0.0, 0.0
             for d in range(nv):
+                total += abs(step[right, d]) + abs(correction[1, d])
                 change = max(change, abs(correction[1, d]) / unit[d])
                 size = max(size, abs(step[right, d] + correction[1, d]) / unit[d])
                 push = max(push, abs(force[right, d]) * unit[d])
@@ -950,7 +953,7 @@ def solve_many(
                 size = max(size, _RIGID * abs(gap[right, r]))
             if stiffest > 0.0:
                 size = max(size, _RIGID * push / stiffest)
-            if not math.isfinite(change):
+            if not total < math.inf:  # or not a number
                 error = math.inf
                 break
             error = change / size if size > 0.0 else 0.0
