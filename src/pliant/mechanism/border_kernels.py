@@ -181,10 +181,10 @@ def rows_suffice(system, hard):
     """Whether all of the first `hard` rows hold where those do that are kept, at the matrix that was factored.
 
     Tried on one motion that the kept rows allow: the response to forces that would move every joint by a pseudo-random
-    amount if no row held it, so stiff joints move as far as soft ones. Kept rows that are not independent any more leave
+    amount if no row held it, so stiff joints move as far as soft ones. Kept rows that are not independent any more make
     motions wrong by more than `REDUNDANT`, and are found, too.
     """
-    border, unit, fronts = system.border, system.border.unit, system.fronts
+    border, unit = system.border, system.border.unit
     force, step, size, apart = border.right[0], border.step[0], 0.0, 0.0
     for k in range(system.tree.dof.shape[0]):
         for a in range(system.tree.dofs[k]):

@@ -113,8 +113,8 @@ class Work(NamedTuple):
         step, change: Newton step and change of the multipliers, (1, nv) and (1, m), the latter scaled.
         motion: softest motion, (nv,).
         chosen: coordinates where independent rows were chosen last, (nq,).
-        flags: ROWS: whether they were chosen, at the point at hand or elsewhere; SYMMETRIC: 1 to factor the symmetric part
-            of the derivative, (FLAGS,).
+        flags: ROWS: whether they were chosen, at the point at hand or elsewhere; SYMMETRIC: 1 to factor the symmetric
+            part of the derivative, (FLAGS,).
         twist: of links, (1, links, 6).
         free: ones, (nv,).
         pose: scratch, (2, 4, 4).

@@ -167,8 +167,8 @@ def _lost_in_rounding(m: Mechanism, worst: float, dof: int) -> ConvergenceError:
     order = np.argsort(np.where(spring > 0, spring, np.inf))
     soft, stiff = int(order[0]), int(np.argmax(spring))
     return ConvergenceError(
-        f"the compliance of '{m.name}' is lost in rounding: {where} may be off by {worst:.2g} of the largest. Springs are "
-        f"too far apart, from {spring[soft]:.2g} N m/rad ('{m.dof_names[soft]}') to {spring[stiff]:.2g} N m/rad "
+        f"the compliance of '{m.name}' is lost in rounding: {where} may be off by {worst:.2g} of the largest. Springs "
+        f"are too far apart, from {spring[soft]:.2g} N m/rad ('{m.dof_names[soft]}') to {spring[stiff]:.2g} N m/rad "
         f"('{m.dof_names[stiff]}'; slides as seen at the radius): give them less different stiffness with "
         "`mechanism.with_stiffness`, or join the bodies of stiff joints by fixed ones",
         residual=worst,
