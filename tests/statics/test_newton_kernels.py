@@ -26,6 +26,7 @@ def check_against_oracle(m, wrenches, gravity=None, limits=False):
         return
     fast = pliant.equilibrium(m, wrenches, gravity=gravity, limits=limits)
     # Both end within 1e-12 of the load; along a soft motion that is more than 1e-9 of a radian.
+    assert fast.loads is not None
     t = Tangent(m, fast.q, fast.loads, fast.multipliers)
     t.factor()
     allowed = max(1e-9, 1e-12 * fast.loads.scale * m.radius / t.softest_motion()[0])

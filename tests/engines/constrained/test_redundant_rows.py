@@ -371,6 +371,17 @@ def test_real_loops_come_to_rest_where_statics_says(name, h):
     assert np.abs(s.poses - expected.poses)[:, :3, 3].max() < 1e-8 * m.radius
 
 
+def test_a_rod_that_spins_about_itself_comes_to_rest_where_statics_says():
+    """Its spin meets neither spring nor damper: the equilibrium is neutral, and the rod may go on spinning."""
+    m = SMALL["spinning rod"]()
+    s = pliant.ConstrainedSimulation(m, 1 / 60, gravity=G)
+    s.step(1800)
+    expected = pliant.equilibrium(m, gravity=G)
+    assert expected.stability == "neutral"
+    assert s.violation < 1e-7 * m.radius
+    assert np.abs(s.poses - expected.poses)[:, :3, 3].max() < 1e-8 * m.radius
+
+
 @pytest.mark.parametrize("name", ["2f85 v4", "softfoot"])
 def test_real_loops_move_as_in_mujoco(name):
     m = load(name)
