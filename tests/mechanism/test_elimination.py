@@ -2,14 +2,42 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+import pliant
 from oracles import linkages
 from oracles.random_mechanisms import random_mechanism, tied
 from pliant import gallery
+from pliant.mechanism import border_kernels, kinematics
 from pliant.mechanism import elimination_kernels as kernels
-from pliant.mechanism import kinematics
+from pliant.mechanism.border import make_constraints, make_system
+from pliant.mechanism.border_kernels import join_system
+from pliant.mechanism.joints import SLIDE
+from pliant.mechanism.loop_closure import close_loops
+
+
+def extended(matrix):
+    """Solver of a dense system: LU decomposition with row exchanges in extended precision."""
+    lu = matrix.astype(np.longdouble)
+    n = len(lu)
+    order = np.arange(n)
+    for j in range(n):
+        p = j + int(np.argmax(np.abs(lu[j:, j])))
+        lu[[j, p]], order[[j, p]] = lu[[p, j]], order[[p, j]]
+        lu[j + 1 :, j] /= lu[j, j]
+        lu[j + 1 :, j + 1 :] -= lu[j + 1 :, j, None] * lu[j, j + 1 :]
+
+    def solve(right):
+        x = right[order].astype(np.longdouble)
+        for j in range(n):
+            x[j + 1 :] -= lu[j + 1 :, j] * x[j]
+        for j in range(n - 1, -1, -1):
+            x[j] /= lu[j, j]
+            x[:j] -= lu[:j, j] * x[j]
+        return x
+
+    return solve
 
 
 class System:
@@ -18,6 +46,7 @@ class System:
     def __init__(self, m, seed, stiffness=None, symmetric=True, negative=False, tolerance=1e-9, load=0.1):
         rng, plan = np.random.default_rng(seed), m.elimination
         self.plan, self.tree, n, nv = plan, plan.tree, len(m.links), m.nv
+        self.unit = np.array(m.dof_unit)
         poses = kinematics.link_poses(m, m.reference)
         jacobian = np.array([kinematics.link_jacobian(m, poses, k) for k in range(n)]).reshape(n, 6, nv)
         owner, block = np.zeros(nv, dtype=int), np.zeros((nv, 3))
@@ -71,22 +100,38 @@ class System:
         step, multipliers = np.zeros((1, len(force))), np.zeros((1, len(gap)))
         scratch = np.zeros((3, len(gap))), np.zeros((2, len(force)))
         rights = force[None].copy(), gap[None].copy()
-        kernels.solve_many(
-            self.tree, self.fronts, self.matrix, *rights, self.motion, *scratch, step, multipliers
+        self.error = kernels.solve_many(
+            self.tree,
+            self.fronts,
+            self.matrix,
+            *rights,
+            self.motion,
+            *scratch,
+            self.unit,
+            kernels.CORRECTIONS,
+            step,
+            multipliers,
         )
         return step[0], multipliers[0]
 
     def dense(self, force, gap):
-        """Solution of the kept rows' system, refined in extended precision."""
+        """Solution of the kept rows' system: LU decomposition in extended precision, refined until it stands."""
         kept = self.fronts.kept == 1
         rows, give = self.A[kept], self.matrix.give[kept]
         system = np.block([[self.H, rows.T], [rows, -np.diag(give)]])
-        right, scale = np.r_[force, gap[kept]], 1 / np.sqrt(np.abs(system).max(axis=1))
-        balanced = np.linalg.inv(scale[:, None] * system * scale)
-        x = np.zeros(len(right), dtype=np.longdouble)
+        right, scale = np.r_[force, gap[kept]], 1 / np.sqrt(np.abs(system).max(axis=1, initial=1e-30))
+        solve, x, previous = (
+            extended(scale[:, None] * system * scale),
+            np.zeros(len(right), np.longdouble),
+            np.inf,
+        )
         for _ in range(20):
-            miss = right - system.astype(np.longdouble) @ x
-            x += scale * (balanced @ (scale * miss.astype(float)))
+            change = scale * solve(scale * (right - system.astype(np.longdouble) @ x))
+            x += change
+            left = np.abs(change[: len(force)]).max(initial=0)
+            if left <= 1e-14 * np.abs(x[: len(force)]).max(initial=0) or left > previous:
+                break
+            previous = left
         return x[: len(force)].astype(float), system
 
 
@@ -150,6 +195,102 @@ def test_joints_a_million_times_softer_than_others_cost_no_digits(seed, loops, t
     assert np.abs(step - expected).max(initial=0.0) < 1e-8 * np.abs(expected).max(initial=1.0)
 
 
+# --- accuracy: springs far apart, many loops
+
+MANY = {
+    "seed": st.integers(0, 10**6),
+    "loops": st.integers(0, 50),
+    "ties": st.integers(0, 2),
+    "definite": st.booleans(),
+}
+
+
+def check_accuracy(m, seed, stiffness, definite):
+    """Motions to 1e-8 of refined dense algebra, and as many rows as their rank, for gaps that forces of one open."""
+    system = System(m, seed, stiffness=stiffness, load=0.0)
+    values = np.linalg.svd(system.A[: system.plan.hard] * m.dof_unit, compute_uv=False)
+    assume(not ((values > 1e-12) & (values < 1e-5)).any())
+    assert system.fronts.kept[: system.plan.hard].sum() == (values > 1e-8).sum()
+    rng = np.random.default_rng(seed)
+    force, gap = rng.normal(size=m.nv), system.A @ (rng.normal(size=m.nv) / stiffness)
+    assert system.negative == 0
+    step, _ = system.solve(force, gap)
+    if definite and kernels.factor(system.tree, system.fronts, system.matrix, True) == 0:
+        lower, _ = system.solve(force, gap)
+        step = lower if system.error < 1e-6 else step  # as solvers do
+    assert system.error < 1e-6 or definite
+    expected, _ = system.dense(force, gap)
+    off = np.abs((step - expected) / m.dof_unit).max(initial=0.0)
+    least = 1e-3 / (stiffness * m.dof_unit**2).max()  # of rigid mechanisms
+    assert off < 1e-8 * np.abs(expected / m.dof_unit).max(initial=least)
+
+
+def check_springs(seed, loops, ties, definite):
+    """Every joint a billion times softer or stiffer than others, or anything between."""
+    kinds = ("hinge", "slide", "universal", "bushing", "ball")
+    m = tied(random_mechanism(seed, 15, loops, kinds=kinds), seed, ties, ties)
+    rng = np.random.default_rng(seed)
+    either = np.where(rng.random(m.joint_count) < 0.5, -4.5, 4.5)
+    power = either if rng.random() < 0.5 else rng.uniform(-4.5, 4.5, size=m.joint_count)
+    check_accuracy(m, seed, (10.0**power)[m.dof_joint] / m.dof_unit**2, definite)
+
+
+def check_slides(seed, loops, ties, definite):
+    """Slides of 1e10 N/m beside hinges of 10 N m/rad."""
+    m = tied(random_mechanism(seed, 15, loops, kinds=("hinge", "slide", "bushing")), seed, ties, ties)
+    check_accuracy(m, seed, np.where(m.dof_kind == SLIDE, 1e10, 10.0), definite)
+
+
+@settings(max_examples=12)
+@given(**MANY)
+def test_springs_a_billion_apart(seed, loops, ties, definite):
+    check_springs(seed, loops, ties, definite)
+
+
+@settings(max_examples=12)
+@given(**MANY)
+def test_stiff_slides_beside_soft_hinges(seed, loops, ties, definite):
+    check_slides(seed, loops, ties, definite)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("check", [check_springs, check_slides])
+@settings(max_examples=300, deadline=None)
+@given(**MANY)
+def test_springs_far_apart_in_hundreds_of_mechanisms(check, seed, loops, ties, definite):
+    check(seed, loops, ties, definite)
+
+
+@given(seed=st.integers(0, 10**6), loops=st.integers(1, 8), definite=st.booleans())
+def test_a_solution_is_right_or_known_to_be_wrong(seed, loops, definite):
+    """Joints 1e12 times softer than others: where corrections do not help, the error that is returned says so."""
+    m = random_mechanism(seed, 8, loops, kinds=("hinge", "universal", "bushing", "slide"))
+    rng = np.random.default_rng(seed)
+    soft = (rng.random(m.joint_count) < 0.4)[m.dof_joint]
+    system = System(m, seed, stiffness=np.where(soft, 1e-12, 10.0 ** rng.uniform(0, 2, size=m.nv)), load=0.0)
+    kernels.factor(system.tree, system.fronts, system.matrix, definite)
+    force, gap = rng.normal(size=m.nv), system.A @ rng.normal(size=m.nv)
+    step, _ = system.solve(force, gap)
+    expected, _ = system.dense(force, gap)
+    off = np.abs((step - expected) / m.dof_unit).max() / np.abs(expected / m.dof_unit).max()
+    assert off < 1e-6 or system.error > 1e-6
+    assert system.error < 1e-6 or off > 1e-12
+
+
+@pytest.mark.parametrize(("power", "wrong"), [(6, False), (9, False), (12, True)])
+def test_some_solutions_are_wrong_only_beyond_a_billion(power, wrong):
+    errors = []
+    for seed in range(60):
+        m = random_mechanism(seed, 8, 1 + seed % 8, kinds=("hinge", "universal", "bushing", "slide"))
+        rng = np.random.default_rng(seed)
+        soft = (rng.random(m.joint_count) < 0.4)[m.dof_joint]
+        stiff = 10.0 ** rng.uniform(0, 2, size=m.nv)
+        system = System(m, seed, stiffness=np.where(soft, 10.0**-power, stiff), load=0.0)
+        system.solve(rng.normal(size=m.nv), system.A @ rng.normal(size=m.nv))
+        errors.append(system.error)
+    assert (max(errors) > 1e-6) == wrong
+
+
 @given(seed=st.integers(0, 10**6), loops=st.integers(0, 6), ties=st.integers(0, 2), symmetric=st.booleans())
 def test_residuals_are_those_of_dense_algebra(seed, loops, ties, symmetric):
     m = tied(
@@ -167,15 +308,32 @@ def test_residuals_are_those_of_dense_algebra(seed, loops, ties, symmetric):
     np.testing.assert_allclose(out, expected, atol=1e-9 * np.abs(expected).max(initial=1.0))
 
 
-@given(seed=st.integers(0, 10**6), loops=st.integers(0, 4))
-def test_directions_of_negative_stiffness_are_counted(seed, loops):
-    m = random_mechanism(seed, 6, loops, kinds=("hinge", "ball", "universal"))
+def check_negative(seed, loops, ties):
+    m = tied(
+        random_mechanism(seed, 12, loops, kinds=("hinge", "ball", "universal", "bushing")), seed, ties, ties
+    )
     system = System(m, seed, negative=True)
-    _, values, basis = np.linalg.svd(system.A) if len(system.A) else (0, np.zeros(0), np.eye(m.nv))
+    rows, hard = system.A, system.plan.hard
+    give, held = system.matrix.give[hard:], rows[hard:]
+    whole = system.H + held.T @ (held / give[:, None])
+    _, values, basis = np.linalg.svd(rows[:hard]) if hard else (0, np.zeros(0), np.eye(m.nv))
     free = basis[int((values > 1e-9).sum()) :].T
-    stiffness = np.linalg.eigvalsh(free.T @ system.H @ free) if free.shape[1] else np.zeros(0)
+    stiffness = np.linalg.eigvalsh(free.T @ whole @ free) if free.shape[1] else np.zeros(0)
     assume((np.abs(stiffness) > 1e-3).all())
     assert system.negative == (stiffness < 0).sum()
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 10**6), loops=st.integers(0, 50), ties=st.integers(0, 2))
+def test_directions_of_negative_stiffness_are_counted(seed, loops, ties):
+    check_negative(seed, loops, ties)
+
+
+@pytest.mark.slow
+@settings(max_examples=2000, deadline=None)
+@given(seed=st.integers(0, 10**6), loops=st.integers(0, 50), ties=st.integers(0, 2))
+def test_directions_of_negative_stiffness_are_always_counted(seed, loops, ties):
+    check_negative(seed, loops, ties)
 
 
 @pytest.mark.parametrize("power", [0, 4, 9])
@@ -199,6 +357,51 @@ def test_fronts_of_a_ladder_do_not_grow():
     assert gallery.ladder(8).elimination.front == gallery.ladder(64).elimination.front <= 18
     numbers = [gallery.ladder(n).elimination.numbers for n in (32, 64, 128)]
     assert numbers[2] - numbers[1] == 2 * (numbers[1] - numbers[0])
+
+
+# --- rows that were chosen at another configuration
+
+
+def rows_suffice(m, q, there):
+    """Whether the rows that are chosen at q suffice at another configuration."""
+    system = System(m, 0, stiffness=np.array(m.stiffness) + 1.0, load=0.0)
+    plan, soft = system.plan, np.ones(len(system.plan.scale), dtype=np.int64)
+    whole, border = make_system(m, np.zeros(len(m.tendons), dtype=bool))
+    whole = join_system(
+        m.links.arrays, make_constraints(m), system.tree, system.fronts, system.matrix, system.motion, border
+    )
+    for at in (q, there):
+        poses = kinematics.link_poses(m, at)
+        system.matrix.position[:] = poses[:, :3, 3]
+        for k in range(len(m.links)):
+            own = slice(system.tree.dof[k], system.tree.dof[k] + system.tree.dofs[k])
+            system.matrix.screw[own] = kinematics.link_jacobian(m, poses, k)[:, own].T
+        if at is q:
+            places = system.matrix.position, system.matrix.screw, system.unit
+            kernels.choose_rows(system.tree, system.fronts, *places, 1e-9, 1e-9, plan.hard, soft)
+    kernels.factor(system.tree, system.fronts, system.matrix, True)
+    return border_kernels.rows_suffice(whole, plan.hard)
+
+
+@pytest.mark.parametrize("make", [linkages.bennett, linkages.sarrus, linkages.parallelogram, gallery.gripper])
+def test_rows_suffice_nearby(make):
+    m = make()
+    if make is linkages.parallelogram:
+        m = make(0.4)
+    moved = m.reference.copy()
+    moved[m.dof_coordinate[0]] += 0.05
+    assert rows_suffice(m, m.reference, m.reference)
+    assert rows_suffice(m, m.reference, close_loops(m, moved))
+
+
+def test_rows_of_a_flat_linkage_do_not_suffice_beside_it():
+    """With all links in line one more row is redundant, which is missed beside that pose, on either side."""
+    m = linkages.parallelogram()
+    turn = np.array([1.0, -1.0, 1.0, 1.0])  # of the four hinges: cranks turn, the rod does not
+    assert np.abs(pliant.Configuration(m, 0.3 * turn).loop_residual).max() < 1e-15
+    for away in (1e-6, -1e-3, 0.05):
+        assert not rows_suffice(m, 0.0 * turn, away * turn)
+        assert rows_suffice(m, away * turn, 1.5 * away * turn)
 
 
 @pytest.mark.parametrize("make", [linkages.bennett, linkages.sarrus, linkages.parallelogram, gallery.gripper])

@@ -103,3 +103,18 @@ def lattice(nx: int, ny: int, size: float = 0.1, stiffness: float = 2.0) -> plia
                 builder.hinge(f"low{i}_{j}", own, f"bar{i}_{j}", anchor=low, **springs)
                 builder.hinge(f"high{i}_{j}", f"bar{i}_{j}", f"node{i}_{j + 1}", anchor=high, **springs)
     return builder.build()
+
+
+def spinning_rod(angle: float = 0.4) -> pliant.Mechanism:
+    """A crank and a rocker, about axes across each other, joined by a rod on two balls, which spins about itself."""
+    crank = 0.3 * np.array([np.cos(angle), 0.0, np.sin(angle)])
+    foot, rocker = np.array([1.0, 0.2, 0.0]), np.array([1.0, 0.2, 0.5])
+    builder = pliant.Builder("spinning rod")
+    builder.body("crank", mass=1.0, position=crank / 2, shapes=[shapes.sphere(0.05)])
+    builder.body("rod", mass=0.5, position=(crank + rocker) / 2, shapes=[shapes.sphere(0.05)])
+    builder.body("rocker", mass=1.0, position=(foot + rocker) / 2, shapes=[shapes.sphere(0.05)])
+    builder.hinge("a", "world", "crank", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=4.0, damping=1.0)
+    builder.ball("b", "crank", "rod", anchor=crank)
+    builder.hinge("c", "world", "rocker", anchor=foot, axis=(0.8, 0.6, 0), damping=0.2)
+    builder.ball("d", "rod", "rocker", anchor=rocker)
+    return builder.build()

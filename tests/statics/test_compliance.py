@@ -81,3 +81,49 @@ def test_frequencies_by_iteration_and_under_tension():
         pliant.Configuration(b.build().with_stiffness("pin", 0.0)).frequencies()
     with pytest.raises(pliant.errors.InputError, match="at least 1"):
         hanging.frequencies(0)
+
+
+# --- springs too far apart
+
+
+def with_soft_joints(seed, soft):
+    """A random linkage with up to eight loops, four tenths of its joints of stiffness `soft`, others of 1 to 100."""
+    rng = np.random.default_rng(seed)
+    kinds = ("hinge", "universal", "bushing", "slide")
+    m = random_mechanism(seed, 8, int(rng.integers(1, 9)), kinds=kinds)
+    some = (rng.random(m.joint_count) < 0.4)[m.dof_joint]
+    return m.replace(stiffness=np.where(some, soft, 10.0 ** rng.uniform(0, 2, size=m.nv)))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_joints_a_million_times_softer_are_no_error(seed):
+    """Rigid ones among them: their compliance is nothing, which is no error either."""
+    m = with_soft_joints(seed, 1e-6)
+    c, body = pliant.Configuration(m), m.body_names[-1]
+    found, J = c.compliance(body), c.jacobian(body)
+    _, size, axes = np.linalg.svd(c.loop_jacobian * m.dof_unit)
+    allowed = axes[(size > 1e-9).sum() :].T * m.dof_unit[:, None]
+    expected = np.zeros((6, 6))
+    if allowed.shape[1]:
+        response = np.linalg.solve(allowed.T @ (m.stiffness[:, None] * allowed), (J @ allowed).T)
+        expected = J @ allowed @ response
+    least = 1e-3 / m.stiffness.max()
+    assert np.abs(found - expected).max() < 1e-7 * max(np.abs(expected).max(), least)
+
+
+def test_compliance_that_rounding_eats_is_an_error_with_names():
+    lost = 0
+    for seed in range(12):
+        m = with_soft_joints(seed, 1e-14)
+        try:
+            pliant.Configuration(m).compliance(m.body_names[-1])
+        except pliant.errors.ConvergenceError as error:
+            lost += 1
+            assert error.residual > 1e-6
+            assert "is lost in rounding: motions of '" in str(error)
+            assert any(
+                f"in the loop that '{m.joint_names[j]}' closes" in str(error) for j in m.topology.chords
+            )
+            assert "1e-14" in str(error)
+            assert "with_stiffness" in str(error)
+    assert lost >= 3

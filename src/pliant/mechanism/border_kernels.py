@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pliant.compilation import njit, views
 from pliant.compilation.calls import call_returning
-from pliant.mechanism.elimination_kernels import Fronts, Matrix, Motion, Tree
+from pliant.mechanism.elimination_kernels import CORRECTIONS, Fronts, Matrix, Motion, Tree, row_motions
 from pliant.mechanism.kernels import forward, move
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LinkArrays
 from pliant.spatial import kernels as se3
@@ -33,7 +33,7 @@ _ALMOST_CLOSED = (
 )
 CHOOSE, FACTOR, SOLVE, CLOSE, CALLS = range(5)  # entries of `Border.calls`
 _call_choose, _call_factor = call_returning(types.float64), call_returning(types.int64)
-_call_solve, _call_close = call_returning(types.none), call_returning(types.boolean)
+_call_solve, _call_close = call_returning(types.float64), call_returning(types.boolean)
 
 
 class Constraints(NamedTuple):
@@ -164,11 +164,41 @@ def factor_system(system, definite):
 
 
 @_once
-def solve_system(system, force, gap, step, multipliers):
-    """Motions and scaled multipliers for right sides in rows, by the factors of the matrix."""
+def solve_system(system, force, gap, corrections, step, multipliers):
+    """Motions and scaled multipliers for right sides in rows, by the factors; returns the error of motions.
+
+    After up to so many `corrections`; see `elimination_kernels.solve_many`.
+    """
     arrays = system.tree.whole, system.fronts.whole, system.matrix.whole
-    scratch = system.motion.whole, system.border.miss, system.border.correction
-    _call_solve(system.border.calls[SOLVE], (*arrays, force, gap, *scratch, step, multipliers))
+    scratch = system.motion.whole, system.border.miss, system.border.correction, system.border.unit
+    return _call_solve(
+        system.border.calls[SOLVE], (*arrays, force, gap, *scratch, corrections, step, multipliers)
+    )
+
+
+@_jit
+def rows_suffice(system, hard):
+    """Whether all of the first `hard` rows hold where those do that are kept, at the matrix that was factored.
+
+    Tried on one motion that the kept rows allow: the response to forces that would move every joint by a pseudo-random
+    amount if no row held it, so stiff joints move as far as soft ones. Kept rows that are not independent any more make
+    motions wrong by more than `REDUNDANT`, and are found, too.
+    """
+    border, unit = system.border, system.border.unit
+    force, step, size, apart = border.right[0], border.step[0], 0.0, 0.0
+    for k in range(system.tree.dof.shape[0]):
+        for a in range(system.tree.dofs[k]):
+            d = system.tree.dof[k] + a
+            force[d] = math.cos((d + 1) * 1.7) * unit[d] * system.matrix.stiffness[d, a]
+    for r in range(border.gap.shape[1]):
+        border.gap[0, r] = 0.0
+    solve_system(system, border.right, border.gap, 0, border.step, border.multipliers)
+    row_motions(system.tree.whole, system.matrix.position, system.motion.twist, step, border.miss[0])
+    for d in range(step.shape[0]):
+        size = max(size, abs(step[d]) / unit[d])
+    for r in range(hard):
+        apart = max(apart, abs(border.miss[0, r]))
+    return apart <= REDUNDANT * size
 
 
 @_once
@@ -211,7 +241,7 @@ def close(system, free, q, local, poses, turn, gaps):
         _unit_matrix(links, system.matrix, unit, free, poses)
         choose_rows(system, hard, error, border.none)
         factor_system(system, True)
-        solve_system(system, border.force, border.gap, border.step, border.multipliers)
+        solve_system(system, border.force, border.gap, CORRECTIONS, border.step, border.multipliers)
         longest = 0.0
         for d in range(nv):
             step[d] *= free[d]

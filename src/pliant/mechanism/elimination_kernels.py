@@ -44,8 +44,12 @@ _ALIKE = (
 _ROUNDING = 1e-15  # least pivot of a row, as a fraction of what it is the remainder of
 _DOWNDATED = 1e-4  # fraction of a squared length below which differences have lost digits: it is summed again
 _WIDE = 40  # size of the largest front from which on empty rows are looked for first
-_CORRECTIONS = 5  # of a solution, at most
+CORRECTIONS = 40  # of a solution, at most; each must halve the one before
+_CORRECTED = (
+    1e-10  # correction, as a fraction of the motion, after which none is needed: the next is its square
+)
 _MENDED = 1e-13  # gap that counts as closed, as a fraction of the largest motion of a row
+_RIGID = 1e-3  # motion of a rigid mechanism, at most, as a fraction of the gap or of what its stiffest joint would do
 _NOTHING = 1e-13  # entries of rows, radians and loop sizes, that count as zero; far below any tolerance
 
 
@@ -283,8 +287,9 @@ def set_rows(tree, fronts):
 def factor(tree, fronts, matrix, definite):
     """Eliminate all joints and rows; returns the number of allowed motions with negative stiffness (if symmetric).
 
-    Where H is known to be symmetric and positive `definite`, lower triangles of fronts are computed only, and pivots of
-    rows are kept from being less than rounding, so that no sign depends on the last bit.
+    Where H is symmetric and expected to be positive `definite`, lower triangles of fronts are computed only, and pivots
+    of rows are kept from being less than rounding, so that no sign depends on the last bit. The first joint without
+    positive stiffness, joints above it held, ends the elimination then, with a number that is not 0.
     """
     order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
     place, waiting, stack_at, G = fronts.place, fronts.waiting, fronts.stack_at, fronts.front
@@ -339,6 +344,8 @@ def factor(tree, fronts, matrix, definite):
             else:
                 _joint_pivot(k, tree, fronts, matrix, c, w)
             negative += m - _invert_block(G, size, m, block)
+            if definite and negative > 0:
+                return negative
             at = _store(G, size, m, c, high, block, numbers, at, definite)
         p = parent[k]
         if p < n:
@@ -358,7 +365,7 @@ def factor(tree, fronts, matrix, definite):
             for b in range(line.shape[0]):
                 kept[b] = line[b]
             top += line.shape[0]
-    return negative
+    return max(negative, 0)  # rounding may turn signs of rows that are almost redundant
 
 
 @_jit
@@ -907,37 +914,61 @@ def set_twists(tree, matrix, step, twist):
 
 
 @_jit
-def solve_many(tree, fronts, matrix, force, gap, motion, miss, correction, step, multipliers):
-    """Motions and multipliers for right sides in rows; what rounding leaves of these is solved for again.
+def solve_many(
+    tree, fronts, matrix, force, gap, motion, miss, correction, unit, corrections, step, multipliers
+):
+    """Motions and multipliers for right sides in rows; returns how far motions may be off, as a fraction of them.
 
-    Once, and again as long as that brings gaps of rows down: elimination loses digits where pivots are small.
-    `miss` (3, m) and `correction` (2, nv) are scratch.
+    Elimination loses digits where pivots are small, so what a solution leaves of its right side is solved for again,
+    up to `corrections` times, as long as corrections become smaller. The last one is the error that is returned:
+    dofs in their `unit` (nv,), the largest of all right sides; 0 without corrections, or without rows. Motions that are
+    nothing beside the gap and what the stiffest joint alone would do under the force are those of a rigid mechanism:
+    their error is a fraction of that. `miss` (3, m) and `correction` (2, nv) are scratch.
     """
-    nv, m = force.shape[1], gap.shape[1]
+    nv, m, worst, stiffest = force.shape[1], gap.shape[1], 0.0, 0.0
+    for k in range(tree.dof.shape[0] if corrections > 0 else 0):
+        for a in range(tree.dofs[k]):
+            d = tree.dof[k] + a
+            stiffest = max(stiffest, abs(matrix.stiffness[d, a]) * unit[d] * unit[d])
     for right in range(force.shape[0]):
         clear(motion)
         solve(tree, fronts, matrix, force[right], gap[right], motion, step[right], multipliers[right])
-        previous = math.inf
-        for turn in range(_CORRECTIONS if m > 0 else 0):
+        error, previous = 0.0, math.inf
+        for _ in range(corrections if m > 0 else 0):
             row_motions(tree, matrix.position, motion.twist, step[right], miss[0])
-            largest, left = 0.0, 0.0
             for r in range(m):
                 miss[1, r] = 0.0
                 if fronts.kept[r] == 1:
                     miss[1, r] = gap[right, r] - miss[0, r] + matrix.give[r] * multipliers[right, r]
-                    largest = max(largest, abs(gap[right, r]), abs(miss[0, r]))
-                    left = max(left, abs(miss[1, r]))
-            if turn > 0 and not (_MENDED * largest < left < 0.1 * previous):
-                break
-            previous = left
             force_residual(tree, matrix, force[right], motion, step[right], multipliers[right], correction[0])
             clear(motion)
             solve(tree, fronts, matrix, correction[0], miss[1], motion, correction[1], miss[2])
+            change, size, push, total = 0.0, 0.0, 0.0, 0.0
+            for d in range(nv):
+                total += abs(step[right, d]) + abs(correction[1, d])
+                change = max(change, abs(correction[1, d]) / unit[d])
+                size = max(size, abs(step[right, d] + correction[1, d]) / unit[d])
+                push = max(push, abs(force[right, d]) * unit[d])
+            for r in range(m):
+                size = max(size, _RIGID * abs(gap[right, r]))
+            if stiffest > 0.0:
+                size = max(size, _RIGID * push / stiffest)
+            if not total < math.inf:  # or not a number
+                error = math.inf
+                break
+            error = change / size if size > 0.0 else 0.0
+            if not change < 0.5 * previous:
+                break
+            previous = change
             for d in range(nv):
                 step[right, d] += correction[1, d]
             for r in range(m):
                 multipliers[right, r] += miss[2, r]
             set_twists(tree, matrix, step[right], motion.twist)
+            if error <= _CORRECTED:
+                break
+        worst = max(worst, error)
+    return worst
 
 
 # --- redundant rows

@@ -15,6 +15,8 @@ __all__ = ["Cases", "Given", "Model", "Point", "Statics", "Work", "join_statics"
 STOP_LOW, STOP_HIGH, STOP_MARGIN, STOP_STIFFNESS, STOP_ROWS = range(5)  # rows of `Given.stops`
 HERE, THERE = 0, 1  # the points of `Statics`
 EVALUATE, PREPARE, BALLS, CALLS = range(4)  # entries of `Work.calls`
+ROWS, SYMMETRIC, FLAGS = range(3)  # entries of `Work.flags`
+NOT_CHOSEN, CHOSEN, CHOSEN_ELSEWHERE = range(3)  # independent rows: `Work.flags[ROWS]`
 
 
 class Model(NamedTuple):
@@ -110,6 +112,9 @@ class Work(NamedTuple):
         rest, tendon_rest: springs' rest at a fraction of the load, (nq,) and (tendons,).
         step, change: Newton step and change of the multipliers, (1, nv) and (1, m), the latter scaled.
         motion: softest motion, (nv,).
+        chosen: coordinates where independent rows were chosen last, (nq,).
+        flags: ROWS: whether they were chosen, at the point at hand or elsewhere; SYMMETRIC: 1 to factor the symmetric
+            part of the derivative, (FLAGS,).
         twist: of links, (1, links, 6).
         free: ones, (nv,).
         pose: scratch, (2, 4, 4).
@@ -125,6 +130,8 @@ class Work(NamedTuple):
     step: NDArray[np.float64]
     change: NDArray[np.float64]
     motion: NDArray[np.float64]
+    chosen: NDArray[np.float64]
+    flags: NDArray[np.int64]
     twist: NDArray[np.float64]
     free: NDArray[np.float64]
     pose: NDArray[np.float64]

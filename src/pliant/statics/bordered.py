@@ -33,6 +33,8 @@ class BorderedTree:
 
     Attributes:
         negative: number of directions of motion (of those that the rows allow) with negative stiffness.
+        error: how far the motions of the last `solve` may be off by rounding, as a fraction of the largest.
+        correction: the last correction of the motions of its last right side, (nv,).
     """
 
     def __init__(self, m: Mechanism, model: Model, point: Point, tendons: bool = True):
@@ -40,7 +42,7 @@ class BorderedTree:
         self._system, self._border = allocate_system(m, tendons)
         self._statics = assemble_statics(m, self._system, model, point)
         self._passive, self._hard = model.passive, len(point.gaps)
-        self.negative = 0
+        self.negative, self.error, self.correction = 0, 0.0, np.zeros(m.nv)
         self._prepared = False
 
     def evaluate(self, given: Given, symmetric: bool) -> None:
@@ -87,7 +89,9 @@ class BorderedTree:
             gaps[:, :hard] = np.atleast_2d(gap) * scale[:hard]
         step, multipliers = np.empty_like(many), np.empty_like(gaps)
         refine = refine and self._passive
-        if not kernels.solve(self._system, refine, many, gaps, step, multipliers) and exact:
+        converged, self.error = kernels.solve(self._system, refine, many, gaps, step, multipliers)
+        self.correction = self._border.correction[1].copy()
+        if exact and not converged:
             step, multipliers = self._krylov(many, gaps)
         multipliers = multipliers[:, :hard] * scale[:hard]
         return (step, multipliers) if np.ndim(force) == 2 else (step[0], multipliers[0])
@@ -103,7 +107,7 @@ class BorderedTree:
     def _solve_once(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
         """Motions and scaled multipliers for forces and scaled gaps in rows, regularization included."""
         step, multipliers = np.empty_like(force), np.empty_like(gap)
-        kernels.solve(self._system, False, force, gap, step, multipliers)
+        _, self.error = kernels.solve(self._system, False, force, gap, step, multipliers)
         return step, multipliers
 
     def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
@@ -119,5 +123,14 @@ class BorderedTree:
         make: Any = LinearOperator  # scipy's type hints cover subclasses only
         operator = make((nv, nv), matvec=reduced, dtype=np.float64)
         start, _ = self._solve_once(force, gap)
-        step = np.array([gmres(operator, row, rtol=1e-14, restart=60, maxiter=5)[0] for row in start])
-        return self._solve_once(force + added * step, gap)
+        step, correction = np.empty_like(start), np.empty_like(start)
+        for i, row in enumerate(start):
+            step[i] = gmres(operator, row, rtol=1e-14, restart=60, maxiter=5)[0]
+            # once more, for what that leaves: a measure of its error
+            correction[i] = gmres(operator, row - reduced(step[i]), rtol=1e-14, restart=60, maxiter=5)[0]
+        found = self._solve_once(force + added * (step + correction), gap)
+        unit, self.correction = self._border.unit, np.abs(self._border.correction[1]) + np.abs(correction[-1])
+        size = np.abs(found[0] / unit).max(axis=1)
+        left = np.abs(correction / unit).max(axis=1) / np.where(size > 0, size, 1.0)
+        self.error = max(self.error, float(np.nan_to_num(left, nan=np.inf).max()))
+        return found

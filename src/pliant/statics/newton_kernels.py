@@ -14,10 +14,11 @@ from numba import types
 from pliant.compilation import njit
 from pliant.compilation.calls import call_returning
 from pliant.mechanism.border_kernels import close_system, constraint_gaps, solve_system
+from pliant.mechanism.elimination_kernels import CORRECTIONS
 from pliant.mechanism.kernels import forward, move
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
-from pliant.statics.arrays import EVALUATE, HERE, PREPARE, Given
+from pliant.statics.arrays import EVALUATE, HERE, NOT_CHOSEN, PREPARE, ROWS, SYMMETRIC, Given
 from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, LOAD_SIZE, POINT, TORQUE
 from pliant.statics.point_kernels import (
     ball_rotations,
@@ -37,6 +38,7 @@ _once = njit(error_model="numpy", nogil=True, inline="always")  # called once: n
 
 PASSIVE = 1e-2  # regularization of dofs without a spring, of the typical stiffness
 _HELD = 1e-7  # the same where stability is judged
+INACCURATE = 1e-6  # error of a solution, as a fraction of it, that rounding may leave
 _GOAL = 1e-12  # residual aimed at, as a fraction of the load
 _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
@@ -45,6 +47,7 @@ _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
 _FARTHEST = 2.0  # largest rotation of a body per Newton step, rad
 _KICK = 0.05  # step along the softest motion at a saddle point, radians and fractions of the radius
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
+_SHORT = 1e-4  # Newton step, radians and fractions of the radius, whose factors may serve the next one, too
 _ITERATIONS = 60  # per load step
 _LAST_ITERATIONS = 400  # for the last attempt, at full load
 _SIMILAR = 0.5  # change of the load, as a fraction of it, up to which a case starts from the one before it
@@ -112,6 +115,16 @@ def _set_loads(cases, i, fraction, rows):
         for j in range(LOAD_SIZE):
             scaled = FORCE <= j < POINT or FOLLOWER_FORCE <= j < ACTS
             rows[r, j] = fraction * source[j] if scaled else source[j]
+
+
+@_once
+def _conservative(cases, i):
+    """Whether the loads of case i are forces that keep their directions: the derivative of all forces is symmetric."""
+    for r in range(cases.start[i], cases.start[i + 1]):
+        for j in range(LOAD_SIZE):
+            if (TORQUE <= j < TORQUE + 3 or FOLLOWER_FORCE <= j < ACTS) and cases.rows[r, j] != 0.0:
+                return False
+    return True
 
 
 @_jit
@@ -209,10 +222,11 @@ def _move_and_close(system, model, here, motion, there):
             return True
         if gap > 0.9 * previous or not math.isfinite(gap):
             return False
+        corrections = 0 if gap < 0.1 * previous else CORRECTIONS
         previous = gap
         for r in range(hard):
             border.gap[0, r] = -there.gaps[r] * border.scale[r]
-        solve_system(system, border.force, border.gap, border.step, border.multipliers)
+        solve_system(system, border.force, border.gap, corrections, border.step, border.multipliers)
         move(links, there.q, border.step[0], there.q)
     return previous < 1e-9
 
@@ -281,6 +295,7 @@ def _minimise(system, statics, given, scale, limit, guarded):
     _copy(work.multipliers, here.multipliers)
     _evaluate(system, statics, given, 1.0, at)
     shift, passive, best, stalled, prepared, found = 0.0, PASSIVE, math.inf, 0, False, False
+    before, short = math.inf, False  # error at the point before, and whether the step from there was short
     for iteration in range(limit):
         error, gap = force_error(system, model, here, scale), largest_gap(model, here.gaps)
         close_enough = error <= _ACCEPTED and gap <= _ALMOST_CLOSED
@@ -298,17 +313,23 @@ def _minimise(system, statics, given, scale, limit, guarded):
         if stalled > 0 and shift == 0.0 and error < 1e-4:
             # Near the end, a motion softer than the regularization of spring-less dofs slows convergence.
             passive = max(passive / 10, 1e-9)
-        if not prepared:
-            _prepare(system, statics, at)
-            prepared = True
-        # stiffened until no allowed direction has negative stiffness
-        while factor(system, statics, at, shift, passive, typical) > 0 and shift < 1e8:
-            shift = max(4 * shift, 1e-3)
+        # Factors of the point before serve once more if they bring the error below the goal at the rate they had.
+        if not (short and error * error <= _GOAL * before):
+            if not prepared:
+                _prepare(system, statics, at)
+                prepared = True
+            # stiffened until no allowed direction has negative stiffness
+            while factor(system, statics, at, shift, passive, typical) > 0 and shift < 1e8:
+                shift = max(4 * shift, 1e-3)
+        before, short = error, False
         for d in range(nv):
             border.force[0, d] = -here.residual[d]
         for r in range(border.gap.shape[1]):
             border.gap[0, r] = -here.gaps[r] * border.scale[r] if r < hard else 0.0
-        solve(system, model.passive, border.force, border.gap, work.step, work.change)
+        _, off = solve(system, model.passive, border.force, border.gap, work.step, work.change)
+        if off > INACCURATE and work.flags[SYMMETRIC] == 1:
+            work.flags[SYMMETRIC], prepared = 0, False  # with a search for pivots, from here on
+            continue
         longest = _step_length(system, here, work)
         if not math.isfinite(longest) or (guarded and iteration == 0 and longest > _LONGEST):
             break
@@ -323,7 +344,7 @@ def _minimise(system, statics, given, scale, limit, guarded):
                 break
             shift = max(10 * shift, 1e-3)  # shorter, safer steps
             continue
-        at, prepared = 1 - at, False
+        at, prepared, short = 1 - at, False, shift == 0.0 and longest < _SHORT
         here = point_of(statics, at)
         shift = 0.0 if shift < 1e-4 else shift / 10
         if not guarded:
@@ -388,6 +409,7 @@ def find_equilibria(
             continue
         count, scale = cases.start[i + 1] - cases.start[i] + cases.weights.shape[0], cases.scale[i]
         given = Given(room[:count], work.rest, work.tendon_rest, cases.stops)
+        work.flags[ROWS], work.flags[SYMMETRIC] = NOT_CHOSEN, 1 if _conservative(cases, i) else 0
         stage = _WARM if warm else _IN_STEPS
         if follow and i > first and results[i - 1, STATE] == CONVERGED and _similar(model, cases, i, i - 1):
             stage = _FOLLOW

@@ -21,12 +21,26 @@ from pliant.mechanism.border_kernels import (
     choose_rows,
     constraint_gaps,
     factor_system,
+    rows_suffice,
     solve_system,
 )
+from pliant.mechanism.elimination_kernels import CORRECTIONS
 from pliant.mechanism.kernels import forward, rotation_from_rest
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
-from pliant.statics.arrays import BALLS, HERE, STOP_HIGH, STOP_LOW, STOP_MARGIN, STOP_STIFFNESS
+from pliant.statics.arrays import (
+    BALLS,
+    CHOSEN,
+    CHOSEN_ELSEWHERE,
+    HERE,
+    NOT_CHOSEN,
+    ROWS,
+    STOP_HIGH,
+    STOP_LOW,
+    STOP_MARGIN,
+    STOP_STIFFNESS,
+    SYMMETRIC,
+)
 from pliant.statics.load_kernels import FORCE, POINT
 
 _jit = njit(error_model="numpy", nogil=True)
@@ -37,6 +51,8 @@ _call_balls = call_returning(types.none)
 REFINEMENTS = 30
 _REFINED = 1e-14  # relative change of a step at which the regularization is removed
 _SOFTEST_ROUNDS = 50
+_NEAR = 0.1  # motion of joints, radians and radii, up to which rows that were chosen before are tried
+_CLOSED = 1e-11  # gap of loops, radians and radii, up to which rows are chosen for poses nearby, too
 
 
 # --- forces
@@ -220,15 +236,65 @@ def largest_gap(model, gaps):
 
 @_entry
 def prepare(system, statics, which):
-    """The matrix at a point without the stiffness of dofs, and its independent rows."""
-    model, point = statics.model, point_of(statics, which)
-    links, matrix = system.links.whole, system.matrix.whole
-    tree_kernels.world_matrix(links, point.poses, point.wrench, point.tangent, matrix)
+    """The matrix at a point without the stiffness of dofs, and its independent rows.
+
+    Rows that were chosen where joints have moved little since are kept, for `factor` to try. The matrix is made
+    symmetric if it is to be (`SYMMETRIC`).
+    """
+    model, point, work = statics.model, point_of(statics, which), statics.work
+    tree_kernels.world_matrix(
+        system.links.whole, point.poses, point.wrench, point.tangent, system.matrix.whole
+    )
+    if work.flags[SYMMETRIC] == 1:
+        _make_symmetric(system.matrix)
     _set_tendon_entries(system, model, point)
+    if work.flags[ROWS] != NOT_CHOSEN and _largest_motion(system, model, point.q, work.chosen) <= _NEAR:
+        work.flags[ROWS] = CHOSEN_ELSEWHERE
+    else:
+        _choose(system, model, point, work)
+
+
+@_jit
+def _choose(system, model, point, work):
+    """Choose independent rows at a point; where its loops are open, for this point only."""
     gap = 0.0
     for r in range(6 * system.constraints.copy.shape[0]):
         gap = max(gap, abs(point.gaps[r]) / model.gap_unit[r])
     choose_rows(system, point.gaps.shape[0], gap, system.border.soft)
+    work.flags[ROWS] = CHOSEN if gap <= _CLOSED else NOT_CHOSEN
+    for c in range(point.q.shape[0]):
+        work.chosen[c] = point.q[c]
+
+
+@_jit
+def _largest_motion(system, model, q, before):
+    """Largest motion of a joint from one configuration to another, radians and radii."""
+    largest, unit = 0.0, system.border.unit
+    for d in range(model.coordinate.shape[0]):
+        if model.turning[d] == 0:
+            c = model.coordinate[d]
+            largest = max(largest, abs(q[c] - before[c]) / unit[d])
+    for ball in range(model.ball_coordinate.shape[0]):
+        for c in range(model.ball_coordinate[ball], model.ball_coordinate[ball] + 4):
+            largest = max(largest, 2.0 * abs(q[c] - before[c]))
+    return largest
+
+
+@_jit
+def _make_symmetric(matrix):
+    """Symmetric part of the matrix of the tree, without the stiffness of dofs.
+
+    H is linear in tangents, columns and rows, and its transpose has those of the transposed tangents with columns and
+    rows exchanged.
+    """
+    tangent, column, row = matrix.tangent, matrix.column, matrix.row
+    for k in range(tangent.shape[0]):
+        for i in range(6):
+            for j in range(i):
+                tangent[k, i, j] = tangent[k, j, i] = 0.5 * (tangent[k, i, j] + tangent[k, j, i])
+    for d in range(column.shape[0]):
+        for i in range(6):
+            column[d, i] = row[d, i] = 0.5 * column[d, i]
 
 
 @_once
@@ -254,6 +320,8 @@ def _set_tendon_entries(system, model, point):
 def factor(system, statics, which, shift, passive, typical):
     """Factor the matrix that was prepared; returns the number of directions with negative stiffness.
 
+    Rows that were chosen at another configuration are chosen anew if they do not suffice at this one.
+
     Args:
         system, statics, which: the mechanism's, and its point, HERE or THERE.
         shift: stiffness added to every dof, as a fraction of the typical stiffness.
@@ -265,37 +333,55 @@ def factor(system, statics, which, shift, passive, typical):
     for d in range(added.shape[0]):
         own = typical / (unit[d] * unit[d])
         added[d] = passive * own if model.stiffness[d] == 0.0 else 0.0
-        if model.turning[d]:
-            for j in range(3):
-                stiffness[d, j] = point.blocks[d, j]
-        else:
+        if model.turning[d] == 0:
             stiffness[d, 0] = point.diagonal[d] + shift * own + added[d]
+    work, symmetric, hard = statics.work, statics.work.flags[SYMMETRIC] == 1, point.gaps.shape[0]
     for ball in range(model.ball_dof.shape[0]):
+        first = model.ball_dof[ball]
+        block = point.blocks[first : first + 3]
         for i in range(3):
-            d = model.ball_dof[ball] + i
+            d = first + i
+            for j in range(3):
+                stiffness[d, j] = 0.5 * (block[i, j] + block[j, i]) if symmetric else block[i, j]
             stiffness[d, i] += shift * typical / (unit[d] * unit[d]) + added[d]
+    negative = _factor(system, symmetric)
+    if hard and work.flags[ROWS] == CHOSEN_ELSEWHERE:
+        work.flags[ROWS] = CHOSEN
+        if not rows_suffice(system, hard):
+            _choose(system, model, point, work)
+            negative = _factor(system, symmetric)
+    return negative
+
+
+@_jit
+def _factor(system, symmetric):
+    """Factor the matrix, as a definite one if it is symmetric and that succeeds."""
+    if symmetric and factor_system(system, True) == 0:
+        return 0
     return factor_system(system, False)
 
 
 @_entry
 def solve(system, refine, force, gap, step, multipliers):
-    """Motions and scaled multipliers for right sides in rows, by the factors; False if refinement has not converged.
+    """Motions and scaled multipliers for right sides in rows, by the factors.
 
-    With `refine` the stiffness added to spring-less dofs is removed, by iteration.
+    With `refine` the stiffness added to spring-less dofs is removed, by iteration. Returns whether that has converged,
+    and how far motions may be off by rounding, as a fraction of them.
     """
     border, added, right = system.border, system.border.added, system.border.right
-    solve_system(system, force, gap, step, multipliers)
+    error = solve_system(system, force, gap, CORRECTIONS, step, multipliers)
     if not refine:
-        return True
+        return True, error
     count, nv, m = force.shape[0], force.shape[1], gap.shape[1]
     for _ in range(REFINEMENTS):
-        change, largest = 0.0, 0.0
+        change, largest, error = 0.0, 0.0, 0.0
         for r in range(count):
             for d in range(nv):
                 right[0, d] = force[r, d] + added[d] * step[r, d]
             for i in range(m):
                 border.gap[0, i] = gap[r, i]
-            solve_system(system, right, border.gap, border.step, border.multipliers)
+            off = solve_system(system, right, border.gap, CORRECTIONS, border.step, border.multipliers)
+            error = max(error, off)
             for d in range(nv):
                 x = border.step[0, d]
                 change = max(change, abs(x - step[r, d]))
@@ -304,8 +390,8 @@ def solve(system, refine, force, gap, step, multipliers):
             for i in range(m):
                 multipliers[r, i] = border.multipliers[0, i]
         if change <= _REFINED * largest:
-            return True
-    return False
+            return True, error
+    return False, error
 
 
 @_entry
@@ -323,7 +409,7 @@ def softest_motion(system, motion):
     for _ in range(_SOFTEST_ROUNDS):
         for d in range(nv):
             right[0, d] = motion[d] / (unit[d] * unit[d])
-        solve_system(system, right, border.gap, border.step, border.multipliers)
+        solve_system(system, right, border.gap, CORRECTIONS, border.step, border.multipliers)
         square = 0.0
         for d in range(nv):
             square += (border.step[0, d] / unit[d]) ** 2

@@ -99,6 +99,8 @@ def respond(servo, links, q, link, hard, redundant, rounds, pose, jacobian, resp
                 servo.motion,
                 servo.miss,
                 servo.correction,
+                servo.unit,
+                elimination.CORRECTIONS,
                 step,
                 servo.multipliers,
             )

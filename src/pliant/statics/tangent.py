@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import InputError
+from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism
 from pliant.statics.bordered import BorderedTree
 from pliant.statics.loads import Loads
-from pliant.statics.newton_kernels import PASSIVE
+from pliant.statics.newton_kernels import INACCURATE, PASSIVE
 from pliant.statics.workspace import allocate_point, model_of
 
 __all__ = ["Tangent", "static_response"]
@@ -72,6 +72,16 @@ class Tangent:
         """Motion and change of the multipliers under generalised forces; see `BorderedTree.solve`."""
         return self._solver.solve(force, gap, refine=refine, exact=exact)
 
+    @property
+    def error(self) -> float:
+        """How far the motions of the last `solve` may be off by rounding, as a fraction of the largest."""
+        return self._solver.error
+
+    @property
+    def correction(self) -> Floats:
+        """Last correction of the motions of the last right side of the last `solve`, (nv,)."""
+        return self._solver.correction
+
     def softest_motion(self) -> tuple[float, Floats]:
         """Smallest stiffness among allowed motions, and the motion; see `BorderedTree.softest_motion`."""
         return self._solver.softest_motion()
@@ -103,6 +113,7 @@ def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
 
     Raises:
         InputError: something the forces push against is held by no spring; names the joints.
+        ConvergenceError: motions are lost in rounding; names the joint and its loop.
     """
     m = tangent.m
     if (m.stiffness == 0).any():
@@ -122,4 +133,58 @@ def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
                 f"`mechanism.with_stiffness({loose[0]!r}, ...)` or `pliant.reduce(..., default_stiffness=...)`"
             )
     tangent.factor()
-    return tangent.solve(rows, exact=True)
+    found = tangent.solve(rows, exact=True)
+    if not tangent.error <= INACCURATE:
+        _check_each(tangent, rows, found[0])
+    return found
+
+
+def _check_each(tangent: Tangent, rows: Floats, motions: Floats) -> None:
+    """Raise a `ConvergenceError` if motions under the generalised forces in `rows` are lost in rounding.
+
+    A force that hardly moves anything leaves motions of rounding, which are nothing beside those under other forces of
+    the same size.
+    """
+    m, unit = tangent.m, tangent.m.dof_unit
+    push, size = np.abs(rows * unit).max(axis=1), np.abs(motions / unit).max(axis=1)
+    size = np.maximum(size, push * (size / np.where(push > 0, push, 1.0)).max())
+    worst, lost = 0.0, np.zeros(m.nv)
+    for i in range(len(rows)):
+        tangent.solve(rows[i], exact=True)
+        left = np.abs(tangent.correction / unit)
+        if tangent.error > INACCURATE and not left.max() <= max(worst, INACCURATE) * size[i]:
+            worst, lost = float(left.max() / size[i]), left
+    if not worst <= INACCURATE:
+        raise _lost_in_rounding(m, worst, int(np.argmax(np.nan_to_num(lost, nan=np.inf))))
+
+
+def _lost_in_rounding(m: Mechanism, worst: float, dof: int) -> ConvergenceError:
+    """The error that names the dof whose motion is known worst, `worst` of the largest motion, and its loop."""
+    where, chord = f"motions of '{m.dof_names[dof]}'", _loop_through(m, int(m.dof_joint[dof]))
+    if chord is not None:
+        where += f", in the loop that '{m.joint_names[chord]}' closes,"
+    spring = m.stiffness * m.dof_unit**2
+    order = np.argsort(np.where(spring > 0, spring, np.inf))
+    soft, stiff = int(order[0]), int(np.argmax(spring))
+    return ConvergenceError(
+        f"the compliance of '{m.name}' is lost in rounding: {where} may be off by {worst:.2g} of the largest. Springs "
+        f"are too far apart, from {spring[soft]:.2g} N m/rad ('{m.dof_names[soft]}') to {spring[stiff]:.2g} N m/rad "
+        f"('{m.dof_names[stiff]}'; slides as seen at the radius): give them less different stiffness with "
+        "`mechanism.with_stiffness`, or join the bodies of stiff joints by fixed ones",
+        residual=worst,
+    )
+
+
+def _loop_through(m: Mechanism, joint: int) -> int | None:
+    """The first loop-closing joint whose loop passes a joint; None if no loop does."""
+    t = m.topology
+    for chord in t.chords.tolist():
+        a, b = int(m.joint_parents[chord]), int(m.joint_children[chord])
+        passed = chord == joint
+        while a != b and not passed:
+            if a < 0 or (b >= 0 and t.depth[b] > t.depth[a]):
+                a, b = b, a
+            passed, a = t.tree_joint[a] == joint, int(t.parent[a])
+        if passed:
+            return chord
+    return None

@@ -67,7 +67,7 @@ def accumulate(links, local, wrench, residual):
 
 @_jit
 def world_matrix(links, poses, wrench, tangent, matrix):
-    """Matrix of the tree in world axes from link frames: `screw`, `column = S x* F` and `tangent` of `matrix`."""
+    """Matrix of the tree in world axes from link frames: `screw`, `column = S x* F`, `row = 0` and `tangent`."""
     kind, screw, dof = links.kind, links.screw, links.dof
     half = np.empty((3, 3))
     for k in range(kind.shape[0]):
@@ -100,6 +100,7 @@ def world_matrix(links, poses, wrench, tangent, matrix):
             for i in range(3):
                 matrix.screw[d, i] = R[i, 0] * s[0] + R[i, 1] * s[1] + R[i, 2] * s[2]
                 matrix.screw[d, 3 + i] = R[i, 0] * s[3] + R[i, 1] * s[4] + R[i, 2] * s[5]
+                matrix.row[d, i] = matrix.row[d, 3 + i] = 0.0
                 matrix.column[d, i] = R[i, 0] * u0 + R[i, 1] * u1 + R[i, 2] * u2
                 matrix.column[d, 3 + i] = R[i, 0] * u3 + R[i, 1] * u4 + R[i, 2] * u5
 

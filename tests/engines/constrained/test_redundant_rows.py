@@ -80,6 +80,7 @@ SMALL = {
     "parallelogram": lambda: linkages.parallelogram(0.5),
     "flat parallelogram": linkages.parallelogram,
     "toggle": linkages.toggle,
+    "spinning rod": linkages.spinning_rod,
     "firefighters": pliant.gallery.firefighters,
     "suspension": pliant.gallery.suspension,
     "ladder": lambda: pliant.gallery.ladder(4),
@@ -248,11 +249,43 @@ def test_real_robots_always_move_alike(name, h):
     never_by_luck(name, h, 20)
 
 
+def small_never_by_luck(name, h, trials):
+    """A small linkage: passive joints, symmetric poses, links in line."""
+    m, rng = SMALL[name](), np.random.default_rng(0)
+    poses = fifth_of_a_second(m, h, G)
+    for _ in range(trials):
+        other = fifth_of_a_second(m, h, G * (1 + 1e-13 * rng.normal(size=3)))
+        assert np.abs(other - poses).max() < 1e-6 * m.radius
+
+
+@pytest.mark.parametrize("h", [1 / 60, 1e-3])
+@pytest.mark.parametrize("name", SMALL)
+def test_small_linkages_move_alike_for_a_fifth_of_a_second(name, h):
+    small_never_by_luck(name, h, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("h", [1 / 60, 1 / 240, 1e-3, 1e-5])
+@pytest.mark.parametrize("name", SMALL)
+def test_small_linkages_always_move_alike(name, h):
+    small_never_by_luck(name, h, 20)
+
+
 @pytest.mark.parametrize("h", [1 / 60, 1e-3])
 def test_a_parallelogram_swings_through_its_flat_pose(h):
+    swing_through_the_flat_pose(h, (0.0, 1e-13, -1e-13))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("h", [1 / 60, 1 / 240, 1e-3, 1e-5])
+def test_a_parallelogram_always_swings_through_its_flat_pose(h):
+    swing_through_the_flat_pose(h, np.r_[0.0, 1e-13 * np.random.default_rng(0).normal(size=20)])
+
+
+def swing_through_the_flat_pose(h, changes):
     """Where rows become redundant in motion: links in line, from either side, loops closed and energy kept."""
     ends = []
-    for change in (0.0, 1e-13, -1e-13):
+    for change in changes:
         m = linkages.parallelogram(0.4 + change)
         s = pliant.ConstrainedSimulation(m, h, gravity=(-9.81, 0.0, 0.0))
         had, height = s.energy.total, []
@@ -335,6 +368,17 @@ def test_real_loops_come_to_rest_where_statics_says(name, h):
     assert found.apart < 1e-7
     assert s.effort.unsettled == 0
     expected = pliant.equilibrium(m, gravity=G)
+    assert np.abs(s.poses - expected.poses)[:, :3, 3].max() < 1e-8 * m.radius
+
+
+def test_a_rod_that_spins_about_itself_comes_to_rest_where_statics_says():
+    """Its spin meets neither spring nor damper: the equilibrium is neutral, and the rod may go on spinning."""
+    m = SMALL["spinning rod"]()
+    s = pliant.ConstrainedSimulation(m, 1 / 60, gravity=G)
+    s.step(1800)
+    expected = pliant.equilibrium(m, gravity=G)
+    assert expected.stability == "neutral"
+    assert s.violation < 1e-7 * m.radius
     assert np.abs(s.poses - expected.poses)[:, :3, 3].max() < 1e-8 * m.radius
 
 
