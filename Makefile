@@ -12,6 +12,8 @@ LOCK_FLAGS ?=
 # Without a network it gives up soon.
 APT_FLAGS ?= --quiet -o Acquire::Retries=1 -o Acquire::http::Timeout=20 -o Acquire::https::Timeout=20
 PYTEST_FLAGS ?=
+# Each worker runs a part of the folders, so that it loads their kernels and makes their fixtures alone; who is done helps.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto --dist worksteal
 QUICK := $(addprefix tests/,test_structure.py test_papers.py spatial mechanism statics engines/test_contract.py)
 # Kernels are compiled into .cache, once, on all cores, whenever a source is newer than that.
 WARM := .cache/warm
@@ -32,20 +34,20 @@ help:  ## Show this list
 setup: $(STAMP)  ## Create .venv with all pinned dependencies and pliant itself (editable)
 
 test: $(WARM)  ## Run the tests, on all cores
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto $(PYTEST_FLAGS)
+	$(PYTEST) $(PYTEST_FLAGS)
 
 quick: $(WARM)  ## Check style and types, run the tests of kernels, contracts and structure: for the loop of editing
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m pyright & checked=$$!; \
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n auto $(QUICK) $(PYTEST_FLAGS); tested=$$?; \
+	$(PYTEST) -q $(QUICK) $(PYTEST_FLAGS); tested=$$?; \
 	wait $$checked && exit $$tested
 
 slow: $(WARM)  ## Run the slow tests
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -n auto -m slow $(PYTEST_FLAGS)
+	$(PYTEST) -m slow $(PYTEST_FLAGS)
 
 coverage: $(WARM)  ## Run the tests and list the lines and branches that they miss, kernels left out
-	OPENBLAS_NUM_THREADS=1 $(PY) -m pytest -q -n auto --cov --cov-report=term-missing:skip-covered $(PYTEST_FLAGS)
+	$(PYTEST) -q --cov --cov-report=term-missing:skip-covered $(PYTEST_FLAGS)
 
 portable: $(STAMP)  ## Run the numerical tests as other processors would
 	$(PY) tools/portable.py

@@ -25,6 +25,11 @@ settings.register_profile(
 settings.load_profile(os.environ.get("PLIANT_HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_xdist_auto_num_workers(config):
+    """`-n auto`: one process more than cores, since some tests wait for servers, browsers and clocks."""
+    return (os.cpu_count() or 1) + 1
+
+
 @pytest.fixture(autouse=True, scope="session")
 def _elsewhere(tmp_path_factory):
     """Run in an empty folder: nothing may depend on where the tests are started, and MuJoCo leaves a log there."""

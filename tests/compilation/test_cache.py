@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,33 +26,43 @@ print(out.tobytes().hex())
 """
 
 
+def call(folder: Path, before: str = "", cache: Path | None = None, **environment: str):
+    """Call a kernel in a fresh process: the bits it gives, the kernels compiled, stderr. The cache is in `folder`."""
+    report = folder / "report.txt"
+    report.unlink(missing_ok=True)
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "PLIANT"))}
+    variables |= {
+        "NUMBA_CACHE_DIR": str(cache or folder / "cache"),
+        "PLIANT_COMPILATION_REPORT": str(report),
+        **environment,
+    }
+    command = [sys.executable, "-c", RUN.replace("{before}", before)]
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    compiled = report.read_text().splitlines() if report.exists() else []
+    return done.stdout.strip(), [line.split("\t")[1].rpartition(".")[2] for line in compiled], done.stderr
+
+
 @pytest.fixture
 def run(tmp_path):
-    """Call a kernel in a fresh process with a cache of its own: the bits it gives, the kernels compiled, stderr."""
+    """Call a kernel in a fresh process with a cache of this test's own."""
+    return partial(call, tmp_path)
 
-    def run(before: str = "", cache: Path | None = None, **environment: str):
-        report = tmp_path / "report.txt"
-        report.unlink(missing_ok=True)
-        variables = {k: v for k, v in os.environ.items() if not k.startswith(("NUMBA", "PLIANT"))}
-        variables |= {
-            "NUMBA_CACHE_DIR": str(cache or tmp_path / "cache"),
-            "PLIANT_COMPILATION_REPORT": str(report),
-            **environment,
-        }
-        command = [sys.executable, "-c", RUN.replace("{before}", before)]
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        compiled = report.read_text().splitlines() if report.exists() else []
-        return done.stdout.strip(), [line.split("\t")[1].rpartition(".")[2] for line in compiled], done.stderr
 
-    return run
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory):
+    """A folder with a cache that holds one kernel, compiled from an empty one, and the bits that it gives."""
+    folder = tmp_path_factory.mktemp("compiled")
+    bits, compiled, _ = call(folder)
+    assert compiled == ["quat_multiply"]
+    return folder / "cache", bits
 
 
 @pytest.fixture
-def kernel(run, tmp_path):
-    """The file of a kernel that was compiled, and the bits that it gives."""
-    bits, compiled, _ = run()
-    assert compiled == ["quat_multiply"]
+def kernel(compiled_once, tmp_path):
+    """The file of a kernel that was compiled, in a copy of its cache, and the bits that it gives."""
+    cache, bits = compiled_once
+    shutil.copytree(cache, tmp_path / "cache")
     (path,) = (tmp_path / "cache").rglob("*quat_multiply*.kernel")
     return path, bits
 

@@ -59,11 +59,13 @@ def touching(rng, first, second, gap):
     """Poses of two shapes, about so far apart; from deep inside each other MuJoCo may not find the shortest way out."""
     here, there = pose(rng, 0.1), pose(rng, 0.1)
     there[:3, 3] += here[:3, 2] * 1.2  # above a plane or a field
-    for margin in (3.0,) * 10 + (0.03,) * 10:  # a margin larger than the shapes spoils the depth
-        found = detect(first, second, here, there, margin)
-        if found.count:
-            nearest = np.argmin(found.distance)
-            there[:3, 3] -= found.normal[nearest] * (found.distance[nearest] - gap)
+    for margin in (3.0, 0.03):  # a margin larger than the shapes spoils the depth
+        collider = Collider([(0, first), (1, second)], 2, static=MOVING, margin=margin)
+        for _ in range(10):
+            found = collider.detect(np.stack([here, there]))
+            if found.count:
+                nearest = np.argmin(found.distance)
+                there[:3, 3] -= found.normal[nearest] * (found.distance[nearest] - gap)
     return here, there
 
 
