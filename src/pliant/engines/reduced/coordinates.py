@@ -32,6 +32,14 @@ class Amplitudes:
         M, D, K = model.reduced_mass, model.reduced_damping, model.reduced_stiffness
         self.inverse: Floats = np.linalg.inv(M + h * D + h * h * K).astype(np.float64)
 
+    def to_model(self, y: Floats) -> Floats:
+        """Coordinates of the model; a copy."""
+        return y.copy()
+
+    def from_model(self, y: Floats) -> Floats:
+        """Coordinates as the kernels have them."""
+        return y
+
     def ends(self, y: Floats) -> Floats:
         """Twists of the end effectors per rate, (6e, n)."""
         return self._ends
@@ -102,6 +110,14 @@ class StaticWrenches:
         C, M, D = self._mixed(y)
         C = C + self.rigid * np.eye(len(C))
         return M + self._h * D + self._h**2 * C.T, C
+
+    def to_model(self, y: Floats) -> Floats:
+        """Coordinates of the model; a copy."""
+        return y.copy()
+
+    def from_model(self, y: Floats) -> Floats:
+        """Coordinates as the kernels have them."""
+        return y
 
     def ends(self, y: Floats) -> Floats:
         """Twists of the end effectors per rate, (6e, n)."""

@@ -21,8 +21,10 @@ from pliant.text import suggestion
 if TYPE_CHECKING:
     from pliant.engines.reduced.accuracy import Accuracy
     from pliant.engines.reduced.blended import BlendedModel
+    from pliant.engines.reduced.manifold import Manifold
     from pliant.engines.reduced.simulation import ReducedSimulation
     from pliant.statics import Configuration
+    from pliant.statics.loads import Loads
 
 __all__ = ["FreeBase", "Model", "ReducedModel", "StiffnessEllipsoid"]
 
@@ -118,6 +120,9 @@ class ReducedModel(Model):
         base: the floating base, or None.
         projection, inertia: arguments of `pliant.reduce`.
         limits: whether it was made at an equilibrium with joint limits enforced.
+        loads: what acts beside weights and wrenches on end effectors: wrenches on other bodies, rest positions of springs.
+        gravity: m/s², (3,).
+        balance: constraint forces of loops and couplings at the configuration.
     """
 
     mechanism: Mechanism
@@ -138,6 +143,9 @@ class ReducedModel(Model):
     projection: str = "exact"
     inertia: str = "condensed"
     limits: bool = False
+    loads: Loads | None = None
+    gravity: Floats | None = None
+    balance: Floats | None = None
 
     # --- sizes and names
 
@@ -209,6 +217,13 @@ class ReducedModel(Model):
         from pliant.statics import Configuration
 
         return Configuration(self.mechanism, self.q)
+
+    @cached_property
+    def manifold(self) -> Manifold:
+        """Joint coordinates that the model can take, with closed loops."""
+        from pliant.engines.reduced.manifold import manifold_of
+
+        return manifold_of(self)
 
     @cached_property
     def twist_maps(self) -> Floats:

@@ -1,0 +1,1183 @@
+"""Motion on a manifold of joint coordinates: forces and inertia of the whole mechanism, projected by its tangent.
+
+The joints of a mechanism follow few coordinates y,
+
+    s(y) = Φ y + ½ Ψ(y, y) + C μ,     q = q0 moved by s,     q' = T(y) y'
+
+with μ such that loops and couplings stay closed, and T the tangent of that manifold, T = A - C (G C)^-1 G A with
+A = Φ + Ψ(y, .) and G the rows of the closed loops (rows of balls are multiplied by the right Jacobian of SO(3)).
+Springs, loads, dampers and inertia are those of all joints and links, evaluated in one sweep over the tree. Twists,
+momenta and inertias are in world axes about one fixed point, so that they pass from link to link unchanged.
+
+Coordinates are those of the natural modes at y = 0: unit mass, stiffness ω². A step is exact for the linear part,
+
+    state' = A state + B g,     g = force(y, v) + K y + D v - inertia beyond M
+
+with g held over the step and evaluated at its midpoint. Array layout: `kernels`, and the entries of `sizes` below.
+"""
+
+from math import inf, sin, sqrt
+
+from pliant.compilation import njit
+from pliant.engines.reduced._intrinsics import BALL, PARENT, PLACE, five_arrays, matrix
+from pliant.engines.reduced._intrinsics import MOTION as MOTION_ROW
+from pliant.engines.reduced.kernels import (
+    BASIS,
+    COORDINATES,
+    EFFECTORS,
+    LINKS,
+    ROWS,
+    SIZES,
+    TIME,
+    TIMESTEP,
+    WORK,
+    WRENCH,
+    Y,
+    add_columns,
+    by_joints,
+)
+from pliant.spatial import kernels as se3
+from pliant.statics.load_kernels import ACTS, LINK, LOAD_SIZE, wrench_in_world
+
+_inline = njit(error_model="numpy", nogil=True, inline="always")
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+
+# Entries of `sizes` beyond those of `kernels`: level of accuracy; whether T is Φ in all poses; numbers of closing rows,
+# of loops, couplings, tendons, balls, held loads and slots for loads; whether Ψ is there
+METHOD, PLAIN, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT = range(SIZES, SIZES + 10)
+# offsets in `constants`
+_AT = SIZES + 10
+MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST = range(_AT, _AT + 11)
+MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
+    _AT + 11, _AT + 21
+)
+# of tables in `sizes` itself
+LOOP_TABLE, ROW_TABLE, BALL_TABLE = range(_AT + 21, _AT + 24)
+# in `state`: forces of the last step and multipliers, budget; then scratch
+FORCES, MULTIPLIERS, BUDGET = range(_AT + 24, _AT + 27)
+MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(
+    _AT + 27, _AT + 38
+)
+SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, SMALL_WORK, STEP_WORK, PLACING, MANIFOLD_SIZES = range(
+    _AT + 38, _AT + 48
+)
+
+AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
+STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # columns of JOINT, per row of motion
+MASS, COM, ABOUT, BODY_SIZE = (
+    0,
+    1,
+    4,
+    10,
+)  # columns of BODY, per link: mass, centre, xx xy xz yy yz zz about it
+SPRING, SLACK, DASHPOT, TENSION_SIZE = range(4)  # columns of TENSION: stiffness, tension at y = 0, damping
+TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = (
+    0,
+    4,
+    7,
+    10,
+)  # columns of REST: quaternion from rest to q0, per ball
+GRAVITY, ORIGIN, LENGTH, FIXED_SIZE = (
+    0,
+    3,
+    6,
+    7,
+)  # of FIXED: m/s²; point that twists are about; unit of gaps, m
+SQUARE, FILTER, MODE_SIZE = range(
+    3
+)  # columns of MODE: ω², and the share of inertia forces that a step resolves
+COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
+OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
+MH, IXX, SUBTREE_SIZE = 1, 4, 10  # columns of SUBTREE: mass, first moment, second moment about the origin
+ENERGY, SET, BUDGET_SIZE = range(3)  # of BUDGET: J, and whether it is set
+
+TOLERANCE = 1e-10  # of gaps, radii and radians
+ITERATIONS = 12
+NEARLY = 5e-3  # change of the inertia up to which motion counts as small
+BAND = 5e-3  # of the budget: excess of energy that a step may have
+
+# --- places and tangent
+
+
+@_jit
+def displace(y, sizes, constants, state):
+    """Joint displacements `s = Φ y + ½ Ψ(y, y) + C μ` of all rows, to MOTION."""
+    n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
+    motion = state[sizes[MOTION] : sizes[MOTION] + rows]
+    for k in range(rows):
+        motion[k] = 0.0
+    add_columns(matrix(constants, sizes[BASIS], n, rows), y, motion)
+    if sizes[CURVED] == 1:
+        curvature = matrix(constants, sizes[CURVATURE], n * n, rows)
+        for i in range(n):
+            for j in range(n):
+                share = 0.5 * y[i] * y[j]
+                for k in range(rows):
+                    motion[k] += share * curvature[i * n + j, k]
+    if r > 0:
+        close, mu = matrix(constants, sizes[CLOSE], rows, r), state[sizes[MULTIPLIERS] :]
+        for k in range(rows):
+            for c in range(r):
+                motion[k] += close[k, c] * mu[c]
+
+
+@_jit
+def place(sizes, links, constants, state, poses):
+    """Poses of all links at the displacements MOTION."""
+    rows = sizes[ROWS]
+    motion = state[sizes[MOTION] : sizes[MOTION] + rows]
+    powers = 0.0  # a sum of eighth powers below 1 bounds all displacements by 1
+    for k in range(rows):
+        square = motion[k] * motion[k]
+        square *= square
+        powers += square * square
+    by_joints(powers <= 1.0, sizes, links, constants, motion, state[sizes[PLACING] :], poses)
+
+
+@_jit
+def turn_rows(sizes, state, columns):
+    """Multiply the rows of balls by the right Jacobian at their rotation vectors, in place: rates of joints."""
+    balls = sizes[sizes[BALL_TABLE] :]
+    for ball in range(sizes[BALLS]):
+        row = balls[ball]
+        at = sizes[MOTION] + row
+        x, y, z = state[at], state[at + 1], state[at + 2]
+        c1, c2, _, _ = right_coefficients(x * x + y * y + z * z)
+        for j in range(columns.shape[1]):
+            a, b, c = columns[row, j], columns[row + 1, j], columns[row + 2, j]
+            u0, u1, u2 = y * c - z * b, z * a - x * c, x * b - y * a
+            columns[row, j] = a - c1 * u0 + c2 * (y * u2 - z * u1)
+            columns[row + 1, j] = b - c1 * u1 + c2 * (z * u0 - x * u2)
+            columns[row + 2, j] = c - c1 * u2 + c2 * (x * u1 - y * u0)
+
+
+@_inline
+def rows_of(links, k):
+    """First and last row (excluded) of a link's motion."""
+    ball = links[k, BALL] == 1
+    first = links[k, MOTION_ROW] if ball else k
+    return first, first + (3 if ball else 1)
+
+
+@_jit
+def world_axes(sizes, links, constants, state, poses):
+    """Twists of all rows about the origin, world axes, to AXIS."""
+    rows = sizes[ROWS]
+    screw, axis = matrix(constants, sizes[SCREW], rows, 6), matrix(state, sizes[AXIS], rows, 6)
+    at = sizes[FIXED] + ORIGIN
+    ox, oy, oz = constants[at], constants[at + 1], constants[at + 2]
+    for k in range(sizes[LINKS]):
+        T = poses[links[k, PLACE]]
+        px, py, pz = T[0, 3] - ox, T[1, 3] - oy, T[2, 3] - oz
+        first, last = rows_of(links, k)
+        for row in range(first, last):
+            a, b, c = screw[row, 0], screw[row, 1], screw[row, 2]
+            d, e, f = screw[row, 3], screw[row, 4], screw[row, 5]
+            ax = T[0, 0] * d + T[0, 1] * e + T[0, 2] * f
+            ay = T[1, 0] * d + T[1, 1] * e + T[1, 2] * f
+            az = T[2, 0] * d + T[2, 1] * e + T[2, 2] * f
+            axis[row, 0] = T[0, 0] * a + T[0, 1] * b + T[0, 2] * c + py * az - pz * ay
+            axis[row, 1] = T[1, 0] * a + T[1, 1] * b + T[1, 2] * c + pz * ax - px * az
+            axis[row, 2] = T[2, 0] * a + T[2, 1] * b + T[2, 2] * c + px * ay - py * ax
+            axis[row, 3], axis[row, 4], axis[row, 5] = ax, ay, az
+
+
+@_jit
+def sweep_columns(columns, sizes, links, state, out):
+    """Twists of all links per column of joint motions (rows, c): `out` (places, 6 c), component by component."""
+    count, axis = columns.shape[1], matrix(state, sizes[AXIS], sizes[ROWS], 6)
+    for i in range(6 * count):
+        out[out.shape[0] - 1, i] = 0.0
+        out[out.shape[0] - 2, i] = 0.0
+    for k in range(sizes[LINKS]):
+        here, above = links[k, PLACE], links[k, PARENT]
+        first, last = rows_of(links, k)
+        for i in range(6):
+            a, start = axis[first, i], i * count
+            for j in range(count):
+                out[here, start + j] = out[above, start + j] + a * columns[first, j]
+        for row in range(first + 1, last):
+            for i in range(6):
+                a, start = axis[row, i], i * count
+                for j in range(count):
+                    out[here, start + j] += a * columns[row, j]
+
+
+@_jit
+def measure_gaps(sizes, constants, state, poses):
+    """Gaps of the closing rows, in radii and radians, to GAP. Returns the largest."""
+    loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
+    rows, gap, worst = sizes[ROWS], state[sizes[GAP] :], 0.0
+    coupling = matrix(constants, sizes[COUPLING], sizes[COUPLINGS], rows)
+    length = constants[sizes[FIXED] + LENGTH]
+    for i in range(sizes[CLOSING]):
+        loop, component = chosen[i * ROW_SIZE + OF], chosen[i * ROW_SIZE + COMPONENT]
+        total = 0.0
+        if loop < 0:
+            for k in range(rows):
+                total += coupling[component, k] * state[sizes[MOTION] + k]
+        else:
+            A, B = poses[loops[loop * LOOP_SIZE + COPY]], poses[loops[loop * LOOP_SIZE + ORIGINAL]]
+            if component < 3:
+                total = (A[component, 3] - B[component, 3]) / length
+            else:
+                # rotation vector of A B^T, world axes, up to third powers of the gap
+                a, b = (component - 2) % 3, (component - 1) % 3
+                for j in range(3):
+                    total += 0.5 * (A[b, j] * B[a, j] - A[a, j] * B[b, j])
+        gap[i] = total
+        worst = max(worst, abs(total))
+    return worst
+
+
+@_jit
+def gap_rates(columns, sweep, sizes, constants, state, poses, out):
+    """Rates of the gaps per column of joint motions, whose twists are in `sweep`: `out` (r, columns)."""
+    loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
+    count, rows = columns.shape[1], sizes[ROWS]
+    coupling = matrix(constants, sizes[COUPLING], sizes[COUPLINGS], rows)
+    length = constants[sizes[FIXED] + LENGTH]
+    for i in range(sizes[CLOSING]):
+        loop, component = chosen[i * ROW_SIZE + OF], chosen[i * ROW_SIZE + COMPONENT]
+        if loop < 0:
+            for j in range(count):
+                out[i, j] = 0.0
+            for k in range(rows):
+                share = coupling[component, k]
+                if share != 0.0:
+                    for j in range(count):
+                        out[i, j] += share * columns[k, j]
+            continue
+        one, other = loops[loop * LOOP_SIZE + COPY], loops[loop * LOOP_SIZE + ORIGINAL]
+        at = component * count
+        if component >= 3:
+            for j in range(count):
+                out[i, j] = sweep[one, at + j] - sweep[other, at + j]
+            continue
+        # velocity of the origin: v + ω x p
+        a, b = (component + 1) % 3, (component + 2) % 3
+        oa, ob = constants[sizes[FIXED] + ORIGIN + a], constants[sizes[FIXED] + ORIGIN + b]
+        pa, pb = poses[one, a, 3] - oa, poses[one, b, 3] - ob
+        ra, rb = poses[other, a, 3] - oa, poses[other, b, 3] - ob
+        sa, sb = (3 + a) * count, (3 + b) * count
+        for j in range(count):
+            here = sweep[one, at + j] + sweep[one, sa + j] * pb - sweep[one, sb + j] * pa
+            there = sweep[other, at + j] + sweep[other, sa + j] * rb - sweep[other, sb + j] * ra
+            out[i, j] = (here - there) / length
+
+
+@_jit
+def closing_rates(sizes, links, constants, state, poses):
+    """C as rates of joints, to CLOSERS, and the rates G C of the gaps, to PIVOT; AXIS is that of the poses."""
+    rows, r = sizes[ROWS], sizes[CLOSING]
+    closers, sweep = matrix(state, sizes[CLOSERS], rows, r), matrix(state, sizes[OPEN], poses.shape[0], 6 * r)
+    for i in range(rows * r):
+        state[sizes[CLOSERS] + i] = constants[sizes[CLOSE] + i]
+    turn_rows(sizes, state, closers)
+    sweep_columns(closers, sizes, links, state, sweep)
+    gap_rates(closers, sweep, sizes, constants, state, poses, matrix(state, sizes[PIVOT], r, r))
+
+
+@_jit
+def locate(y, sizes, links, constants, state, poses):
+    """Poses at coordinates `y` with closed loops, from the multipliers of the last call. False: they do not close."""
+    r = sizes[CLOSING]
+    displace(y, sizes, constants, state)
+    place(sizes, links, constants, state, poses)
+    if r == 0:
+        return True
+    mu, step = state[sizes[MULTIPLIERS] :], matrix(state, sizes[ANSWER], r, 1)
+    for _ in range(ITERATIONS):
+        worst = measure_gaps(sizes, constants, state, poses)
+        if worst <= TOLERANCE:
+            return True
+        if not worst < inf:
+            return False
+        world_axes(sizes, links, constants, state, poses)
+        closing_rates(sizes, links, constants, state, poses)
+        for i in range(r):
+            step[i, 0] = state[sizes[GAP] + i]
+        if eliminate(matrix(state, sizes[PIVOT], r, r), step) < 1e-9:
+            return False
+        for i in range(r):
+            mu[i] -= step[i, 0]
+        displace(y, sizes, constants, state)
+        place(sizes, links, constants, state, poses)
+    return measure_gaps(sizes, constants, state, poses) <= 1e4 * TOLERANCE
+
+
+@_jit
+def find_tangent(y, sizes, links, constants, state, poses):
+    """Tangent T, (rows, n), to TANGENT, and the twists of all links per coordinate, to SWEEP, at closed poses."""
+    n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
+    T, sweep = matrix(state, sizes[TANGENT], rows, n), matrix(state, sizes[SWEEP], poses.shape[0], 6 * n)
+    world_axes(sizes, links, constants, state, poses)
+    if sizes[PLAIN] == 1:
+        sweep_columns(matrix(constants, sizes[PHI], rows, n), sizes, links, state, sweep)
+        return
+    for i in range(rows * n):
+        state[sizes[TANGENT] + i] = constants[sizes[PHI] + i]
+    if sizes[CURVED] == 1:
+        curvature = matrix(constants, sizes[CURVATURE], n * n, rows)
+        for i in range(n):
+            for j in range(n):
+                for k in range(rows):
+                    T[k, j] += y[i] * curvature[i * n + j, k]
+    turn_rows(sizes, state, T)
+    if r > 0:
+        closing_rates(sizes, links, constants, state, poses)
+        sweep_columns(T, sizes, links, state, sweep)
+        X = matrix(state, sizes[ANSWER], r, n)
+        gap_rates(T, sweep, sizes, constants, state, poses, X)
+        eliminate(matrix(state, sizes[PIVOT], r, r), X)
+        _subtract_closing(T, X, sizes, state)
+    sweep_columns(T, sizes, links, state, sweep)
+
+
+@_jit
+def _subtract_closing(columns, X, sizes, state):
+    """`columns -= C X`, (rows, c), with C as rates of joints."""
+    rows, r = sizes[ROWS], sizes[CLOSING]
+    closers = matrix(state, sizes[CLOSERS], rows, r)
+    for k in range(rows):
+        for c in range(r):
+            share = closers[k, c]
+            if share != 0.0:
+                for j in range(columns.shape[1]):
+                    columns[k, j] -= share * X[c, j]
+
+
+# --- forces and inertia
+
+
+@_jit
+def find_rates(v, sizes, constants, state):
+    """Rates of all rows, `T v`, to RATE."""
+    n, rows = sizes[COORDINATES], sizes[ROWS]
+    rate = state[sizes[RATE] : sizes[RATE] + rows]
+    if sizes[PLAIN] == 1:
+        for k in range(rows):
+            rate[k] = 0.0
+        add_columns(matrix(constants, sizes[BASIS], n, rows), v, rate)
+        return
+    T = matrix(state, sizes[TANGENT], rows, n)
+    for k in range(rows):
+        total = 0.0
+        for j in range(n):
+            total += T[k, j] * v[j]
+        rate[k] = total
+
+
+@_jit
+def find_bias(v, sizes, links, constants, state, poses):
+    """Accelerations of all rows that curvature, balls and loops cause at constant `v`, to BIAS; after `find_rates`."""
+    n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
+    bias = state[sizes[BIAS] : sizes[BIAS] + rows]
+    for k in range(rows):
+        bias[k] = 0.0
+    if sizes[PLAIN] == 1:
+        return
+    column = matrix(state, sizes[BIAS], rows, 1)
+    if sizes[CURVED] == 1:
+        curvature = matrix(constants, sizes[CURVATURE], n * n, rows)
+        for i in range(n):
+            for j in range(n):
+                for k in range(rows):
+                    bias[k] += v[i] * v[j] * curvature[i * n + j, k]
+    turn_rows(sizes, state, column)
+    balls = sizes[sizes[BALL_TABLE] :]
+    for ball in range(sizes[BALLS]):
+        _turn_bias(balls[ball], sizes, state)
+    if r == 0:
+        return
+    sweep_accelerations(sizes, links, constants, state, poses)
+    acceleration = matrix(state, sizes[ACCELERATION], poses.shape[0], 6)
+    twist = matrix(state, sizes[TWIST], poses.shape[0], 6)
+    X = matrix(state, sizes[ANSWER], r, 1)
+    gap_rates(column, acceleration, sizes, constants, state, poses, X)
+    # velocities of origins turn with the links: ω x (v + ω x p), equal on both sides of a closed loop up to its gap
+    loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
+    for i in range(r):
+        loop, component = chosen[i * ROW_SIZE + OF], chosen[i * ROW_SIZE + COMPONENT]
+        if loop >= 0 and component < 3:
+            one, other = loops[loop * LOOP_SIZE + COPY], loops[loop * LOOP_SIZE + ORIGINAL]
+            change = _centripetal(component, twist[one], poses[one], sizes, constants)
+            change -= _centripetal(component, twist[other], poses[other], sizes, constants)
+            X[i, 0] += change / constants[sizes[FIXED] + LENGTH]
+    closing_rates(sizes, links, constants, state, poses)
+    eliminate(matrix(state, sizes[PIVOT], r, r), X)
+    _subtract_closing(column, X, sizes, state)
+
+
+@_jit
+def _centripetal(component, twist, pose, sizes, constants):
+    """Component of `ω x (v + ω x p)` of a link's origin p."""
+    at = sizes[FIXED] + ORIGIN
+    px, py, pz = pose[0, 3] - constants[at], pose[1, 3] - constants[at + 1], pose[2, 3] - constants[at + 2]
+    wx, wy, wz = twist[3], twist[4], twist[5]
+    vx, vy, vz = twist[0] + wy * pz - wz * py, twist[1] + wz * px - wx * pz, twist[2] + wx * py - wy * px
+    if component == 0:
+        return wy * vz - wz * vy
+    if component == 1:
+        return wz * vx - wx * vz
+    return wx * vy - wy * vx
+
+
+@_jit
+def _turn_bias(row, sizes, state):
+    """Add the change of the right Jacobian J(s) of a ball along s' to the bias: dJ/dt s'.
+
+    s' follows from the rates ω = J s'; with c1, c2 the coefficients of J, dJ/dt s' = -c1' s x s' + c2' s x (s x s')
+    + c2 s' x (s x s').
+    """
+    at, rate, bias = sizes[MOTION] + row, sizes[RATE] + row, sizes[BIAS] + row
+    x, y, z = state[at], state[at + 1], state[at + 2]
+    square = x * x + y * y + z * z
+    c1, c2, d1, d2 = right_coefficients(square)
+    # J^-1 at s is J^-T at -s
+    a, b, c = se3.inverse_transpose_product(-x, -y, -z, state[rate], state[rate + 1], state[rate + 2])
+    dot = 2.0 * (x * a + y * b + z * c)
+    u0, u1, u2 = y * c - z * b, z * a - x * c, x * b - y * a
+    state[bias] += -d1 * dot * u0 + d2 * dot * (y * u2 - z * u1) + c2 * (b * u2 - c * u1)
+    state[bias + 1] += -d1 * dot * u1 + d2 * dot * (z * u0 - x * u2) + c2 * (c * u0 - a * u2)
+    state[bias + 2] += -d1 * dot * u2 + d2 * dot * (x * u1 - y * u0) + c2 * (a * u1 - b * u0)
+
+
+@_jit
+def sweep_accelerations(sizes, links, constants, state, poses):
+    """Twists and, at the accelerations BIAS of the rows, accelerations of all links, to TWIST and ACCELERATION."""
+    places, rows = poses.shape[0], sizes[ROWS]
+    twist, acceleration = (
+        matrix(state, sizes[TWIST], places, 6),
+        matrix(state, sizes[ACCELERATION], places, 6),
+    )
+    axis, rate, bias = matrix(state, sizes[AXIS], rows, 6), state[sizes[RATE] :], state[sizes[BIAS] :]
+    for end in range(places - 2, places):
+        for i in range(6):
+            twist[end, i] = acceleration[end, i] = 0.0
+    for k in range(sizes[LINKS]):
+        here, above = links[k, PLACE], links[k, PARENT]
+        v0, v1, v2 = twist[above, 0], twist[above, 1], twist[above, 2]
+        w0, w1, w2 = twist[above, 3], twist[above, 4], twist[above, 5]
+        a0 = a1 = a2 = a3 = a4 = a5 = 0.0
+        b0 = b1 = b2 = b3 = b4 = b5 = 0.0
+        first, last = rows_of(links, k)
+        for row in range(first, last):
+            x, y = rate[row], bias[row]
+            a0, a1, a2 = a0 + axis[row, 0] * x, a1 + axis[row, 1] * x, a2 + axis[row, 2] * x
+            a3, a4, a5 = a3 + axis[row, 3] * x, a4 + axis[row, 4] * x, a5 + axis[row, 5] * x
+            b0, b1, b2 = b0 + axis[row, 0] * y, b1 + axis[row, 1] * y, b2 + axis[row, 2] * y
+            b3, b4, b5 = b3 + axis[row, 3] * y, b4 + axis[row, 4] * y, b5 + axis[row, 5] * y
+        out, change = twist[here], acceleration[here]
+        out[0], out[1], out[2], out[3], out[4], out[5] = v0 + a0, v1 + a1, v2 + a2, w0 + a3, w1 + a4, w2 + a5
+        # the axes turn with the parent: V x S q'
+        change[0] = acceleration[above, 0] + b0 + w1 * a2 - w2 * a1 + v1 * a5 - v2 * a4
+        change[1] = acceleration[above, 1] + b1 + w2 * a0 - w0 * a2 + v2 * a3 - v0 * a5
+        change[2] = acceleration[above, 2] + b2 + w0 * a1 - w1 * a0 + v0 * a4 - v1 * a3
+        change[3] = acceleration[above, 3] + b3 + w1 * a5 - w2 * a4
+        change[4] = acceleration[above, 4] + b4 + w2 * a3 - w0 * a5
+        change[5] = acceleration[above, 5] + b5 + w0 * a4 - w1 * a3
+
+
+@_jit
+def link_moments(body, T, sizes, constants):
+    """Mass, first and second moments of a link's body about the origin, world axes: ten numbers."""
+    at = sizes[FIXED] + ORIGIN
+    m, x, y, z = body[MASS], body[COM], body[COM + 1], body[COM + 2]
+    cx = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - constants[at]
+    cy = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - constants[at + 1]
+    cz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - constants[at + 2]
+    a, b, c = body[ABOUT], body[ABOUT + 1], body[ABOUT + 2]
+    d, e, f = body[ABOUT + 3], body[ABOUT + 4], body[ABOUT + 5]
+    # R I, row by row, then times R^T
+    p00, p01, p02 = _times(T, 0, a, b, c, d, e, f)
+    p10, p11, p12 = _times(T, 1, a, b, c, d, e, f)
+    p20, p21, p22 = _times(T, 2, a, b, c, d, e, f)
+    hx, hy, hz = m * cx, m * cy, m * cz
+    return (
+        m, hx, hy, hz,
+        p00 * T[0, 0] + p01 * T[0, 1] + p02 * T[0, 2] + hy * cy + hz * cz,
+        p00 * T[1, 0] + p01 * T[1, 1] + p02 * T[1, 2] - hx * cy,
+        p00 * T[2, 0] + p01 * T[2, 1] + p02 * T[2, 2] - hx * cz,
+        p10 * T[1, 0] + p11 * T[1, 1] + p12 * T[1, 2] + hx * cx + hz * cz,
+        p10 * T[2, 0] + p11 * T[2, 1] + p12 * T[2, 2] - hy * cz,
+        p20 * T[2, 0] + p21 * T[2, 1] + p22 * T[2, 2] + hx * cx + hy * cy,
+    )  # fmt: skip
+
+
+@_inline
+def _times(T, i, a, b, c, d, e, f):
+    """Row i of a rotation times a symmetric matrix."""
+    x, y, z = T[i, 0], T[i, 1], T[i, 2]
+    return x * a + y * b + z * c, x * b + y * d + z * e, x * c + y * e + z * f
+
+
+@_inline
+def _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2):
+    """Momentum and angular momentum about the origin of a body with these moments at a twist."""
+    return (
+        m * v0 + w1 * hz - w2 * hy,
+        m * v1 + w2 * hx - w0 * hz,
+        m * v2 + w0 * hy - w1 * hx,
+        xx * w0 + xy * w1 + xz * w2 + hy * v2 - hz * v1,
+        xy * w0 + yy * w1 + yz * w2 + hz * v0 - hx * v2,
+        xz * w0 + yz * w1 + zz * w2 + hx * v1 - hy * v0,
+    )
+
+
+@_jit
+def clear_loads(sizes, state, poses):
+    """Set LOAD to zero."""
+    for i in range(sizes[LOAD], sizes[LOAD] + 6 * poses.shape[0]):
+        state[i] = 0.0
+
+
+@_jit
+def add_load(row, link, share, sizes, constants, state, poses):
+    """Add a share of a load on the link at this place to LOAD."""
+    at, pose = sizes[LOAD] + 6 * link, poses[link]
+    fx, fy, fz, tx, ty, tz = wrench_in_world(row, pose)
+    o = sizes[FIXED] + ORIGIN
+    x, y, z = pose[0, 3] - constants[o], pose[1, 3] - constants[o + 1], pose[2, 3] - constants[o + 2]
+    state[at] += share * fx
+    state[at + 1] += share * fy
+    state[at + 2] += share * fz
+    state[at + 3] += share * (tx + y * fz - z * fy)
+    state[at + 4] += share * (ty + z * fx - x * fz)
+    state[at + 5] += share * (tz + x * fy - y * fx)
+
+
+@_jit
+def collect_loads(share, sizes, constants, state, poses):
+    """Wrenches on links about the origin, world axes: held ones, and a share of those of the simulation; to LOAD."""
+    clear_loads(sizes, state, poses)
+    for i in range(sizes[HELD]):
+        row = constants[sizes[HELD_ROWS] + i * LOAD_SIZE :]
+        add_load(row, int(row[LINK]), 1.0, sizes, constants, state, poses)
+    for i in range(sizes[SLOTS]):
+        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        if row[ACTS] != 0.0:
+            add_load(row, int(row[LINK]), share, sizes, constants, state, poses)
+
+
+@_jit
+def joint_forces(sizes, constants, state, out):
+    """Forces of springs, tendons and motors on all rows at MOTION, against the displacements, to `out` (rows,)."""
+    rows, motion = sizes[ROWS], state[sizes[MOTION] :]
+    joint, motor = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), constants[sizes[MOTOR] :]
+    for k in range(rows):
+        out[k] = joint[k, STIFFNESS] * motion[k] + joint[k, PULL] - motor[k]
+    for t in range(sizes[TENDONS]):
+        row = constants[sizes[TENDON] + t * rows :]
+        spring = constants[sizes[TENSION] + t * TENSION_SIZE :]
+        stretch = 0.0
+        for k in range(rows):
+            stretch += row[k] * motion[k]
+        tension = spring[SPRING] * stretch + spring[SLACK]
+        for k in range(rows):
+            out[k] += tension * row[k]
+    balls = sizes[sizes[BALL_TABLE] :]
+    for ball in range(sizes[BALLS]):
+        rest, row = constants[sizes[REST] + ball * REST_SIZE :], balls[ball]
+        x, y, z = ball_rotation(rest, motion[row], motion[row + 1], motion[row + 2])
+        a = rest[BALL_STIFFNESS] * x + rest[BALL_PULL]
+        b = rest[BALL_STIFFNESS + 1] * y + rest[BALL_PULL + 1]
+        c = rest[BALL_STIFFNESS + 2] * z + rest[BALL_PULL + 2]
+        a, b, c = se3.inverse_transpose_product(x, y, z, a, b, c)
+        out[row], out[row + 1], out[row + 2] = out[row] + a, out[row + 1] + b, out[row + 2] + c
+
+
+@_jit
+def ball_rotation(rest, x, y, z):
+    """Rotation vector of a ball from the rest of its spring, at the rotation vector x, y, z from q0."""
+    w, a, b, c = se3.quat_turn(rest[TURN], rest[TURN + 1], rest[TURN + 2], rest[TURN + 3], x, y, z)
+    return se3.log_vector(w, a, b, c)
+
+
+@_jit
+def elastic_energy(sizes, constants, state):
+    """Energy of springs and tendons at MOTION, J, up to a constant."""
+    rows, motion = sizes[ROWS], state[sizes[MOTION] :]
+    joint, out = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), 0.0
+    for k in range(rows):
+        out += motion[k] * (0.5 * joint[k, STIFFNESS] * motion[k] + joint[k, PULL])
+    for t in range(sizes[TENDONS]):
+        row = constants[sizes[TENDON] + t * rows :]
+        spring = constants[sizes[TENSION] + t * TENSION_SIZE :]
+        stretch = 0.0
+        for k in range(rows):
+            stretch += row[k] * motion[k]
+        out += stretch * (0.5 * spring[SPRING] * stretch + spring[SLACK])
+    balls = sizes[sizes[BALL_TABLE] :]
+    for ball in range(sizes[BALLS]):
+        rest, row = constants[sizes[REST] + ball * REST_SIZE :], balls[ball]
+        x, y, z = ball_rotation(rest, motion[row], motion[row + 1], motion[row + 2])
+        out += x * (0.5 * rest[BALL_STIFFNESS] * x + rest[BALL_PULL])
+        out += y * (0.5 * rest[BALL_STIFFNESS + 1] * y + rest[BALL_PULL + 1])
+        out += z * (0.5 * rest[BALL_STIFFNESS + 2] * z + rest[BALL_PULL + 2])
+    return out
+
+
+@_jit
+def static_force(sizes, links, constants, state, poses, out):
+    """Force on the coordinates of springs, motors, weights and loads LOAD, by virtual work, to `out` (n,).
+
+    After `locate`, `find_tangent` and `collect_loads`; LOAD becomes sums over subtrees.
+    """
+    n, rows, places = sizes[COORDINATES], sizes[ROWS], poses.shape[0]
+    T = (
+        matrix(constants, sizes[PHI], rows, n)
+        if sizes[PLAIN] == 1
+        else matrix(state, sizes[TANGENT], rows, n)
+    )
+    load, axis = matrix(state, sizes[LOAD], places, 6), matrix(state, sizes[AXIS], rows, 6)
+    torque, at = state[sizes[TORQUE] :], sizes[FIXED] + GRAVITY
+    joint_forces(sizes, constants, state, torque)
+    gx, gy, gz = constants[at], constants[at + 1], constants[at + 2]
+    if gx != 0.0 or gy != 0.0 or gz != 0.0:
+        bodies = matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE)
+        for k in range(sizes[LINKS]):
+            if bodies[k, MASS] > 0.0:
+                here = links[k, PLACE]
+                _add_weight(bodies[k], poses[here], gx, gy, gz, sizes, constants, load[here])
+    for i in range(n):
+        out[i] = 0.0
+    for k in range(sizes[LINKS] - 1, -1, -1):
+        here, above = links[k, PLACE], links[k, PARENT]
+        first, last = rows_of(links, k)
+        for row in range(first, last):
+            total = -torque[row]
+            for i in range(6):
+                total += axis[row, i] * load[here, i]
+            for j in range(n):
+                out[j] += T[row, j] * total
+        for i in range(6):
+            load[above, i] += load[here, i]
+
+
+@_jit
+def _add_weight(body, T, gx, gy, gz, sizes, constants, load):
+    """Add the weight of a link's body, about the origin."""
+    at = sizes[FIXED] + ORIGIN
+    m, x, y, z = body[MASS], body[COM], body[COM + 1], body[COM + 2]
+    cx = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - constants[at]
+    cy = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - constants[at + 1]
+    cz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - constants[at + 2]
+    fx, fy, fz = m * gx, m * gy, m * gz
+    load[0] += fx
+    load[1] += fy
+    load[2] += fz
+    load[3] += cy * fz - cz * fy
+    load[4] += cz * fx - cx * fz
+    load[5] += cx * fy - cy * fx
+
+
+@_jit
+def damping_force(sizes, constants, state, T, out):
+    """Force of the dampers of joints and tendons at RATE on the coordinates, to `out` (n,)."""
+    n, rows, rate = sizes[COORDINATES], sizes[ROWS], state[sizes[RATE] :]
+    joint = matrix(constants, sizes[JOINT], rows, JOINT_SIZE)
+    for j in range(n):
+        out[j] = 0.0
+    for k in range(rows):
+        total = joint[k, DAMPER] * rate[k]
+        for j in range(n):
+            out[j] -= T[k, j] * total
+    for t in range(sizes[TENDONS]):
+        row = constants[sizes[TENDON] + t * rows :]
+        speed = 0.0
+        for k in range(rows):
+            speed += row[k] * rate[k]
+        speed *= constants[sizes[TENSION] + t * TENSION_SIZE + DASHPOT]
+        for k in range(rows):
+            for j in range(n):
+                out[j] -= T[k, j] * row[k] * speed
+
+
+@_jit
+def joint_work(sizes, constants, state):
+    """Work of springs and tendons over displacements RATE of the rows at their forces TORQUE, and twice the power of
+    dampers at those rates; motors are no springs.
+    """
+    rows, rate, torque = sizes[ROWS], state[sizes[RATE] :], state[sizes[TORQUE] :]
+    joint, motor = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), constants[sizes[MOTOR] :]
+    stored = lost = 0.0
+    for k in range(rows):
+        stored += rate[k] * (torque[k] + motor[k])
+        lost += joint[k, DAMPER] * rate[k] * rate[k]
+    for t in range(sizes[TENDONS]):
+        row = constants[sizes[TENDON] + t * rows :]
+        speed = 0.0
+        for k in range(rows):
+            speed += row[k] * rate[k]
+        lost += constants[sizes[TENSION] + t * TENSION_SIZE + DASHPOT] * speed * speed
+    return stored, lost
+
+
+@_jit
+def inertia_force(sizes, links, constants, state, poses, out, mass):
+    """Inertia force on the coordinates at constant rates, to `out` (n,), and their inertia T^T M T, to `mass` (n, n).
+
+    After `find_tangent`, `find_rates` and `find_bias`. The inertia is a sum over rows k: with c the momentum of all
+    that row k moves at unit rate, U the twists per coordinate of the link above and d = c . axis,
+    T_k^T (c U + ½ d T_k), and its transpose (composite rigid bodies).
+    """
+    n, rows, places = sizes[COORDINATES], sizes[ROWS], poses.shape[0]
+    T = (
+        matrix(constants, sizes[PHI], rows, n)
+        if sizes[PLAIN] == 1
+        else matrix(state, sizes[TANGENT], rows, n)
+    )
+    axis, twist = matrix(state, sizes[AXIS], rows, 6), matrix(state, sizes[TWIST], places, 6)
+    acceleration, force = (
+        matrix(state, sizes[ACCELERATION], places, 6),
+        matrix(state, sizes[FORCE], places, 6),
+    )
+    subtree, sweep = (
+        matrix(state, sizes[SUBTREE], places, SUBTREE_SIZE),
+        matrix(state, sizes[SWEEP], places, 6 * n),
+    )
+    bodies, joint = (
+        matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
+        matrix(constants, sizes[JOINT], rows, 4),
+    )
+    row_sum, bias = state[sizes[SMALL_WORK] : sizes[SMALL_WORK] + n], state[sizes[BIAS] :]
+    sweep_accelerations(sizes, links, constants, state, poses)
+    for k in range(sizes[LINKS]):
+        here = links[k, PLACE]
+        moments, f = subtree[here], force[here]
+        if bodies[k, MASS] == 0.0:
+            for i in range(SUBTREE_SIZE):
+                moments[i] = 0.0
+            for i in range(6):
+                f[i] = 0.0
+            continue
+        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = link_moments(bodies[k], poses[here], sizes, constants)
+        moments[0], moments[1], moments[2], moments[3], moments[4] = m, hx, hy, hz, xx
+        moments[5], moments[6], moments[7], moments[8], moments[9] = xy, xz, yy, yz, zz
+        v0, v1, v2, w0, w1, w2 = (
+            twist[here, 0],
+            twist[here, 1],
+            twist[here, 2],
+            twist[here, 3],
+            twist[here, 4],
+            twist[here, 5],
+        )
+        p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
+        a = acceleration[here]
+        a0, a1, a2, a3, a4, a5 = a[0], a[1], a[2], a[3], a[4], a[5]
+        f0, f1, f2, f3, f4, f5 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, a0, a1, a2, a3, a4, a5)
+        # momentum turns with the link: V x* (I V)
+        f[0], f[1], f[2] = f0 + w1 * p2 - w2 * p1, f1 + w2 * p0 - w0 * p2, f2 + w0 * p1 - w1 * p0
+        f[3] = f3 + w1 * l2 - w2 * l1 + v1 * p2 - v2 * p1
+        f[4] = f4 + w2 * l0 - w0 * l2 + v2 * p0 - v0 * p2
+        f[5] = f5 + w0 * l1 - w1 * l0 + v0 * p1 - v1 * p0
+    for i in range(n):
+        out[i] = 0.0
+        for j in range(n):
+            mass[i, j] = 0.0
+    for k in range(sizes[LINKS] - 1, -1, -1):
+        here, above = links[k, PLACE], links[k, PARENT]
+        I, f = subtree[here], force[here]
+        first, last = rows_of(links, k)
+        for row in range(first, last):
+            S = axis[row]
+            s0, s1, s2, s3, s4, s5 = S[0], S[1], S[2], S[3], S[4], S[5]
+            c0, c1, c2, c3, c4, c5 = _momentum(
+                I[0], I[1], I[2], I[3], I[4], I[5], I[6], I[7], I[8], I[9], s0, s1, s2, s3, s4, s5
+            )
+            own = c0 * s0 + c1 * s1 + c2 * s2 + c3 * s3 + c4 * s4 + c5 * s5 + joint[row, ARMATURE]
+            total = s0 * f[0] + s1 * f[1] + s2 * f[2] + s3 * f[3] + s4 * f[4] + s5 * f[5]
+            total += joint[row, ARMATURE] * bias[row]
+            U = sweep[above]
+            for j in range(n):
+                row_sum[j] = 0.5 * own * T[row, j] + (
+                    c0 * U[j]
+                    + c1 * U[n + j]
+                    + c2 * U[2 * n + j]
+                    + c3 * U[3 * n + j]
+                    + c4 * U[4 * n + j]
+                    + c5 * U[5 * n + j]
+                )
+            for before in range(first, row):  # rows of the same ball
+                B = axis[before]
+                share = c0 * B[0] + c1 * B[1] + c2 * B[2] + c3 * B[3] + c4 * B[4] + c5 * B[5]
+                for j in range(n):
+                    row_sum[j] += share * T[before, j]
+            for i in range(n):
+                x = T[row, i]
+                out[i] += x * total
+                for j in range(n):
+                    mass[i, j] += x * row_sum[j]
+        if above < places - 2:
+            for i in range(SUBTREE_SIZE):
+                subtree[above, i] += I[i]
+            for i in range(6):
+                force[above, i] += f[i]
+    for i in range(n):
+        for j in range(i + 1):
+            total = mass[i, j] + mass[j, i]
+            mass[i, j] = mass[j, i] = total
+
+
+@_jit
+def kinetic_energy(sizes, links, constants, state, poses):
+    """Kinetic energy of all links and rotors at RATE, J; AXIS is that of the poses."""
+    rows, places = sizes[ROWS], poses.shape[0]
+    twist, axis = matrix(state, sizes[TWIST], places, 6), matrix(state, sizes[AXIS], rows, 6)
+    bodies, joint = (
+        matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
+        matrix(constants, sizes[JOINT], rows, 4),
+    )
+    rate, origin, out = state[sizes[RATE] :], constants[sizes[FIXED] + ORIGIN :], 0.0
+    for end in range(places - 2, places):
+        for i in range(6):
+            twist[end, i] = 0.0
+    for k in range(sizes[LINKS]):
+        here, above = links[k, PLACE], links[k, PARENT]
+        v, V = twist[here], twist[above]
+        for i in range(6):
+            v[i] = V[i]
+        first, last = rows_of(links, k)
+        for row in range(first, last):
+            x = rate[row]
+            out += joint[row, ARMATURE] * x * x
+            for i in range(6):
+                v[i] += axis[row, i] * x
+        body = bodies[k]
+        if body[MASS] > 0.0:
+            T, x, y, z = poses[here], body[COM], body[COM + 1], body[COM + 2]
+            cx = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - origin[0]
+            cy = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - origin[1]
+            cz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - origin[2]
+            x, y, z = v[0] + v[4] * cz - v[5] * cy, v[1] + v[5] * cx - v[3] * cz, v[2] + v[3] * cy - v[4] * cx
+            out += body[MASS] * (x * x + y * y + z * z)
+            x = T[0, 0] * v[3] + T[1, 0] * v[4] + T[2, 0] * v[5]
+            y = T[0, 1] * v[3] + T[1, 1] * v[4] + T[2, 1] * v[5]
+            z = T[0, 2] * v[3] + T[1, 2] * v[4] + T[2, 2] * v[5]
+            out += x * (body[ABOUT] * x + 2.0 * (body[ABOUT + 1] * y + body[ABOUT + 2] * z))
+            out += y * (body[ABOUT + 3] * y + 2.0 * body[ABOUT + 4] * z) + z * z * body[ABOUT + 5]
+    return 0.5 * out
+
+
+# --- steps
+
+
+@_jit
+def evaluate(y, v, share, sizes, links, constants, state, poses, loads, drag, inertial, mass):
+    """Mechanics at coordinates and rates: forces on the coordinates, (n,) each, and their inertia, (n, n).
+
+    `loads` gets the force of springs, motors, weights and a share of the loads, `drag` that of dampers, `inertial` that of
+    inertia at constant rates. False: loops do not close.
+    """
+    rows, n = sizes[ROWS], sizes[COORDINATES]
+    if not locate(y, sizes, links, constants, state, poses):
+        return False
+    find_tangent(y, sizes, links, constants, state, poses)
+    collect_loads(share, sizes, constants, state, poses)
+    static_force(sizes, links, constants, state, poses, loads)
+    find_rates(v, sizes, constants, state)
+    T = (
+        matrix(constants, sizes[PHI], rows, n)
+        if sizes[PLAIN] == 1
+        else matrix(state, sizes[TANGENT], rows, n)
+    )
+    damping_force(sizes, constants, state, T, drag)
+    find_bias(v, sizes, links, constants, state, poses)
+    inertia_force(sizes, links, constants, state, poses, inertial, mass)
+    return True
+
+
+@_jit
+def residual(y, share, sizes, links, constants, state, poses, out):
+    """Force on the coordinates at rest, (n,), under a share of the loads. False: loops do not close."""
+    if not locate(y, sizes, links, constants, state, poses):
+        return False
+    find_tangent(y, sizes, links, constants, state, poses)
+    collect_loads(share, sizes, constants, state, poses)
+    static_force(sizes, links, constants, state, poses, out)
+    return True
+
+
+@_jit
+def energy(y, v, sizes, links, constants, state, poses):
+    """Energy of springs, J, and of the motion that steps account for, J, at poses that are those of `y`.
+
+    Kinetic energy is that of the linear part; of what the filter lets pass, that of the whole mechanism.
+    """
+    n, mode = sizes[COORDINATES], matrix(constants, sizes[MODE], sizes[COORDINATES], MODE_SIZE)
+    rest, passed = (
+        matrix(constants, sizes[INERTIA_AT_REST], n, n),
+        state[sizes[SMALL_WORK] : sizes[SMALL_WORK] + n],
+    )
+    kinetic = 0.0
+    for i in range(n):
+        passed[i] = mode[i, FILTER] * v[i]
+        kinetic += 0.5 * v[i] * v[i]
+    for i in range(n):
+        for j in range(n):
+            kinetic -= 0.5 * passed[i] * rest[i, j] * passed[j]
+    if sizes[PLAIN] == 1:
+        world_axes(sizes, links, constants, state, poses)
+    else:
+        find_tangent(y, sizes, links, constants, state, poses)
+    find_rates(passed, sizes, constants, state)
+    kinetic += kinetic_energy(sizes, links, constants, state, poses)
+    return elastic_energy(sizes, constants, state), kinetic
+
+
+@_jit
+def small_step(sizes, links, constants, state, poses, work):
+    """Step of small motion: exact linear part, work of forces to first order in the displacement."""
+    n, h = sizes[COORDINATES], constants[TIMESTEP]
+    step = matrix(constants, sizes[MAP], 3 * n, 2 * n)
+    y, g = state[Y : Y + 2 * n], state[sizes[FORCES] : sizes[FORCES] + n]
+    after, middle, share = work[: 2 * n], work[2 * n : 3 * n], work[3 * n : 3 * n + 6 * n + 6]
+    for i in range(2 * n):
+        after[i] = 0.0
+    add_columns(step[: 2 * n], y, after)
+    for i in range(n):
+        middle[i] = after[i]
+    for j in range(n):
+        x = g[j]
+        for i in range(n):
+            middle[i] += x * step[2 * n + j, i]
+    for i in range(n):
+        middle[i] = 0.5 * (middle[i] + y[i])
+        g[i] = constants[sizes[STEADY] + i]
+    if sizes[BENT] == 1:
+        add_columns(matrix(constants, sizes[SLOPE], n, n), middle, g)
+    for e in range(sizes[EFFECTORS]):
+        row = state[sizes[WRENCH] + e * LOAD_SIZE :]
+        if row[ACTS] == 0.0:
+            continue
+        w0, w1, w2, w3, w4, w5 = wrench_in_world(row, poses[int(row[LINK])])
+        share[0], share[1], share[2], share[3], share[4], share[5] = w0, w1, w2, w3, w4, w5
+        for i in range(n):
+            x, at = middle[i], 6 * (i + 1)
+            share[at], share[at + 1], share[at + 2] = x * w0, x * w1, x * w2
+            share[at + 3], share[at + 4], share[at + 5] = x * w3, x * w4, x * w5
+        add_columns(matrix(constants, sizes[WORKING] + e * 6 * (n + 1) * n, 6 * (n + 1), n), share, g)
+    add_columns(step[2 * n :], g, after)
+    for i in range(2 * n):
+        # Flush tiny numbers to zero: arithmetic on subnormal numbers is a hundred times slower.
+        y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
+    state[sizes[BUDGET] + SET] = 0.0
+    state[TIME] += h
+
+
+@_jit
+def full_step(sizes, links, constants, state, poses, work):
+    """Step of large motion: exact linear part, other forces and inertia at the midpoint, energy within its budget.
+
+    Poses included. False: loops do not close on the way.
+    """
+    n, h = sizes[COORDINATES], constants[TIMESTEP]
+    step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * n), matrix(constants, sizes[MODE], n, MODE_SIZE)
+    rest, damper = (
+        matrix(constants, sizes[INERTIA_AT_REST], n, n),
+        matrix(constants, sizes[DAMPER_MATRIX], n, n),
+    )
+    y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
+    g, budget = state[sizes[FORCES] : sizes[FORCES] + n], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
+    linear, after = work[: 2 * n], work[2 * n : 4 * n]
+    middle, rate, change = work[4 * n : 5 * n], work[5 * n : 6 * n], work[6 * n : 7 * n]
+    loads, drag, inertial = work[7 * n : 8 * n], work[8 * n : 9 * n], work[9 * n : 10 * n]
+    mass, system = matrix(work, 10 * n, n, n), matrix(work, 10 * n + n * n, n, n)
+    answer = matrix(work, 10 * n + 2 * n * n, n, 1)
+    if budget[SET] == 0.0:
+        displace(y, sizes, constants, state)
+        elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
+        budget[ENERGY], budget[SET] = elastic + kinetic, 1.0
+    for i in range(2 * n):
+        linear[i] = 0.0
+    add_columns(step[: 2 * n], state[Y : Y + 2 * n], linear)
+    for _ in range(2):
+        for i in range(2 * n):
+            after[i] = linear[i]
+        add_columns(step[2 * n :], g, after)
+        for i in range(n):
+            middle[i], rate[i] = 0.5 * (y[i] + after[i]), 0.5 * (v[i] + after[n + i])
+        if not evaluate(
+            middle, rate, 1.0, sizes, links, constants, state, poses, loads, drag, inertial, mass
+        ):
+            return False
+        # (1 + (B/h) dM) a = (linear - v)/h + (B/h) r, with r all forces but those of the linear part and dM a
+        for i in range(n):
+            total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
+            for j in range(n):
+                total += damper[i, j] * rate[j]
+                mass[i, j] = mode[i, FILTER] * mode[j, FILTER] * (mass[i, j] - rest[i, j])
+            g[i] = total
+        for i in range(n):
+            total = linear[n + i] - v[i]
+            for j in range(n):
+                total += step[2 * n + j, n + i] * g[j]
+                system[i, j] = 0.0
+            answer[i, 0] = total / h
+            for k in range(n):
+                share = step[2 * n + k, n + i] / h
+                for j in range(n):
+                    system[i, j] += share * mass[k, j]
+            system[i, i] += 1.0
+        if eliminate(system, answer) == 0.0:
+            return False
+        for i in range(n):
+            for j in range(n):
+                g[i] -= mass[i, j] * answer[j, 0]
+    for i in range(2 * n):
+        after[i] = linear[i]
+    add_columns(step[2 * n :], g, after)
+    # Budget of energy: work of loads at the midpoint, less that of dampers
+    worked = 0.0
+    for i in range(n):
+        change[i] = after[i] - y[i]
+        worked += change[i] * loads[i]
+    find_rates(change, sizes, constants, state)
+    stored, lost = joint_work(sizes, constants, state)
+    budget[ENERGY] += worked + stored - lost / h
+    for i in range(n):
+        y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
+        v[i] = after[n + i] if abs(after[n + i]) > 1e-200 else 0.0
+    if not locate(y, sizes, links, constants, state, poses):
+        return False
+    elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
+    band = kinetic
+    for i in range(n):
+        band += 0.5 * mode[i, SQUARE] * y[i] * y[i]
+    excess = elastic + kinetic - budget[ENERGY] - BAND * band
+    if excess > 0.0 and kinetic > 0.0:
+        scale = sqrt(max(0.0, kinetic - excess) / kinetic)
+        for i in range(n):
+            v[i] *= scale
+    state[TIME] += h
+    return True
+
+
+@_jit
+def is_small(sizes, constants, state):
+    """Whether the next step takes the motion as small."""
+    if sizes[METHOD] != AUTO:
+        return sizes[METHOD] == SMALL
+    total = 0.0
+    for i in range(sizes[COORDINATES]):
+        total += constants[sizes[SPREAD] + i] * abs(state[Y + i])
+    if total > NEARLY:
+        return False
+    for i in range(sizes[EFFECTORS], sizes[SLOTS]):
+        if state[sizes[WRENCH] + i * LOAD_SIZE + ACTS] != 0.0:
+            return False
+    return True
+
+
+@_jit
+def reconstruct(sizes, links, constants, state, poses, work):
+    """Poses of all links from the coordinates."""
+    locate(state[Y : Y + sizes[COORDINATES]], sizes, links, constants, state, poses)
+
+
+@_jit
+def advance(count, ends, sizes, links, constants, state, poses):
+    """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
+    moving, n = sizes[WRENCH], sizes[COORDINATES]
+    copy, work = state[sizes[WORK] :], state[sizes[STEP_WORK] :]
+    for done in range(count):
+        for i in range(moving):
+            copy[i] = state[i]
+        if is_small(sizes, constants, state):
+            small_step(sizes, links, constants, state, poses, work)
+            whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
+        else:
+            whole = full_step(sizes, links, constants, state, poses, work)
+        total = 0.0
+        for i in range(moving):
+            total += abs(state[i])
+        if not whole or not total < inf:
+            for i in range(moving):
+                state[i] = copy[i]
+            locate(state[Y : Y + n], sizes, links, constants, state, poses)
+            return done
+    return count
+
+
+@njit(counts_references=True, error_model="numpy", nogil=True)
+def advance_at(count, ends, at):
+    """`advance` on the arrays of `five_arrays`."""
+    sizes, links, constants, state, poses = five_arrays(at)
+    return advance(count, ends, sizes, links, constants, state, poses)
+
+
+@_jit
+def advance_batch(count, sizes, links, constants, states, poses):
+    """Take `count` steps of every copy. Returns the copy that took the fewest, and their number."""
+    worst, least = -1, count
+    for copy in range(states.shape[0]):
+        done = advance(count, False, sizes, links, constants, states[copy], poses[copy])
+        if done < least:
+            worst, least = copy, done
+    return worst, least
+
+
+@_jit
+def reconstruct_batch(sizes, links, constants, states, poses):
+    """Poses of all links of every copy, from its state."""
+    for copy in range(states.shape[0]):
+        reconstruct(sizes, links, constants, states[copy], poses[copy], states[copy])
+
+
+# --- small tools
+
+
+@_jit
+def right_coefficients(square):
+    """(1 - cos θ)/θ², (θ - sin θ)/θ³ and their derivatives with respect to θ², from θ²."""
+    t = square
+    if t < 0.25:
+        c1 = 1 / 2 - t * (1 / 24 - t * (1 / 720 - t * (1 / 40320 - t * (1 / 3628800 - t / 479001600))))
+        c2 = 1 / 6 - t * (1 / 120 - t * (1 / 5040 - t * (1 / 362880 - t * (1 / 39916800 - t / 6227020800))))
+        d1 = -1 / 24 + t * (2 / 720 - t * (3 / 40320 - t * (4 / 3628800 - t * 5 / 479001600)))
+        d2 = -1 / 120 + t * (2 / 5040 - t * (3 / 362880 - t * (4 / 39916800 - t * 5 / 6227020800)))
+        return c1, c2, d1, d2
+    angle = sqrt(t)
+    sine, half = sin(angle), sin(0.5 * angle)
+    c1 = 2.0 * half * half / t
+    c2 = (angle - sine) / (t * angle)
+    d1 = (0.5 * sine / angle - c1) / t
+    d2 = (0.5 * c1 - 1.5 * c2) / t
+    return c1, c2, d1, d2
+
+
+@_jit
+def eliminate(A, b):
+    """Solve `A x = b` in place by Gauss elimination with row pivots; (n, n) and (n, m). Returns the smallest pivot."""
+    n, count = A.shape[0], b.shape[1]
+    least = inf
+    for c in range(n):
+        best, row = abs(A[c, c]), c
+        for i in range(c + 1, n):
+            if abs(A[i, c]) > best:
+                best, row = abs(A[i, c]), i
+        least = min(least, best)
+        if not best > 0.0:
+            return 0.0
+        if row != c:
+            for j in range(c, n):
+                A[c, j], A[row, j] = A[row, j], A[c, j]
+            for j in range(count):
+                b[c, j], b[row, j] = b[row, j], b[c, j]
+        scale = 1.0 / A[c, c]
+        for i in range(c + 1, n):
+            share = A[i, c] * scale
+            if share != 0.0:
+                for j in range(c + 1, n):
+                    A[i, j] -= share * A[c, j]
+                for j in range(count):
+                    b[i, j] -= share * b[c, j]
+    for c in range(n - 1, -1, -1):
+        scale = 1.0 / A[c, c]
+        for j in range(count):
+            total = b[c, j]
+            for i in range(c + 1, n):
+                total -= A[c, i] * b[i, j]
+            b[c, j] = total * scale
+    return least
