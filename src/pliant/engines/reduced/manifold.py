@@ -35,6 +35,7 @@ _SWING = 0.3  # the same for the change of inertia
 _APPROACH = 20  # steps to coordinates at which loops do not close at once
 _NEAREST, _NEWTON = 50, 40  # iterations
 _LEAP = 1.5  # rad or radii: largest displacement of a joint in one iteration of statics
+ROUNDS = 2  # evaluations at the midpoint of a step
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
 
@@ -80,6 +81,7 @@ def manifold_of(model: ReducedModel) -> Manifold:
     gravity = np.zeros(3) if model.gravity is None else model.gravity
     closing, rows, curvature = np.zeros((m.nv, 0)), np.zeros(0, dtype=np.int64), None
     if m.topology.loops or len(m.couplings):
+        from pliant.engines.reduced.closing import close_manifold
         found = close_manifold(model, loads, gravity)
         closing, rows, curvature = found.closing, found.rows, found.curvature
     return Manifold(m, model.q, model.basis, loads, gravity, closing, rows, curvature)
@@ -124,9 +126,12 @@ def exact_map(modes: Modes, h: float) -> Floats:
     return np.ascontiguousarray((found / unit[:, None] * unit)[: 2 * k].T)
 
 
-def pack_manifold(manifold: Manifold, model: Any, modes: Modes, h: float, method: str, slots: int) -> Packed:
-    """Arrays for motion on a manifold; `slots` loads at most act at a time, the first on the end effectors."""
+def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Packed:
+    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors."""
+    manifold = model.manifold
+    modes = natural_coordinates(model.reduced_stiffness, model.reduced_mass, model.reduced_damping)
     m, n = manifold.mechanism, manifold.size
+    width = -(-n // 4) * 4  # kernels take vectors of four numbers
     phi = manifold.basis @ modes.vectors
     r, loops = len(manifold.rows), m.topology.loops
     found = joint_kinematics(model, phi, r > 0)
@@ -176,7 +181,7 @@ def pack_manifold(manifold: Manifold, model: Any, modes: Modes, h: float, method
         LOCAL: found.local,
         HINGE: found.hinge,
         mk.MAP: exact_map(modes, h),
-        mk.PHI: found.motions.T,
+        mk.PHI: _padded(found.motions.T, width),
         mk.SCREW: by_row(links.screw),
         mk.JOINT: by_row(per_dof),
         mk.BODY: bodies,
@@ -212,16 +217,17 @@ def pack_manifold(manifold: Manifold, model: Any, modes: Modes, h: float, method
         sizes[entry] = at
         sizes[at : at + numbers.size] = numbers.ravel()
         at += numbers.size
-    sizes[ROWS], sizes[mk.METHOD], sizes[mk.PLAIN] = rows, mk.FULL, manifold.plain
+    sizes[ROWS], sizes[mk.METHOD], sizes[mk.PLAIN], sizes[mk.WIDTH] = rows, mk.FULL, manifold.plain, width
+    sizes[mk.ROUNDS] = ROUNDS
     sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
     sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
     places = len(links) + 2
     scratch = {
-        mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * n, mk.CLOSERS: rows * r,
+        mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * width, mk.CLOSERS: rows * r,
         mk.AXIS: 6 * rows, mk.TWIST: 6 * places, mk.ACCELERATION: 6 * places, mk.LOAD: 6 * places,
-        mk.FORCE: 6 * places, mk.SUBTREE: mk.SUBTREE_SIZE * places, mk.SWEEP: 6 * n * places,
-        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * max(n, 1), mk.SMALL_WORK: n,
-        mk.STEP_WORK: 11 * n + 6 + 2 * n * n, mk.PLACING: 2 * len(table) + 32,
+        mk.FORCE: 6 * places, mk.SUBTREE: mk.SUBTREE_SIZE * places, mk.SWEEP: 6 * width * places,
+        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.SMALL_WORK: n,
+        mk.STEP_WORK: 12 * width + 6 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
     }  # fmt: skip
     extra = {mk.FORCES: n, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
@@ -234,6 +240,12 @@ def pack_manifold(manifold: Manifold, model: Any, modes: Modes, h: float, method
     sizes[mk.BENT] = not simple
     sizes[mk.METHOD] = _LEVELS[method] if simple or method != "auto" else mk.FULL
     return packed
+
+
+def _padded(columns: Floats, width: int) -> Floats:
+    out = np.zeros((len(columns), width))
+    out[:, : columns.shape[1]] = columns
+    return out
 
 
 def _row_dofs(model: ReducedModel, table: Ints, rows: int) -> Ints:
@@ -340,9 +352,15 @@ class NaturalCoordinates:
     def joint_map(self, z: Floats) -> Floats:
         """Joint velocities per rate, (nv, n)."""
         self._locate(z)
-        rows = len(self._dofs)
-        entry = self._arrays[2][self._arrays[0][mk.PHI] :][: rows * self.count].reshape(rows, self.count)
-        return self._by_dof(entry if self.manifold.plain else self._part(mk.TANGENT, rows, self.count))
+        return self._by_dof(self._tangent()[:, : self.count])
+
+    def _tangent(self) -> Floats:
+        """Tangent where the mechanics were evaluated last, (rows, width)."""
+        sizes, _, constants, _, _ = self._arrays
+        rows, width = len(self._dofs), int(sizes[mk.WIDTH])
+        if not self.manifold.plain:
+            return self._part(mk.TANGENT, rows, width)
+        return constants[sizes[mk.PHI] : sizes[mk.PHI] + rows * width].reshape(rows, width)
 
     def joint_rates(self, z: Floats, v: Floats) -> Floats:
         """Joint velocities, (nv,)."""
@@ -363,7 +381,9 @@ class NaturalCoordinates:
         m, sizes, poses = self.manifold.mechanism, self._arrays[0], self._arrays[4]
         at = int(sizes[mk.FIXED]) + mk.ORIGIN
         places = [m.body_index(body) for body in self.model.end_effectors]
-        out = self._part(mk.SWEEP, len(poses), 6, self.count)[places]
+        sizes, links, _, state, _ = self._arrays
+        mk.sweep_tangent(self._tangent(), sizes, links, state, poses)
+        out = self._part(mk.SWEEP, len(poses), 6, int(sizes[mk.WIDTH]))[places, :, : self.count]
         arms = spatial.hat(poses[places, :3, 3] - self._arrays[2][at : at + 3])
         out[:, :3] -= arms @ out[:, 3:]
         return out
@@ -379,15 +399,11 @@ class NaturalCoordinates:
     def mechanics(self, z: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
         """Forces of loads and springs, of dampers, and of inertia at constant rates, (n,) each; inertia, (n, n)."""
         self._locate(z)
-        out = (
-            np.zeros(self.count),
-            np.zeros(self.count),
-            np.zeros(self.count),
-            np.zeros((self.count, self.count)),
-        )
+        n, width = self.count, int(self._arrays[0][mk.WIDTH])
+        out = np.zeros((3 + n, width))
         z, v = np.ascontiguousarray(z), np.ascontiguousarray(v)
-        mk.evaluate(z, v, 1.0, *self._arrays, *out)
-        return out
+        mk.evaluate(z, v, 1.0, True, *self._arrays, out[0], out[1], out[2], out[3:])
+        return out[0, :n], out[1, :n], out[2, :n], out[3:, :n]
 
     def mass(self, z: Floats) -> Floats:
         """Inertia of the coordinates, (n, n): that of the links, and the constant correction of the linear model."""
@@ -461,12 +477,12 @@ class NaturalCoordinates:
     def _newton(self, z: Floats, share: float) -> Floats | None:
         """Coordinates at rest under a share of the loads, from `z`; None if Newton's method goes astray."""
         n, unit = self.count, self._probes(_PROBE)
-        force, other = np.zeros(n), np.zeros(n)
+        force, other = np.zeros((2, int(self._arrays[0][mk.WIDTH])))
         jacobian = np.zeros((n, n))
         scale = np.sqrt(np.maximum(self.modes.squares, 1e-12 * self.modes.squares.max(initial=1e-300)))
         if not mk.residual(z, share, *self._arrays, force):
             return None
-        size = np.linalg.norm(force / scale)
+        size = np.linalg.norm(force[:n] / scale)
         for _ in range(_NEWTON):
             for i in range(n):
                 for sign in (1.0, -1.0):
@@ -474,9 +490,9 @@ class NaturalCoordinates:
                     moved[i] += sign * unit[i]
                     if not mk.residual(moved, share, *self._arrays, other):
                         return None
-                    jacobian[:, i] += (0.5 if sign > 0 else -0.5) * other / unit[i]
+                    jacobian[:, i] += 0.5 * sign * other[:n] / unit[i]
             try:
-                step = -np.linalg.solve(jacobian, force)
+                step = -np.linalg.solve(jacobian, force[:n])
             except np.linalg.LinAlgError:
                 return None
             jacobian[:] = 0.0
@@ -486,15 +502,15 @@ class NaturalCoordinates:
             part = 1.0
             while True:
                 moved = z + part * step
-                if mk.residual(moved, share, *self._arrays, other) and np.linalg.norm(other / scale) <= max(
-                    size, 1e-300
-                ):
+                if mk.residual(moved, share, *self._arrays, other) and np.linalg.norm(
+                    other[:n] / scale
+                ) <= max(size, 1e-300):
                     break
                 part /= 2
                 if part < 1e-3:
                     return z if largest < 1e-7 else None
             z, force = moved, other.copy()
-            size = np.linalg.norm(force / scale)
+            size = np.linalg.norm(force[:n] / scale)
             if largest * part < 1e-11:
                 return z
         return None

@@ -19,7 +19,16 @@ with g held over the step and evaluated at its midpoint. Array layout: `kernels`
 from math import inf, sin, sqrt
 
 from pliant.compilation import njit
-from pliant.engines.reduced._intrinsics import BALL, PARENT, PLACE, five_arrays, matrix
+from pliant.engines.reduced._intrinsics import (
+    BALL,
+    PARENT,
+    PLACE,
+    add_inertia,
+    add_rows,
+    add_twist,
+    five_arrays,
+    matrix,
+)
 from pliant.engines.reduced._intrinsics import MOTION as MOTION_ROW
 from pliant.engines.reduced.kernels import (
     BASIS,
@@ -42,11 +51,14 @@ from pliant.statics.load_kernels import ACTS, LINK, LOAD_SIZE, wrench_in_world
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
-# Entries of `sizes` beyond those of `kernels`: level of accuracy; whether T is Φ in all poses; numbers of closing rows,
-# of loops, couplings, tendons, balls, held loads and slots for loads; whether Ψ is there
-METHOD, PLAIN, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT = range(SIZES, SIZES + 10)
+# Entries of `sizes` beyond those of `kernels`: level of accuracy; whether T is Φ in all poses; n rounded up to a
+# multiple of four; numbers of closing rows, couplings, tendons, balls, held loads and slots for loads; whether there is Ψ,
+# and whether forces at rest change with y
+METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT, ROUNDS = range(
+    SIZES, SIZES + 12
+)
 # offsets in `constants`
-_AT = SIZES + 10
+_AT = SIZES + 12
 MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST = range(_AT, _AT + 11)
 MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
     _AT + 11, _AT + 21
@@ -307,15 +319,37 @@ def locate(y, sizes, links, constants, state, poses):
 
 
 @_jit
+def sweep_tangent(T, sizes, links, state, poses):
+    """Twists of all links per coordinate at the tangent T, (rows, width), to SWEEP, (places, 6, width)."""
+    width, places = sizes[WIDTH], poses.shape[0]
+    size, start = 6 * width, sizes[SWEEP]
+    for i in range(start + (places - 2) * size, start + places * size):
+        state[i] = 0.0
+    for k in range(sizes[LINKS]):
+        here, above = start + links[k, PLACE] * size, start + links[k, PARENT] * size
+        first, last = rows_of(links, k)
+        add_twist(state, sizes[AXIS] + 6 * first, T, first * width, width, state, above, state, here)
+        for row in range(first + 1, last):
+            add_twist(state, sizes[AXIS] + 6 * row, T, row * width, width, state, here, state, here)
+
+
+@_inline
+def tangent_of(sizes, constants, state):
+    """Tangent T, (rows, width): Φ if it is the same everywhere."""
+    if sizes[PLAIN] == 1:
+        return matrix(constants, sizes[PHI], sizes[ROWS], sizes[WIDTH])
+    return matrix(state, sizes[TANGENT], sizes[ROWS], sizes[WIDTH])
+
+
+@_jit
 def find_tangent(y, sizes, links, constants, state, poses):
-    """Tangent T, (rows, n), to TANGENT, and the twists of all links per coordinate, to SWEEP, at closed poses."""
-    n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
-    T, sweep = matrix(state, sizes[TANGENT], rows, n), matrix(state, sizes[SWEEP], poses.shape[0], 6 * n)
+    """Tangent T, (rows, width), to TANGENT unless it is Φ, and AXIS, at closed poses."""
+    n, rows, r, width = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING], sizes[WIDTH]
     world_axes(sizes, links, constants, state, poses)
     if sizes[PLAIN] == 1:
-        sweep_columns(matrix(constants, sizes[PHI], rows, n), sizes, links, state, sweep)
         return
-    for i in range(rows * n):
+    T = matrix(state, sizes[TANGENT], rows, width)
+    for i in range(rows * width):
         state[sizes[TANGENT] + i] = constants[sizes[PHI] + i]
     if sizes[CURVED] == 1:
         curvature = matrix(constants, sizes[CURVATURE], n * n, rows)
@@ -326,12 +360,14 @@ def find_tangent(y, sizes, links, constants, state, poses):
     turn_rows(sizes, state, T)
     if r > 0:
         closing_rates(sizes, links, constants, state, poses)
-        sweep_columns(T, sizes, links, state, sweep)
-        X = matrix(state, sizes[ANSWER], r, n)
+        sweep_tangent(T, sizes, links, state, poses)
+        X, sweep = (
+            matrix(state, sizes[ANSWER], r, width),
+            matrix(state, sizes[SWEEP], poses.shape[0], 6 * width),
+        )
         gap_rates(T, sweep, sizes, constants, state, poses, X)
         eliminate(matrix(state, sizes[PIVOT], r, r), X)
         _subtract_closing(T, X, sizes, state)
-    sweep_columns(T, sizes, links, state, sweep)
 
 
 @_jit
@@ -360,7 +396,7 @@ def find_rates(v, sizes, constants, state):
             rate[k] = 0.0
         add_columns(matrix(constants, sizes[BASIS], n, rows), v, rate)
         return
-    T = matrix(state, sizes[TANGENT], rows, n)
+    T = matrix(state, sizes[TANGENT], rows, sizes[WIDTH])
     for k in range(rows):
         total = 0.0
         for j in range(n):
@@ -620,18 +656,14 @@ def elastic_energy(sizes, constants, state):
 
 @_jit
 def static_force(sizes, links, constants, state, poses, out):
-    """Force on the coordinates of springs, motors, weights and loads LOAD, by virtual work, to `out` (n,).
+    """Force on the coordinates of springs, motors, weights and loads LOAD, by virtual work, to `out` (width,).
 
     After `locate`, `find_tangent` and `collect_loads`; LOAD becomes sums over subtrees.
     """
-    n, rows, places = sizes[COORDINATES], sizes[ROWS], poses.shape[0]
-    T = (
-        matrix(constants, sizes[PHI], rows, n)
-        if sizes[PLAIN] == 1
-        else matrix(state, sizes[TANGENT], rows, n)
-    )
+    rows, places, width = sizes[ROWS], poses.shape[0], sizes[WIDTH]
+    T, at = tangent_of(sizes, constants, state), sizes[FIXED] + GRAVITY
     load, axis = matrix(state, sizes[LOAD], places, 6), matrix(state, sizes[AXIS], rows, 6)
-    torque, at = state[sizes[TORQUE] :], sizes[FIXED] + GRAVITY
+    torque = state[sizes[TORQUE] :]
     joint_forces(sizes, constants, state, torque)
     gx, gy, gz = constants[at], constants[at + 1], constants[at + 2]
     if gx != 0.0 or gy != 0.0 or gz != 0.0:
@@ -640,19 +672,22 @@ def static_force(sizes, links, constants, state, poses, out):
             if bodies[k, MASS] > 0.0:
                 here = links[k, PLACE]
                 _add_weight(bodies[k], poses[here], gx, gy, gz, sizes, constants, load[here])
-    for i in range(n):
+    for i in range(width):
         out[i] = 0.0
     for k in range(sizes[LINKS] - 1, -1, -1):
-        here, above = links[k, PLACE], links[k, PARENT]
+        f, above = load[links[k, PLACE]], load[links[k, PARENT]]
+        f0, f1, f2, f3, f4, f5 = f[0], f[1], f[2], f[3], f[4], f[5]
         first, last = rows_of(links, k)
         for row in range(first, last):
-            total = -torque[row]
-            for i in range(6):
-                total += axis[row, i] * load[here, i]
-            for j in range(n):
-                out[j] += T[row, j] * total
-        for i in range(6):
-            load[above, i] += load[here, i]
+            S = axis[row]
+            total = S[0] * f0 + S[1] * f1 + S[2] * f2 + S[3] * f3 + S[4] * f4 + S[5] * f5 - torque[row]
+            add_rows(total, T, row * width, width, out, 0)
+        above[0] += f0
+        above[1] += f1
+        above[2] += f2
+        above[3] += f3
+        above[4] += f4
+        above[5] += f5
 
 
 @_jit
@@ -674,15 +709,14 @@ def _add_weight(body, T, gx, gy, gz, sizes, constants, load):
 
 @_jit
 def damping_force(sizes, constants, state, T, out):
-    """Force of the dampers of joints and tendons at RATE on the coordinates, to `out` (n,)."""
-    n, rows, rate = sizes[COORDINATES], sizes[ROWS], state[sizes[RATE] :]
+    """Force of the dampers of joints and tendons at RATE on the coordinates, to `out` (width,)."""
+    width, rows, rate = sizes[WIDTH], sizes[ROWS], state[sizes[RATE] :]
     joint = matrix(constants, sizes[JOINT], rows, JOINT_SIZE)
-    for j in range(n):
+    for j in range(width):
         out[j] = 0.0
     for k in range(rows):
         total = joint[k, DAMPER] * rate[k]
-        for j in range(n):
-            out[j] -= T[k, j] * total
+        add_rows(-total, T, k * width, width, out, 0)
     for t in range(sizes[TENDONS]):
         row = constants[sizes[TENDON] + t * rows :]
         speed = 0.0
@@ -690,8 +724,7 @@ def damping_force(sizes, constants, state, T, out):
             speed += row[k] * rate[k]
         speed *= constants[sizes[TENSION] + t * TENSION_SIZE + DASHPOT]
         for k in range(rows):
-            for j in range(n):
-                out[j] -= T[k, j] * row[k] * speed
+            add_rows(-row[k] * speed, T, k * width, width, out, 0)
 
 
 @_jit
@@ -715,109 +748,147 @@ def joint_work(sizes, constants, state):
 
 
 @_jit
-def inertia_force(sizes, links, constants, state, poses, out, mass):
-    """Inertia force on the coordinates at constant rates, to `out` (n,), and their inertia T^T M T, to `mass` (n, n).
+def inertia_force(sizes, links, constants, state, poses, out):
+    """Inertia force on the coordinates at constant rates, to `out` (width,).
 
-    After `find_tangent`, `find_rates` and `find_bias`. The inertia is a sum over rows k: with c the momentum of all
-    that row k moves at unit rate, U the twists per coordinate of the link above and d = c . axis,
-    T_k^T (c U + ½ d T_k), and its transpose (composite rigid bodies).
+    After `find_tangent`, `find_rates` and `find_bias`. Per body, mass times the acceleration of its centre, and the
+    change of its angular momentum about it in its own axes.
     """
-    n, rows, places = sizes[COORDINATES], sizes[ROWS], poses.shape[0]
-    T = (
-        matrix(constants, sizes[PHI], rows, n)
-        if sizes[PLAIN] == 1
-        else matrix(state, sizes[TANGENT], rows, n)
+    rows, places, width = sizes[ROWS], poses.shape[0], sizes[WIDTH]
+    T, axis, twist = (
+        tangent_of(sizes, constants, state),
+        matrix(state, sizes[AXIS], rows, 6),
+        matrix(state, sizes[TWIST], places, 6),
     )
-    axis, twist = matrix(state, sizes[AXIS], rows, 6), matrix(state, sizes[TWIST], places, 6)
     acceleration, force = (
         matrix(state, sizes[ACCELERATION], places, 6),
         matrix(state, sizes[FORCE], places, 6),
-    )
-    subtree, sweep = (
-        matrix(state, sizes[SUBTREE], places, SUBTREE_SIZE),
-        matrix(state, sizes[SWEEP], places, 6 * n),
     )
     bodies, joint = (
         matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
         matrix(constants, sizes[JOINT], rows, 4),
     )
-    row_sum, bias = state[sizes[SMALL_WORK] : sizes[SMALL_WORK] + n], state[sizes[BIAS] :]
+    bias, origin = state[sizes[BIAS] :], constants[sizes[FIXED] + ORIGIN :]
+    ox, oy, oz = origin[0], origin[1], origin[2]
     sweep_accelerations(sizes, links, constants, state, poses)
     for k in range(sizes[LINKS]):
+        here, body = links[k, PLACE], bodies[k]
+        f, m = force[here], body[MASS]
+        if m == 0.0:
+            for i in range(6):
+                f[i] = 0.0
+            continue
+        T_, V, A = poses[here], twist[here], acceleration[here]
+        r00, r01, r02, px = T_[0, 0], T_[0, 1], T_[0, 2], T_[0, 3] - ox
+        r10, r11, r12, py = T_[1, 0], T_[1, 1], T_[1, 2], T_[1, 3] - oy
+        r20, r21, r22, pz = T_[2, 0], T_[2, 1], T_[2, 2], T_[2, 3] - oz
+        x, y, z = body[COM], body[COM + 1], body[COM + 2]
+        cx, cy, cz = (
+            r00 * x + r01 * y + r02 * z + px,
+            r10 * x + r11 * y + r12 * z + py,
+            r20 * x + r21 * y + r22 * z + pz,
+        )
+        w0, w1, w2, e0, e1, e2 = V[3], V[4], V[5], A[3], A[4], A[5]
+        vx, vy, vz = V[0] + w1 * cz - w2 * cy, V[1] + w2 * cx - w0 * cz, V[2] + w0 * cy - w1 * cx
+        fx = m * (A[0] + e1 * cz - e2 * cy + w1 * vz - w2 * vy)
+        fy = m * (A[1] + e2 * cx - e0 * cz + w2 * vx - w0 * vz)
+        fz = m * (A[2] + e0 * cy - e1 * cx + w0 * vy - w1 * vx)
+        a, b, c = (
+            r00 * w0 + r10 * w1 + r20 * w2,
+            r01 * w0 + r11 * w1 + r21 * w2,
+            r02 * w0 + r12 * w1 + r22 * w2,
+        )
+        p, q, r = (
+            r00 * e0 + r10 * e1 + r20 * e2,
+            r01 * e0 + r11 * e1 + r21 * e2,
+            r02 * e0 + r12 * e1 + r22 * e2,
+        )
+        xx, xy, xz = body[ABOUT], body[ABOUT + 1], body[ABOUT + 2]
+        yy, yz, zz = body[ABOUT + 3], body[ABOUT + 4], body[ABOUT + 5]
+        lx, ly, lz = xx * a + xy * b + xz * c, xy * a + yy * b + yz * c, xz * a + yz * b + zz * c
+        tx = xx * p + xy * q + xz * r + b * lz - c * ly
+        ty = xy * p + yy * q + yz * r + c * lx - a * lz
+        tz = xz * p + yz * q + zz * r + a * ly - b * lx
+        f[0], f[1], f[2] = fx, fy, fz
+        f[3] = r00 * tx + r01 * ty + r02 * tz + cy * fz - cz * fy
+        f[4] = r10 * tx + r11 * ty + r12 * tz + cz * fx - cx * fz
+        f[5] = r20 * tx + r21 * ty + r22 * tz + cx * fy - cy * fx
+    for i in range(width):
+        out[i] = 0.0
+    for k in range(sizes[LINKS] - 1, -1, -1):
+        f, above = force[links[k, PLACE]], force[links[k, PARENT]]
+        f0, f1, f2, f3, f4, f5 = f[0], f[1], f[2], f[3], f[4], f[5]
+        first, last = rows_of(links, k)
+        for row in range(first, last):
+            S = axis[row]
+            total = S[0] * f0 + S[1] * f1 + S[2] * f2 + S[3] * f3 + S[4] * f4 + S[5] * f5
+            add_rows(total + joint[row, ARMATURE] * bias[row], T, row * width, width, out, 0)
+        above[0] += f0
+        above[1] += f1
+        above[2] += f2
+        above[3] += f3
+        above[4] += f4
+        above[5] += f5
+
+
+@_jit
+def find_mass(sizes, links, constants, state, poses, out):
+    """Inertia of the coordinates, T^T M T, to `out` (n, width); after `find_tangent`.
+
+    A sum over rows k of the tangent: with c the momentum of all that row k moves at unit rate, U the twists per
+    coordinate of the link above and d = c . axis, T_k^T (c U + ½ d T_k), and its transpose (composite rigid bodies).
+    """
+    n, rows, places, width = sizes[COORDINATES], sizes[ROWS], poses.shape[0], sizes[WIDTH]
+    T, axis = tangent_of(sizes, constants, state), matrix(state, sizes[AXIS], rows, 6)
+    subtree = matrix(state, sizes[SUBTREE], places, SUBTREE_SIZE)
+    bodies, joint = (
+        matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
+        matrix(constants, sizes[JOINT], rows, 4),
+    )
+    sweep_tangent(T, sizes, links, state, poses)
+    for k in range(sizes[LINKS]):
         here = links[k, PLACE]
-        moments, f = subtree[here], force[here]
+        moments = subtree[here]
         if bodies[k, MASS] == 0.0:
             for i in range(SUBTREE_SIZE):
                 moments[i] = 0.0
-            for i in range(6):
-                f[i] = 0.0
             continue
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = link_moments(bodies[k], poses[here], sizes, constants)
         moments[0], moments[1], moments[2], moments[3], moments[4] = m, hx, hy, hz, xx
         moments[5], moments[6], moments[7], moments[8], moments[9] = xy, xz, yy, yz, zz
-        v0, v1, v2, w0, w1, w2 = (
-            twist[here, 0],
-            twist[here, 1],
-            twist[here, 2],
-            twist[here, 3],
-            twist[here, 4],
-            twist[here, 5],
-        )
-        p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
-        a = acceleration[here]
-        a0, a1, a2, a3, a4, a5 = a[0], a[1], a[2], a[3], a[4], a[5]
-        f0, f1, f2, f3, f4, f5 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, a0, a1, a2, a3, a4, a5)
-        # momentum turns with the link: V x* (I V)
-        f[0], f[1], f[2] = f0 + w1 * p2 - w2 * p1, f1 + w2 * p0 - w0 * p2, f2 + w0 * p1 - w1 * p0
-        f[3] = f3 + w1 * l2 - w2 * l1 + v1 * p2 - v2 * p1
-        f[4] = f4 + w2 * l0 - w0 * l2 + v2 * p0 - v0 * p2
-        f[5] = f5 + w0 * l1 - w1 * l0 + v0 * p1 - v1 * p0
     for i in range(n):
-        out[i] = 0.0
-        for j in range(n):
-            mass[i, j] = 0.0
+        for j in range(width):
+            out[i, j] = 0.0
     for k in range(sizes[LINKS] - 1, -1, -1):
-        here, above = links[k, PLACE], links[k, PARENT]
-        I, f = subtree[here], force[here]
+        I, above = subtree[links[k, PLACE]], subtree[links[k, PARENT]]
+        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = I[0], I[1], I[2], I[3], I[4], I[5], I[6], I[7], I[8], I[9]
+        at = sizes[SWEEP] + 6 * width * links[k, PARENT]
         first, last = rows_of(links, k)
         for row in range(first, last):
             S = axis[row]
             s0, s1, s2, s3, s4, s5 = S[0], S[1], S[2], S[3], S[4], S[5]
-            c0, c1, c2, c3, c4, c5 = _momentum(
-                I[0], I[1], I[2], I[3], I[4], I[5], I[6], I[7], I[8], I[9], s0, s1, s2, s3, s4, s5
-            )
-            own = c0 * s0 + c1 * s1 + c2 * s2 + c3 * s3 + c4 * s4 + c5 * s5 + joint[row, ARMATURE]
-            total = s0 * f[0] + s1 * f[1] + s2 * f[2] + s3 * f[3] + s4 * f[4] + s5 * f[5]
-            total += joint[row, ARMATURE] * bias[row]
-            U = sweep[above]
-            for j in range(n):
-                row_sum[j] = 0.5 * own * T[row, j] + (
-                    c0 * U[j]
-                    + c1 * U[n + j]
-                    + c2 * U[2 * n + j]
-                    + c3 * U[3 * n + j]
-                    + c4 * U[4 * n + j]
-                    + c5 * U[5 * n + j]
-                )
+            c = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, s0, s1, s2, s3, s4, s5)
+            own = c[0] * s0 + c[1] * s1 + c[2] * s2 + c[3] * s3 + c[4] * s4 + c[5] * s5 + joint[row, ARMATURE]
+            add_inertia(c, 0.5 * own, T, row * width, n, width, state, at, out)
             for before in range(first, row):  # rows of the same ball
                 B = axis[before]
-                share = c0 * B[0] + c1 * B[1] + c2 * B[2] + c3 * B[3] + c4 * B[4] + c5 * B[5]
-                for j in range(n):
-                    row_sum[j] += share * T[before, j]
-            for i in range(n):
-                x = T[row, i]
-                out[i] += x * total
-                for j in range(n):
-                    mass[i, j] += x * row_sum[j]
-        if above < places - 2:
-            for i in range(SUBTREE_SIZE):
-                subtree[above, i] += I[i]
-            for i in range(6):
-                force[above, i] += f[i]
+                share = c[0] * B[0] + c[1] * B[1] + c[2] * B[2] + c[3] * B[3] + c[4] * B[4] + c[5] * B[5]
+                for i in range(n):
+                    add_rows(T[row, i] * share, T, before * width, width, out, i * width)
+        above[0] += m
+        above[1] += hx
+        above[2] += hy
+        above[3] += hz
+        above[4] += xx
+        above[5] += xy
+        above[6] += xz
+        above[7] += yy
+        above[8] += yz
+        above[9] += zz
     for i in range(n):
         for j in range(i + 1):
-            total = mass[i, j] + mass[j, i]
-            mass[i, j] = mass[j, i] = total
+            total = out[i, j] + out[j, i]
+            out[i, j] = out[j, i] = total
 
 
 @_jit
@@ -864,27 +935,23 @@ def kinetic_energy(sizes, links, constants, state, poses):
 
 
 @_jit
-def evaluate(y, v, share, sizes, links, constants, state, poses, loads, drag, inertial, mass):
-    """Mechanics at coordinates and rates: forces on the coordinates, (n,) each, and their inertia, (n, n).
+def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads, drag, inertial, mass):
+    """Mechanics at coordinates and rates: forces on the coordinates, (width,) each, and their inertia, (n, width).
 
     `loads` gets the force of springs, motors, weights and a share of the loads, `drag` that of dampers, `inertial` that of
-    inertia at constant rates. False: loops do not close.
+    inertia at constant rates; `mass` is computed if `inertia`. False: loops do not close.
     """
-    rows, n = sizes[ROWS], sizes[COORDINATES]
     if not locate(y, sizes, links, constants, state, poses):
         return False
     find_tangent(y, sizes, links, constants, state, poses)
     collect_loads(share, sizes, constants, state, poses)
     static_force(sizes, links, constants, state, poses, loads)
     find_rates(v, sizes, constants, state)
-    T = (
-        matrix(constants, sizes[PHI], rows, n)
-        if sizes[PLAIN] == 1
-        else matrix(state, sizes[TANGENT], rows, n)
-    )
-    damping_force(sizes, constants, state, T, drag)
+    damping_force(sizes, constants, state, tangent_of(sizes, constants, state), drag)
     find_bias(v, sizes, links, constants, state, poses)
-    inertia_force(sizes, links, constants, state, poses, inertial, mass)
+    inertia_force(sizes, links, constants, state, poses, inertial)
+    if inertia:
+        find_mass(sizes, links, constants, state, poses, mass)
     return True
 
 
@@ -972,7 +1039,7 @@ def full_step(sizes, links, constants, state, poses, work):
 
     Poses included. False: loops do not close on the way.
     """
-    n, h = sizes[COORDINATES], constants[TIMESTEP]
+    n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * n), matrix(constants, sizes[MODE], n, MODE_SIZE)
     rest, damper = (
         matrix(constants, sizes[INERTIA_AT_REST], n, n),
@@ -980,11 +1047,11 @@ def full_step(sizes, links, constants, state, poses, work):
     )
     y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
     g, budget = state[sizes[FORCES] : sizes[FORCES] + n], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
-    linear, after = work[: 2 * n], work[2 * n : 4 * n]
-    middle, rate, change = work[4 * n : 5 * n], work[5 * n : 6 * n], work[6 * n : 7 * n]
-    loads, drag, inertial = work[7 * n : 8 * n], work[8 * n : 9 * n], work[9 * n : 10 * n]
-    mass, system = matrix(work, 10 * n, n, n), matrix(work, 10 * n + n * n, n, n)
-    answer = matrix(work, 10 * n + 2 * n * n, n, 1)
+    linear, after = work[: 2 * n], work[2 * w : 2 * w + 2 * n]
+    middle, rate, change = work[4 * w : 4 * w + n], work[5 * w : 5 * w + n], work[6 * w : 6 * w + n]
+    loads, drag, inertial = work[7 * w : 8 * w], work[8 * w : 9 * w], work[9 * w : 10 * w]
+    mass, system = matrix(work, 10 * w, n, w), matrix(work, 10 * w + n * w, n, n)
+    answer = matrix(work, 10 * w + 2 * n * w, n, 1)
     if budget[SET] == 0.0:
         displace(y, sizes, constants, state)
         elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
@@ -992,14 +1059,15 @@ def full_step(sizes, links, constants, state, poses, work):
     for i in range(2 * n):
         linear[i] = 0.0
     add_columns(step[: 2 * n], state[Y : Y + 2 * n], linear)
-    for _ in range(2):
+    for round in range(sizes[ROUNDS]):
         for i in range(2 * n):
             after[i] = linear[i]
         add_columns(step[2 * n :], g, after)
         for i in range(n):
             middle[i], rate[i] = 0.5 * (y[i] + after[i]), 0.5 * (v[i] + after[n + i])
+        first = round == 0
         if not evaluate(
-            middle, rate, 1.0, sizes, links, constants, state, poses, loads, drag, inertial, mass
+            middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
         ):
             return False
         # (1 + (B/h) dM) a = (linear - v)/h + (B/h) r, with r all forces but those of the linear part and dM a
@@ -1007,7 +1075,8 @@ def full_step(sizes, links, constants, state, poses, work):
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
             for j in range(n):
                 total += damper[i, j] * rate[j]
-                mass[i, j] = mode[i, FILTER] * mode[j, FILTER] * (mass[i, j] - rest[i, j])
+                if first:
+                    mass[i, j] = mode[i, FILTER] * mode[j, FILTER] * (mass[i, j] - rest[i, j])
             g[i] = total
         for i in range(n):
             total = linear[n + i] - v[i]
