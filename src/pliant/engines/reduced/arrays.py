@@ -44,6 +44,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+METHODS = ("auto", "small", "full", "tvcg")  # levels of accuracy of motion
 
 
 class BaseViews(NamedTuple):

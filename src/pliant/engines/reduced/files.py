@@ -17,6 +17,9 @@ from pliant.files import as_path
 from pliant.formats.archive import Arrays, mechanism_bytes, read_archive, require, write_archive
 from pliant.formats.json_file import read
 from pliant.mechanism import Mechanism
+from pliant.statics.limit_springs import make_stops
+from pliant.statics.load_kernels import LINK
+from pliant.statics.loads import LOAD_SIZE, Loads, row_sizes
 
 __all__ = ["load_blend", "load_model", "load_single", "save_model"]
 
@@ -37,6 +40,7 @@ _ARRAYS = (
     "basis",
     *_MATRICES,
 )
+_HELD = ("gravity", "held", "rest", "tendon_rest", "balance")  # what acts beside wrenches on end effectors
 _POLYNOMIAL = ("slope", "directions", "coefficients")
 _WEIGHTS = ("exponent", "distance", "matrices")
 
@@ -90,6 +94,9 @@ def _description(model: ReducedModel) -> dict[str, Any]:
 
 def _arrays(model: ReducedModel) -> Arrays:
     arrays: Arrays = {name: getattr(model, name) for name in _ARRAYS}
+    if model.loads is not None:
+        held = model.gravity, model.loads.rows, model.loads.rest, model.loads.tendon_rest, model.balance
+        arrays |= dict(zip(_HELD, held, strict=True))
     if model.base is not None:
         arrays |= {
             "base_inertia": model.base.inertia,
@@ -185,7 +192,7 @@ def _restore(about: dict[str, Any], arrays: Arrays, mechanism: Mechanism, path: 
                 raise FormatError(f"'{path}': the world is no end effector")
     except MechanismError as error:
         raise FormatError(f"'{path}': {error}") from None
-    _check_shapes(arrays, path, mechanism.nq, mechanism.nv, len(effectors))
+    _check_shapes(arrays, path, mechanism, len(effectors))
     base = None
     if carrier is not None:
         free = read(arrays["base_mechanism"].tobytes(), path)
@@ -202,11 +209,26 @@ def _restore(about: dict[str, Any], arrays: Arrays, mechanism: Mechanism, path: 
         length=about["length"],
         limits=about["limits"],
         **{name: arrays[name] for name in _ARRAYS},
+        **_restore_loads(mechanism, arrays, about["limits"], path),
     )
     for name, matrix in (("reduced_mass", model.reduced_mass), ("base_inertia", base and base.inertia)):
         if matrix is not None and np.linalg.eigvalsh((matrix + matrix.T) / 2).min(initial=1.0) <= 0:
             raise FormatError(f"'{path}': '{name}' is not positive definite: no inertia is")
     return model
+
+
+def _restore_loads(m: Mechanism, arrays: Arrays, limits: bool, path: Path) -> dict[str, Any]:
+    """Loads, gravity and constraint forces of a model; none in older files."""
+    if "held" not in arrays:
+        return {}
+    require(arrays, _HELD, path)
+    gravity, held, rest, tendon_rest, balance = (arrays[name] for name in _HELD)
+    link = held[:, LINK] if held.ndim == 2 and held.shape[1] == LOAD_SIZE else np.array([-1.0])
+    if not np.isin(link, np.arange(len(m.links))).all():
+        raise FormatError(f"'{path}': 'held' names links that are not there")
+    stops = make_stops(m) if limits else None
+    loads = Loads(held, rest, tendon_rest, float(row_sizes(m, held).sum()), stops)
+    return {"loads": loads, "gravity": gravity, "balance": balance}
 
 
 def _check_description(about: dict[str, Any], path: Path) -> None:
@@ -224,7 +246,10 @@ def _check_description(about: dict[str, Any], path: Path) -> None:
         raise FormatError(f"'{path}': limits: true or false expected")
 
 
-def _check_shapes(arrays: Arrays, path: Path, nq: int, nv: int, effectors: int) -> None:
+def _check_shapes(arrays: Arrays, path: Path, m: Mechanism, effectors: int) -> None:
+    nq, nv, tendons = m.nq, m.nv, len(m.tendons)
+    constraints = 6 * m.topology.loops + len(m.couplings)
+
     def second(name: str) -> int:
         return arrays[name].shape[1] if arrays[name].ndim == 2 else 0
 
@@ -241,6 +266,10 @@ def _check_shapes(arrays: Arrays, path: Path, nq: int, nv: int, effectors: int) 
         "basis": (nv, n),
         **dict.fromkeys(_MATRICES, (n, n)),
         "base_inertia": (6, 6),
+        "gravity": (3,),
+        "rest": (nq,),
+        "tendon_rest": (tendons,),
+        "balance": (constraints,),
     }
     for name, shape in shapes.items():
         if name in arrays and (arrays[name].shape != shape or arrays[name].dtype != np.float64):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,19 +14,40 @@ from scipy.linalg import eigh, expm
 from pliant import spatial
 from pliant.engines.reduced import manifold_kernels as mk
 from pliant.engines.reduced._intrinsics import BALL, MOTION
-from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places
+from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
+from pliant.engines.reduced.blended import BlendedModel
+from pliant.engines.reduced.closing import Closing, close
 from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.projection import held_loads
-from pliant.errors import ConvergenceError
+from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL as BALL_JOINT
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.statics.inertia import Inertia
 from pliant.statics.load_kernels import LINK, LOAD_SIZE
-from pliant.statics.loads import Load, Loads, coordinate_difference, spring_coordinates, tendon_lengths
+from pliant.statics.loads import (
+    Load,
+    Loads,
+    collect_loads,
+    coordinate_difference,
+    load_rows,
+    spring_coordinates,
+    tendon_lengths,
+)
 
-__all__ = ["Manifold", "Modes", "NaturalCoordinates", "exact_map", "natural_coordinates", "pack_manifold"]
+__all__ = [
+    "Manifold",
+    "Modes",
+    "NaturalCoordinates",
+    "exact_map",
+    "manifold_of",
+    "natural_coordinates",
+    "pack_manifold",
+    "pack_model",
+    "settle",
+    "unknown_mechanics",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -78,13 +100,40 @@ def manifold_of(model: ReducedModel) -> Manifold:
     """Manifold of a model."""
     m = model.mechanism
     loads = held_loads(m, model.q) if model.loads is None else model.loads
-    gravity = np.zeros(3) if model.gravity is None else model.gravity
-    closing, rows, curvature = np.zeros((m.nv, 0)), np.zeros(0, dtype=np.int64), None
+    gravity = model.gravity
+    found = Closing(np.zeros(0, dtype=np.int64), np.zeros((m.nv, 0)), None)
     if m.topology.loops or len(m.couplings):
-        from pliant.engines.reduced.closing import close_manifold
-        found = close_manifold(model, loads, gravity)
-        closing, rows, curvature = found.closing, found.rows, found.curvature
+        balance = model.balance if len(model.balance) else np.zeros(6 * m.topology.loops + len(m.couplings))
+        per_y = np.zeros((len(model.compliance), model.basis.shape[1]))
+        per_y[:, : model.rank] = (
+            model.scale[:, None] * model.directions @ model.reduced_stiffness[: model.rank, : model.rank]
+        )
+        found = close(m, model.q, model.basis, _all_loads(model, loads), balance, model.end_effectors, per_y)
+    closing, rows, curvature = found.closing, found.rows, found.curvature
     return Manifold(m, model.q, model.basis, loads, gravity, closing, rows, curvature)
+
+
+def _all_loads(model: ReducedModel, loads: Loads) -> Loads:
+    """Loads of the configuration of a model: those beside it, weights, and wrenches that turn with end effectors."""
+    m = model.mechanism
+    wrenches = {
+        m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
+        for body, wrench in zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
+        if wrench.any()
+    }
+    weights = collect_loads(m, {}, model.gravity) if model.gravity.any() else None
+    rows = [load_rows(wrenches, m.links.body_link), loads.rows, *([] if weights is None else [weights.rows])]
+    return replace(loads, rows=np.concatenate(rows))
+
+
+def settle(model: ReducedModel, wrenches: Mapping[int, Load]) -> Floats:
+    """Joint coordinates at which a model rests under wrenches by number of body, (nq,).
+
+    Raises:
+        ConvergenceError: it finds no rest.
+    """
+    coordinates = model.natural_coordinates.copy()
+    return coordinates.joints(coordinates.equilibrium(wrenches))
 
 
 class Modes(NamedTuple):
@@ -126,8 +175,60 @@ def exact_map(modes: Modes, h: float) -> Floats:
     return np.ascontiguousarray((found / unit[:, None] * unit)[: 2 * k].T)
 
 
-def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Packed:
-    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors."""
+def pack_model(
+    model: ReducedModel | BlendedModel,
+    h: float,
+    reconstruction: str,
+    gravity: Floats,
+    method: str,
+    slots: int,
+) -> Packed:
+    """Arrays of a model for steps of `h` seconds at a level of accuracy, at rest at the linearisation.
+
+    Raises:
+        InputError: the level is not for this model.
+    """
+    why = _refusal(model, reconstruction)
+    if method != "tvcg" and why is None:
+        assert isinstance(model, ReducedModel)
+        return pack_manifold(model, h, method, slots)
+    if method not in ("tvcg", "auto"):
+        raise InputError(f'method="{method}" is not for {why}: use "auto" or "tvcg"')
+    return pack(model, h, reconstruction, gravity)
+
+
+def _refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | None:
+    """Why a model does not move on its manifold; None: it does."""
+    if not isinstance(model, ReducedModel):
+        return "a blend"
+    if reconstruction != "joint":
+        return f"reconstruction={reconstruction!r}"
+    if model.base is not None:
+        return "a floating base"
+    if model.inertia != "condensed":
+        return f"inertia={model.inertia!r}"
+    if model.limits:
+        return "joint limits"
+    return unknown_mechanics(model)
+
+
+def unknown_mechanics(model: ReducedModel) -> str | None:
+    """Why the manifold of a model does not know all of its mechanics; None: it does."""
+    m = model.mechanism
+    if model.loads is None and model.wrench.any():
+        return "a loaded model of an older file"
+    balls = m.dof_kind == BALL_JOINT
+    for rows, word in ((m.tendons, "tendons"), (m.couplings, "couplings")):
+        if len(rows) and balls.any() and rows.dense(m.nv)[:, balls].any():
+            return f"{word} on balls"
+    return None
+
+
+def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe: bool = True) -> Packed:
+    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors.
+
+    Statics needs no constants of steps: `probe` is False.
+    """
     manifold = model.manifold
     modes = natural_coordinates(model.reduced_stiffness, model.reduced_mass, model.reduced_damping)
     m, n = manifold.mechanism, manifold.size
@@ -166,6 +267,7 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Pac
     slack = tendon_lengths(m, manifold.q, manifold.loads.rest) - manifold.loads.tendon_rest
     tension = np.stack([m.tendon_stiffness, m.tendon_stiffness * slack, m.tendon_damping], axis=1)
     couplings = m.couplings.dense(m.nv) if len(m.couplings) else np.zeros((0, m.nv))
+    positions = (manifold.rows < 6 * loops) & (manifold.rows % 6 < 3)
     resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
     held = manifold.loads.rows.copy()
     held[:, LINK] = place[held[:, LINK].astype(int)]
@@ -186,7 +288,9 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Pac
         mk.JOINT: by_row(per_dof),
         mk.BODY: bodies,
         mk.CURVATURE: curvature,
-        mk.CLOSE: by_row(manifold.closing),
+        mk.CLOSE: by_row(
+            manifold.closing * np.where(positions, m.radius, 1.0)
+        ),  # per gap in radii and radians
         mk.COUPLING: by_row(couplings.T).T,
         mk.TENDON: by_row(tendons.T).T,
         mk.TENSION: tension,
@@ -235,7 +339,8 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Pac
     rows_of_loads = packed.state[sizes[WRENCH] : sizes[WRENCH] + slots * LOAD_SIZE].reshape(slots, LOAD_SIZE)
     rows_of_loads[:effectors, LINK] = [m.body_index(body) for body in model.end_effectors]
     coordinates.bind(packed)
-    coordinates.probe(packed)
+    if probe:
+        coordinates.probe(packed)
     simple = manifold.plain and not model.wrench.any() and not len(held) and not manifold.gravity.any()
     sizes[mk.BENT] = not simple
     sizes[mk.METHOD] = _LEVELS[method] if simple or method != "auto" else mk.FULL
@@ -286,7 +391,14 @@ class NaturalCoordinates:
         """Of a model; `dofs` of the rows of motion, and the time step."""
         self.model, self.manifold, self.modes = model, manifold, modes
         self.count, self._dofs, self._h = manifold.size, dofs, h
-        self._back: Floats = np.linalg.inv(modes.vectors)
+        self._back: Floats = np.linalg.inv(modes.vectors).astype(np.float64)
+
+    def copy(self) -> NaturalCoordinates:
+        """The same coordinates, with arrays of their own to evaluate the mechanics in."""
+        out = copy(self)
+        sizes, links, constants, state, poses = self._arrays
+        out._arrays = sizes, links, constants, state.copy(), poses.copy()
+        return out
 
     def bind(self, packed: Packed) -> None:
         """Take arrays to evaluate the mechanics in: the constants of a simulation, and a state of their own."""

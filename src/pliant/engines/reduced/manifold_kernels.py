@@ -52,8 +52,8 @@ _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 # Entries of `sizes` beyond those of `kernels`: level of accuracy; whether T is Φ in all poses; n rounded up to a
-# multiple of four; numbers of closing rows, couplings, tendons, balls, held loads and slots for loads; whether there is Ψ,
-# and whether forces at rest change with y
+# multiple of four; numbers of closing rows, couplings, tendons, balls, held loads and slots for loads; whether there
+# is Ψ, whether forces at rest change with y, and the number of evaluations in a step
 METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT, ROUNDS = range(
     SIZES, SIZES + 12
 )
@@ -469,7 +469,7 @@ def _turn_bias(row, sizes, state):
     at, rate, bias = sizes[MOTION] + row, sizes[RATE] + row, sizes[BIAS] + row
     x, y, z = state[at], state[at + 1], state[at + 2]
     square = x * x + y * y + z * z
-    c1, c2, d1, d2 = right_coefficients(square)
+    _, c2, d1, d2 = right_coefficients(square)
     # J^-1 at s is J^-T at -s
     a, b, c = se3.inverse_transpose_product(-x, -y, -z, state[rate], state[rate + 1], state[rate + 2])
     dot = 2.0 * (x * a + y * b + z * c)
@@ -938,8 +938,8 @@ def kinetic_energy(sizes, links, constants, state, poses):
 def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads, drag, inertial, mass):
     """Mechanics at coordinates and rates: forces on the coordinates, (width,) each, and their inertia, (n, width).
 
-    `loads` gets the force of springs, motors, weights and a share of the loads, `drag` that of dampers, `inertial` that of
-    inertia at constant rates; `mass` is computed if `inertia`. False: loops do not close.
+    `loads` gets the force of springs, motors, weights and a share of the loads, `drag` that of dampers, `inertial` that
+    of inertia at constant rates; `mass` is computed if `inertia`. False: loops do not close.
     """
     if not locate(y, sizes, links, constants, state, poses):
         return False
@@ -1131,12 +1131,10 @@ def is_small(sizes, constants, state):
     total = 0.0
     for i in range(sizes[COORDINATES]):
         total += constants[sizes[SPREAD] + i] * abs(state[Y + i])
-    if total > NEARLY:
-        return False
-    for i in range(sizes[EFFECTORS], sizes[SLOTS]):
+    for i in range(sizes[EFFECTORS], sizes[SLOTS]):  # loads on other bodies
         if state[sizes[WRENCH] + i * LOAD_SIZE + ACTS] != 0.0:
-            return False
-    return True
+            total = inf
+    return total <= NEARLY
 
 
 @_jit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -21,7 +21,7 @@ from pliant.text import suggestion
 if TYPE_CHECKING:
     from pliant.engines.reduced.accuracy import Accuracy
     from pliant.engines.reduced.blended import BlendedModel
-    from pliant.engines.reduced.manifold import Manifold
+    from pliant.engines.reduced.manifold import Manifold, NaturalCoordinates
     from pliant.engines.reduced.simulation import ReducedSimulation
     from pliant.statics import Configuration
     from pliant.statics.loads import Loads
@@ -72,16 +72,19 @@ class Model:
 
         return ReducedSimulation(self._own(), timestep, **options)
 
-    def error(self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False) -> Accuracy:
+    def error(
+        self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False, method: str = "exact"
+    ) -> Accuracy:
         """Errors at rest under wrenches, against the true equilibria (TVCG Figs. 5 and 7); has `summary` and `plot`.
 
         Args:
             wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them.
             progress: show a progress bar.
+            method: statics of a reduced model: "exact", or "tvcg", the linear model.
         """
         from pliant.engines.reduced.accuracy import measure
 
-        return measure(self._own(), wrenches, progress)
+        return measure(self._own(), wrenches, progress, method)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and its mechanism to an `.npz` file that `load` reads back without loss.
@@ -120,7 +123,7 @@ class ReducedModel(Model):
         base: the floating base, or None.
         projection, inertia: arguments of `pliant.reduce`.
         limits: whether it was made at an equilibrium with joint limits enforced.
-        loads: what acts beside weights and wrenches on end effectors: wrenches on other bodies, rest positions of springs.
+        loads: wrenches on other bodies than end effectors, rest positions of springs; None in older files.
         gravity: m/s², (3,).
         balance: constraint forces of loops and couplings at the configuration.
     """
@@ -144,8 +147,8 @@ class ReducedModel(Model):
     inertia: str = "condensed"
     limits: bool = False
     loads: Loads | None = None
-    gravity: Floats | None = None
-    balance: Floats | None = None
+    gravity: Floats = field(default_factory=lambda: np.zeros(3))
+    balance: Floats = field(default_factory=lambda: np.zeros(0))
 
     # --- sizes and names
 
@@ -205,11 +208,39 @@ class ReducedModel(Model):
 
     # --- maps
 
-    def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
-        """Configuration at rest under wrenches, `{end effector: wrench}`; that of the linearisation if None."""
-        from pliant.engines.reduced.blended import blend
+    def configuration(
+        self, wrenches: Mapping[str, Any] | None = None, method: str = "exact"
+    ) -> Configuration:
+        """Configuration at rest under wrenches; that of the linearisation if None.
 
-        return self.at if wrenches is None else blend([self]).configuration(wrenches)
+        Args:
+            wrenches: `{body: wrench}` on any bodies, as `pliant.equilibrium` takes them.
+            method: "exact", balance of all forces on the manifold of the model, loops closed; or "tvcg", the linear
+                model, with wrenches on end effectors only.
+
+        Raises:
+            ConvergenceError: the model finds no rest.
+        """
+        from pliant.engines.reduced.blended import blend
+        from pliant.engines.reduced.manifold import settle, unknown_mechanics
+        from pliant.statics import Configuration
+        from pliant.statics.loads import parse_wrenches
+
+        choice(method, "method", ("exact", "tvcg"))
+        if wrenches is None:
+            return self.at
+        if method == "tvcg" or self.limits or unknown_mechanics(self) is not None:
+            return blend([self.without_modes()]).configuration(wrenches)
+        return Configuration(self.mechanism, settle(self, parse_wrenches(self.mechanism, wrenches)))
+
+    def without_modes(self) -> ReducedModel:
+        """The model without its modes, which do not affect statics and which blends refuse."""
+        n = self.rank
+        cut = {
+            word: getattr(self, word)[:n, :n]
+            for word in ("reduced_stiffness", "reduced_mass", "reduced_damping")
+        }
+        return self if not self.modes else replace(self, basis=self.basis[:, :n], **cut)
 
     @cached_property
     def at(self) -> Configuration:
@@ -224,6 +255,14 @@ class ReducedModel(Model):
         from pliant.engines.reduced.manifold import manifold_of
 
         return manifold_of(self)
+
+    @cached_property
+    def natural_coordinates(self) -> NaturalCoordinates:
+        """Mechanics on the manifold, in the natural coordinates of the model."""
+        from pliant.engines.reduced.manifold import pack_manifold
+
+        slots = max(self.mechanism.body_count, len(self.end_effectors))
+        return pack_manifold(self, 1.0, "full", slots, probe=False).coordinates
 
     @cached_property
     def twist_maps(self) -> Floats:

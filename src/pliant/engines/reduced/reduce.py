@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,11 @@ from pliant.engines.reduced.condensation import (
     twist_scale,
 )
 from pliant.engines.reduced.model import FreeBase, ReducedModel
-from pliant.engines.reduced.projection import project, project_recursively
+from pliant.engines.reduced.projection import held_loads, project, project_recursively
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
+from pliant.statics.loads import collect_loads, load_rows, parse_wrenches
 
 __all__ = ["reduce"]
 
@@ -109,7 +112,22 @@ def reduce(
         projection=projection,
         inertia=inertia,
         limits=at is not None and at.limits,
+        **_held(m, bodies, at, found.q),
     )
+
+
+def _held(
+    m: Mechanism, bodies: Sequence[str], at: Configuration | None, q: NDArray[np.float64]
+) -> dict[str, Any]:
+    """What acts beside wrenches on end effectors: `loads`, `gravity` and `balance` of a model."""
+    if at is None or at.residual is None:
+        rows = 6 * m.topology.loops + len(m.couplings)
+        return {"loads": held_loads(m, q), "gravity": np.zeros(3), "balance": np.zeros(rows)}
+    others = {body: wrench for body, wrench in at.wrenches.items() if body not in bodies}
+    given = collect_loads(m, others, at.gravity, at.limits)
+    rows = load_rows(parse_wrenches(m, others), m.links.body_link)
+    gravity = np.zeros(3) if at.gravity is None else np.array(at.gravity, dtype=np.float64)
+    return {"loads": replace(given, rows=rows), "gravity": gravity, "balance": at.multipliers}
 
 
 def _check(

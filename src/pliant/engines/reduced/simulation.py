@@ -15,10 +15,10 @@ from pliant.checks import choice, vector, whole
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced import manifold_kernels as mk
 from pliant.engines.reduced.actor import ReducedActor
-from pliant.engines.reduced.arrays import Packed, check_arguments, pack
+from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
-from pliant.engines.reduced.manifold import NaturalCoordinates, pack_manifold
+from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
 from pliant.errors import InputError
@@ -30,7 +30,6 @@ from pliant.statics.loads import LOAD_SIZE, Load
 __all__ = ["ReducedSimulation"]
 
 Floats = NDArray[np.float64]
-METHODS = ("auto", "small", "full", "tvcg")
 _SPARE = 4  # loads on bodies that are no end effectors, before arrays grow
 
 
@@ -44,9 +43,9 @@ class ReducedSimulation(Simulation):
     - "full": inertia of all links where they are, too;
     - "auto": the first while the inertia changes by less than half a per cent, else the second;
     - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps. Blends, floating bases,
-      `reconstruction="twist"` and worlds with contact move by it. Wrenches act on end effectors, and loops open at second
-      order. Motors act through the model's basis; blends take none. The base of a floating model moves as a rigid body
-      with the mass of the whole mechanism (TVCG section 6.1).
+      `reconstruction="twist"` and worlds with contact move by it. Wrenches act on end effectors, and loops open at
+      second order. Motors act through the model's basis; blends take none. The base of a floating model moves as a
+      rigid body with the mass of the whole mechanism (TVCG section 6.1).
 
     Example:
         >>> import pliant
@@ -128,7 +127,9 @@ class ReducedSimulation(Simulation):
 
     def _lay_out(self) -> None:
         model = self._model
-        self._packed = packed = self._pack()
+        self._packed = packed = pack_model(
+            model, self._timestep, self._reconstruction, self._gravity, self._method, self._slots
+        )
         self._arrays, self._places = packed.arrays, packed.places()
         self._at, self._advance_at = self._places.ctypes.data, packed.kernels.advance_at
         self._state, self._map, self._floating = packed.state, packed.coordinates, packed.base()
@@ -143,15 +144,6 @@ class ReducedSimulation(Simulation):
         self._room = packed.poses[: model.mechanism.body_count]
         self._shown = self._room.view()
         self._shown.flags.writeable = False
-
-    def _pack(self) -> Packed:
-        why = _refusal(self._model, self._reconstruction)
-        if self._method != "tvcg" and why is None:
-            assert isinstance(self._model, ReducedModel)
-            return pack_manifold(self._model, self._timestep, self._method, self._slots)
-        if self._method not in ("tvcg", "auto"):
-            raise InputError(f'method="{self._method}" is not for {why}: use "auto" or "tvcg"')
-        return pack(self._model, self._timestep, self._reconstruction, self._gravity)
 
     @property
     def exact(self) -> bool:
@@ -571,21 +563,6 @@ class ReducedSimulation(Simulation):
         edges = np.linspace(0, len(self._room), self._threads + 1).astype(int).tolist()
         run = partial(_by_twists, self._arrays)
         list(self._pool.map(run, edges[:-1], edges[1:]))
-
-
-def _refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | None:
-    """Why a model does not move on its manifold; None: it does."""
-    if not isinstance(model, ReducedModel):
-        return "a blend"
-    if reconstruction != "joint":
-        return f"reconstruction={reconstruction!r}"
-    if model.base is not None:
-        return "a floating base"
-    if model.inertia != "condensed":
-        return f"inertia={model.inertia!r}"
-    if model.limits:
-        return "joint limits"
-    return None
 
 
 def _whole(model: ReducedModel | BlendedModel) -> Mechanism:
