@@ -252,6 +252,36 @@ def _add_rows(typingctx, share, source, source_at, width, out, out_at):
     return types.void(number, source, index, index, out, index), codegen
 
 
+@intrinsic
+def _add_product(typingctx, count, numbers, numbers_at, columns, columns_at, width, out, out_at):
+    """`out += numbers @ columns` of an even `count` of rows of `columns`, `width` numbers each, a multiple of four."""
+
+    def codegen(context, builder, signature, args):
+        arrays = [signature.args[i] for i in (1, 3, 6)]
+        given, table, after = _pointers(context, builder, arrays, [args[i] for i in (1, 3, 6)])
+        count, given_at, table_at, width, out_at = args[0], args[2], args[4], args[5], args[7]
+        zero = ir.Constant(_ROW, [0.0] * 4)
+        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
+            place = _vector(builder, after, out_at, b)
+            # Two sums: every product waits for the one before in its sum.
+            sums = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]
+            builder.store(builder.load(place, align=8), sums[0])
+            builder.store(zero, sums[1])
+            with cgutils.for_range_slice(builder, _INT(0), count, _INT(2)) as (j, _):
+                for i in range(2):
+                    row = builder.add(j, _INT(i))
+                    x = _spread(builder, builder.load(builder.gep(builder.gep(given, [given_at]), [row])))
+                    column = _vector(builder, table, table_at, builder.mul(row, width), b)
+                    total = _fused(builder, x, builder.load(column, align=8), builder.load(sums[i]))
+                    builder.store(total, sums[i])
+            builder.store(builder.fadd(builder.load(sums[0]), builder.load(sums[1])), place, align=8)
+        return context.get_dummy_value()
+
+    index = types.int64
+    return types.void(index, numbers, index, columns, index, index, out, index), codegen
+
+
 add_twist: Any = _add_twist
+add_product: Any = _add_product
 add_inertia: Any = _add_inertia
 add_rows: Any = _add_rows

@@ -25,7 +25,7 @@ from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL as BALL_JOINT
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.statics.inertia import Inertia
-from pliant.statics.load_kernels import LINK, LOAD_SIZE
+from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.loads import (
     Load,
     Loads,
@@ -56,8 +56,9 @@ _PROBE = 1e-4  # rad or radii: displacement of joints for derivatives
 _SWING = 0.3  # the same for the change of inertia
 _APPROACH = 20  # steps to coordinates at which loops do not close at once
 _NEAREST, _NEWTON = 50, 40  # iterations
-_LEAP = 1.5  # rad or radii: largest displacement of a joint in one iteration of statics
-ROUNDS = 2  # evaluations at the midpoint of a step
+_STRIDE = 0.3  # rad or radii: largest displacement of a joint in one step of the load
+_SHORTEST = 1 / 512  # step of the load
+_NEUTRAL = 1e-9  # of the stiffness at rest: counts as none
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
 
@@ -282,7 +283,7 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         BOUND: np.zeros(n),
         LOCAL: found.local,
         HINGE: found.hinge,
-        mk.MAP: exact_map(modes, h),
+        mk.MAP: _padded(exact_map(modes, h).reshape(6 * n, n), width),
         mk.PHI: _padded(found.motions.T, width),
         mk.SCREW: by_row(links.screw),
         mk.JOINT: by_row(per_dof),
@@ -300,7 +301,7 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         mk.MODE: np.stack([modes.squares, resolved], axis=1),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
-        mk.WORKING: np.zeros((effectors, 6 * (n + 1), n)),
+        mk.WORKING: np.zeros((effectors, 2, 3 * n + 4, width)),
         mk.STEADY: np.zeros(n),
         mk.SLOPE: np.zeros((n, n)),
         mk.SPREAD: np.zeros(n),
@@ -322,7 +323,6 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         sizes[at : at + numbers.size] = numbers.ravel()
         at += numbers.size
     sizes[ROWS], sizes[mk.METHOD], sizes[mk.PLAIN], sizes[mk.WIDTH] = rows, mk.FULL, manifold.plain, width
-    sizes[mk.ROUNDS] = ROUNDS
     sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
     sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
     places = len(links) + 2
@@ -331,9 +331,9 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         mk.AXIS: 6 * rows, mk.TWIST: 6 * places, mk.ACCELERATION: 6 * places, mk.LOAD: 6 * places,
         mk.FORCE: 6 * places, mk.SUBTREE: mk.SUBTREE_SIZE * places, mk.SWEEP: 6 * width * places,
         mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.SMALL_WORK: n,
-        mk.STEP_WORK: 12 * width + 6 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
+        mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
     }  # fmt: skip
-    extra = {mk.FORCES: n, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
+    extra = {mk.FORCES: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
     packed = lay_out(model, coordinates, mk, sizes, table, {TIMESTEP: h}, parts, scratch, 0.0, extra, slots)
     rows_of_loads = packed.state[sizes[WRENCH] : sizes[WRENCH] + slots * LOAD_SIZE].reshape(slots, LOAD_SIZE)
@@ -420,8 +420,9 @@ class NaturalCoordinates:
 
     def rest_of_state(self) -> Floats:
         """State beyond coordinates and rates where loops were closed last: no forces, no budget of energy."""
-        out = np.zeros(self.count + len(self.manifold.rows) + mk.BUDGET_SIZE)
-        out[self.count : -mk.BUDGET_SIZE] = self._part(mk.MULTIPLIERS, len(self.manifold.rows))
+        width = int(self._arrays[0][mk.WIDTH])
+        out = np.zeros(width + len(self.manifold.rows) + mk.BUDGET_SIZE)
+        out[width : -mk.BUDGET_SIZE] = self._part(mk.MULTIPLIERS, len(self.manifold.rows))
         return out
 
     # --- mechanics
@@ -525,8 +526,7 @@ class NaturalCoordinates:
     def inverse_at(self, z: Floats) -> Floats:
         """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
         n = self.count
-        step = self._arrays[2][self._arrays[0][mk.MAP] :][: 6 * n * n].reshape(3 * n, 2 * n)
-        response = step[2 * n :, n:].T / self._h
+        response = exact_map(self.modes, self._h)[2 * n :, n:].T / self._h
         resolved = self._arrays[2][self._arrays[0][mk.MODE] :][: 2 * n].reshape(n, 2)[:, mk.FILTER]
         change = resolved[:, None] * (self.mass(z) - np.eye(n)) * resolved
         return np.linalg.solve(np.eye(n) + response @ change, response).astype(np.float64)
@@ -556,73 +556,93 @@ class NaturalCoordinates:
 
     # --- statics
 
-    def equilibrium(self, wrenches: Mapping[int, Load], start: Floats | None = None) -> Floats:
-        """Coordinates at rest under wrenches by number of body, (n,), by Newton's method in steps of the load.
+    def equilibrium(self, wrenches: Mapping[int, Load]) -> Floats:
+        """Coordinates at rest under wrenches by number of body, (n,).
+
+        Newton's method in steps of the load, from the wrenches of the linearisation to the given ones, each short
+        enough to stay on the branch of stable equilibria that begins there.
 
         Raises:
-            ConvergenceError: none was found.
+            ConvergenceError: that branch ends before.
         """
-        sizes = self._arrays[0]
-        loads = self._part(WRENCH, int(sizes[mk.SLOTS]), LOAD_SIZE)
-        loads[:] = 0.0
-        for row, (body, load) in zip(loads, wrenches.items(), strict=False):
-            load.write(row)
-            row[LINK] = body
-        z = np.zeros(self.count) if start is None else start.copy()
-        self._locate(z)
+        rows = self._part(WRENCH, int(self._arrays[0][mk.SLOTS]), LOAD_SIZE)
+        start, end = self._load_rows(wrenches, len(rows))
+        z, mu = np.zeros(self.count), self._part(mk.MULTIPLIERS, len(self.manifold.rows))
+        mu[:] = 0.0
         share, step = 0.0, 1.0
-        mu = self._part(mk.MULTIPLIERS, len(self.manifold.rows))
         while share < 1.0:
             aim, kept = min(1.0, share + step), mu.copy()
-            found = self._newton(z, aim)
+            rows[:] = start + aim * (end - start)
+            rows[:, POINT:FOLLOWER_FORCE], rows[:, ACTS:] = end[:, POINT:FOLLOWER_FORCE], end[:, ACTS:]
+            found = self._newton(z)
             if found is None:
                 mu[:], step = kept, step / 2
-                if step < 1 / 256:
+                if step < _SHORTEST:
                     raise ConvergenceError(
-                        f"no equilibrium of the reduced model beyond {share:.0%} of the load was found", share
+                        f"the reduced model of '{self.manifold.mechanism.name}' has no stable rest beyond {share:.1%} of "
+                        "this load: it buckles, or the load is beyond what the model knows",
+                        1.0 - share,
                     )
-                continue
-            z, share, step = found, aim, min(2 * step, 1.0)
-        loads[:] = 0.0
+            else:
+                z, share, step = found, aim, 2 * step
+        rows[:] = 0.0
         return z
 
-    def _newton(self, z: Floats, share: float) -> Floats | None:
-        """Coordinates at rest under a share of the loads, from `z`; None if Newton's method goes astray."""
+    def _load_rows(self, wrenches: Mapping[int, Load], count: int) -> tuple[Floats, Floats]:
+        """Rows of the wrenches of the linearisation, and of given ones, on the same bodies."""
+        m, start, end = self.manifold.mechanism, np.zeros((count, LOAD_SIZE)), np.zeros((count, LOAD_SIZE))
+        own = {
+            m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
+            for body, wrench in zip(self.model.end_effectors, self.model.wrench.reshape(-1, 6), strict=True)
+            if wrench.any()
+        }
+        for i, body in enumerate({**own, **wrenches}):
+            if body in own:
+                own[body].write(start[i])
+            if body in wrenches:
+                wrenches[body].write(end[i])
+            end[i, ACTS], end[i, LINK] = 1.0, body
+        return start, end
+
+    def _newton(self, start: Floats) -> Floats | None:
+        """Coordinates at rest near `start` under the loads; None if there are none, or if they are unstable."""
         n, unit = self.count, self._probes(_PROBE)
         force, other = np.zeros((2, int(self._arrays[0][mk.WIDTH])))
-        jacobian = np.zeros((n, n))
-        scale = np.sqrt(np.maximum(self.modes.squares, 1e-12 * self.modes.squares.max(initial=1e-300)))
-        if not mk.residual(z, share, *self._arrays, force):
+        least = 1e-12 * self.modes.squares.max(initial=1e-300)
+        scale = np.sqrt(np.maximum(self.modes.squares, least))
+        z = start
+        if not mk.residual(z, 1.0, *self._arrays, force):
             return None
-        size = np.linalg.norm(force[:n] / scale)
         for _ in range(_NEWTON):
+            jacobian = np.zeros((n, n))
             for i in range(n):
                 for sign in (1.0, -1.0):
                     moved = z.copy()
                     moved[i] += sign * unit[i]
-                    if not mk.residual(moved, share, *self._arrays, other):
+                    if not mk.residual(moved, 1.0, *self._arrays, other):
                         return None
-                    jacobian[:, i] += 0.5 * sign * other[:n] / unit[i]
-            try:
-                step = -np.linalg.solve(jacobian, force[:n])
-            except np.linalg.LinAlgError:
+                    jacobian[:, i] -= 0.5 * sign * other[:n] / unit[i]
+            # A stiffness that is not definite: the branch turns unstable. Modes without springs count as held a little.
+            scaled = jacobian / scale[:, None] / scale
+            if np.linalg.eigvalsh((scaled + scaled.T) / 2)[0] < -_NEUTRAL:
                 return None
-            jacobian[:] = 0.0
-            largest = float(np.abs(step / unit).max(initial=0.0)) * _PROBE
-            if largest > _LEAP:
-                return None
-            part = 1.0
+            step = np.linalg.solve(jacobian + np.diag(_NEUTRAL * scale**2), force[:n])
+            largest, size, part = (
+                float(np.abs(step / unit).max()) * _PROBE,
+                np.linalg.norm(force[:n] / scale),
+                1.0,
+            )
             while True:
                 moved = z + part * step
-                if mk.residual(moved, share, *self._arrays, other) and np.linalg.norm(
-                    other[:n] / scale
-                ) <= max(size, 1e-300):
+                closed = mk.residual(moved, 1.0, *self._arrays, other)
+                if closed and np.linalg.norm(other[:n] / scale) <= (1.0 - 0.1 * part) * size:
                     break
                 part /= 2
                 if part < 1e-3:
-                    return z if largest < 1e-7 else None
+                    return z if largest < 1e-7 else None  # as near as rounding lets it
             z, force = moved, other.copy()
-            size = np.linalg.norm(force[:n] / scale)
+            if float(np.abs((z - start) / unit).max()) * _PROBE > _STRIDE:
+                return None
             if largest * part < 1e-11:
                 return z
         return None
@@ -644,7 +664,8 @@ class NaturalCoordinates:
         force, _, _, rest = self.mechanics(zero, zero)
         part(mk.INERTIA_AT_REST, n, n)[:] = rest
         part(mk.STEADY, n)[:] = force
-        work = part(mk.WORKING, e, n + 1, 6, n)
+        width = int(sizes[mk.WIDTH])
+        work = np.zeros((e, n + 1, 6, n))
         work[:, 0] = self.world_ends(zero)
         slope, spread = part(mk.SLOPE, n, n), part(mk.SPREAD, n)
         resolved = part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FILTER]
@@ -663,3 +684,8 @@ class NaturalCoordinates:
                     continue
                 spread[i] = max(spread[i], float(np.linalg.norm(change, 2)) / far[i])
             slope[i, i] += self.modes.squares[i]
+        # per end effector the rows of forces, then those of torques, each for (1, z)
+        rows = part(mk.WORKING, e, 2, 3 * n + 4, width)
+        rows[:, :, : 3 * n + 3, :n] = (
+            work.reshape(e, n + 1, 2, 3, n).swapaxes(1, 2).reshape(e, 2, 3 * n + 3, n)
+        )

@@ -24,6 +24,7 @@ from pliant.engines.reduced._intrinsics import (
     PARENT,
     PLACE,
     add_inertia,
+    add_product,
     add_rows,
     add_twist,
     five_arrays,
@@ -53,12 +54,10 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 # Entries of `sizes` beyond those of `kernels`: level of accuracy; whether T is Φ in all poses; n rounded up to a
 # multiple of four; numbers of closing rows, couplings, tendons, balls, held loads and slots for loads; whether there
-# is Ψ, whether forces at rest change with y, and the number of evaluations in a step
-METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT, ROUNDS = range(
-    SIZES, SIZES + 12
-)
+# is Ψ, and whether forces at rest change with y
+METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT = range(SIZES, SIZES + 11)
 # offsets in `constants`
-_AT = SIZES + 12
+_AT = SIZES + 11
 MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST = range(_AT, _AT + 11)
 MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
     _AT + 11, _AT + 21
@@ -105,7 +104,9 @@ ENERGY, SET, BUDGET_SIZE = range(3)  # of BUDGET: J, and whether it is set
 
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ITERATIONS = 12
-NEARLY = 5e-3  # change of the inertia up to which motion counts as small
+NEARLY = 0.03  # change of the inertia up to which motion counts as small
+ROUNDS = 2  # evaluations in a step at most
+AGAIN = 1e-4  # change of the inertia by a change of the midpoint that asks for another evaluation
 BAND = 5e-3  # of the budget: excess of energy that a step may have
 
 # --- places and tangent
@@ -996,41 +997,60 @@ def energy(y, v, sizes, links, constants, state, poses):
 @_jit
 def small_step(sizes, links, constants, state, poses, work):
     """Step of small motion: exact linear part, work of forces to first order in the displacement."""
-    n, h = sizes[COORDINATES], constants[TIMESTEP]
-    step = matrix(constants, sizes[MAP], 3 * n, 2 * n)
-    y, g = state[Y : Y + 2 * n], state[sizes[FORCES] : sizes[FORCES] + n]
-    after, middle, share = work[: 2 * n], work[2 * n : 3 * n], work[3 * n : 3 * n + 6 * n + 6]
-    for i in range(2 * n):
+    n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
+    g, at, size = sizes[FORCES], sizes[MAP], 2 * w * n
+    # z, v and g after the linear part; middle; forces and torques times (1, middle)
+    after, middle, share = work[: 2 * w], work[2 * w : 3 * w], work[3 * w : 3 * w + 6 * w + 8]
+    for i in range(2 * w):
         after[i] = 0.0
-    add_columns(step[: 2 * n], y, after)
+    add_product(2 * n, state, Y, constants, at, 2 * w, after, 0)
     for i in range(n):
         middle[i] = after[i]
     for j in range(n):
-        x = g[j]
-        for i in range(n):
-            middle[i] += x * step[2 * n + j, i]
+        add_rows(state[g + j], constants, at + 2 * size + 2 * w * j, w, middle, 0)
     for i in range(n):
-        middle[i] = 0.5 * (middle[i] + y[i])
-        g[i] = constants[sizes[STEADY] + i]
+        middle[i] = 0.5 * (middle[i] + state[Y + i])
+        state[g + i] = constants[sizes[STEADY] + i]
     if sizes[BENT] == 1:
-        add_columns(matrix(constants, sizes[SLOPE], n, n), middle, g)
+        for j in range(n):
+            for i in range(n):
+                state[g + i] += constants[sizes[SLOPE] + n * j + i] * middle[j]
     for e in range(sizes[EFFECTORS]):
         row = state[sizes[WRENCH] + e * LOAD_SIZE :]
         if row[ACTS] == 0.0:
             continue
         w0, w1, w2, w3, w4, w5 = wrench_in_world(row, poses[int(row[LINK])])
-        share[0], share[1], share[2], share[3], share[4], share[5] = w0, w1, w2, w3, w4, w5
+        start, block = sizes[WORKING] + e * 2 * (3 * n + 4) * w, (3 * n + 4) * w
+        share[0], share[1], share[2], share[3 * n + 3] = w0, w1, w2, 0.0
         for i in range(n):
-            x, at = middle[i], 6 * (i + 1)
-            share[at], share[at + 1], share[at + 2] = x * w0, x * w1, x * w2
-            share[at + 3], share[at + 4], share[at + 5] = x * w3, x * w4, x * w5
-        add_columns(matrix(constants, sizes[WORKING] + e * 6 * (n + 1) * n, 6 * (n + 1), n), share, g)
-    add_columns(step[2 * n :], g, after)
-    for i in range(2 * n):
+            x, k = middle[i], 3 * (i + 1)
+            share[k], share[k + 1], share[k + 2] = x * w0, x * w1, x * w2
+        count = 3 * n + 3 + (n + 1) % 2
+        add_product(count, share, 0, constants, start, w, state, g)
+        if w3 != 0.0 or w4 != 0.0 or w5 != 0.0:
+            share[0], share[1], share[2] = w3, w4, w5
+            for i in range(n):
+                x, k = middle[i], 3 * (i + 1)
+                share[k], share[k + 1], share[k + 2] = x * w3, x * w4, x * w5
+            add_product(count, share, 0, constants, start + block, w, state, g)
+    for j in range(n):
+        add_rows(state[g + j], constants, at + 2 * size + 2 * w * j, 2 * w, after, 0)
+    for i in range(n):
         # Flush tiny numbers to zero: arithmetic on subnormal numbers is a hundred times slower.
-        y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
+        state[Y + i] = after[i] if abs(after[i]) > 1e-200 else 0.0
+        state[Y + n + i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
     state[sizes[BUDGET] + SET] = 0.0
     state[TIME] += h
+
+
+@_inline
+def _respond(sizes, constants, state, linear, after):
+    """Coordinates and rates after a step, from its linear part and the forces FORCES."""
+    n, w = sizes[COORDINATES], sizes[WIDTH]
+    for i in range(2 * w):
+        after[i] = linear[i]
+    for j in range(n):
+        add_rows(state[sizes[FORCES] + j], constants, sizes[MAP] + 2 * w * (2 * n + j), 2 * w, after, 0)
 
 
 @_jit
@@ -1040,32 +1060,31 @@ def full_step(sizes, links, constants, state, poses, work):
     Poses included. False: loops do not close on the way.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
-    step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * n), matrix(constants, sizes[MODE], n, MODE_SIZE)
+    step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
     rest, damper = (
         matrix(constants, sizes[INERTIA_AT_REST], n, n),
         matrix(constants, sizes[DAMPER_MATRIX], n, n),
     )
     y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
     g, budget = state[sizes[FORCES] : sizes[FORCES] + n], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
-    linear, after = work[: 2 * n], work[2 * w : 2 * w + 2 * n]
-    middle, rate, change = work[4 * w : 4 * w + n], work[5 * w : 5 * w + n], work[6 * w : 6 * w + n]
-    loads, drag, inertial = work[7 * w : 8 * w], work[8 * w : 9 * w], work[9 * w : 10 * w]
-    mass, system = matrix(work, 10 * w, n, w), matrix(work, 10 * w + n * w, n, n)
-    answer = matrix(work, 10 * w + 2 * n * w, n, 1)
+    linear, after, change = work[: 2 * w], work[2 * w : 4 * w], work[4 * w : 5 * w]
+    middle, rate, before = work[5 * w : 6 * w], work[6 * w : 7 * w], work[7 * w : 8 * w]
+    loads, drag, inertial = work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w]
+    mass, system = matrix(work, 11 * w, n, w), matrix(work, 11 * w + n * w, n, n)
+    answer = matrix(work, 11 * w + 2 * n * w, n, 1)
     if budget[SET] == 0.0:
         displace(y, sizes, constants, state)
         elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
         budget[ENERGY], budget[SET] = elastic + kinetic, 1.0
-    for i in range(2 * n):
+    for i in range(2 * w):
         linear[i] = 0.0
-    add_columns(step[: 2 * n], state[Y : Y + 2 * n], linear)
-    for round in range(sizes[ROUNDS]):
-        for i in range(2 * n):
-            after[i] = linear[i]
-        add_columns(step[2 * n :], g, after)
+    add_product(2 * n, state, Y, constants, sizes[MAP], 2 * w, linear, 0)
+    for turn in range(ROUNDS):
+        _respond(sizes, constants, state, linear, after)
         for i in range(n):
-            middle[i], rate[i] = 0.5 * (y[i] + after[i]), 0.5 * (v[i] + after[n + i])
-        first = round == 0
+            middle[i], rate[i] = 0.5 * (y[i] + after[i]), 0.5 * (v[i] + after[w + i])
+            before[i] = g[i]
+        first = turn == 0
         if not evaluate(
             middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
         ):
@@ -1079,13 +1098,13 @@ def full_step(sizes, links, constants, state, poses, work):
                     mass[i, j] = mode[i, FILTER] * mode[j, FILTER] * (mass[i, j] - rest[i, j])
             g[i] = total
         for i in range(n):
-            total = linear[n + i] - v[i]
+            total = linear[w + i] - v[i]
             for j in range(n):
-                total += step[2 * n + j, n + i] * g[j]
+                total += step[2 * n + j, w + i] * g[j]
                 system[i, j] = 0.0
             answer[i, 0] = total / h
             for k in range(n):
-                share = step[2 * n + k, n + i] / h
+                share = step[2 * n + k, w + i] / h
                 for j in range(n):
                     system[i, j] += share * mass[k, j]
             system[i, i] += 1.0
@@ -1094,9 +1113,16 @@ def full_step(sizes, links, constants, state, poses, work):
         for i in range(n):
             for j in range(n):
                 g[i] -= mass[i, j] * answer[j, 0]
-    for i in range(2 * n):
-        after[i] = linear[i]
-    add_columns(step[2 * n :], g, after)
+        # How far the midpoint moves with these forces, as a change of the inertia
+        moved = 0.0
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += step[2 * n + j, i] * (g[j] - before[j])
+            moved += 0.5 * abs(total) * constants[sizes[SPREAD] + i]
+        if moved <= AGAIN:
+            break
+    _respond(sizes, constants, state, linear, after)
     # Budget of energy: work of loads at the midpoint, less that of dampers
     worked = 0.0
     for i in range(n):
@@ -1107,7 +1133,7 @@ def full_step(sizes, links, constants, state, poses, work):
     budget[ENERGY] += worked + stored - lost / h
     for i in range(n):
         y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
-        v[i] = after[n + i] if abs(after[n + i]) > 1e-200 else 0.0
+        v[i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
     if not locate(y, sizes, links, constants, state, poses):
         return False
     elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
