@@ -26,16 +26,20 @@ def hat(v) -> np.ndarray:
     return np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
 
 
+def cross(a, b) -> np.ndarray:
+    return hat(a) @ b  # several times faster than numpy's
+
+
 def right_jacobian(s) -> np.ndarray:
     """Body angular velocity per rate of the rotation vector s."""
-    square, cross = float(s @ s), hat(s)
+    square, across = float(s @ s), hat(s)
     if square < 1e-4:
         a = 1 / 2 - square * (1 / 24 - square * (1 / 720 - square / 40320))
         b = 1 / 6 - square * (1 / 120 - square * (1 / 5040 - square / 362880))
     else:
         angle = np.sqrt(square)
         a, b = (1 - np.cos(angle)) / square, (angle - np.sin(angle)) / (square * angle)
-    return np.eye(3) - a * cross + b * cross @ cross
+    return np.eye(3) - a * across + b * across @ across
 
 
 def rotation_log(q) -> np.ndarray:
@@ -48,7 +52,7 @@ def rotation_log(q) -> np.ndarray:
 def between(a, b) -> np.ndarray:
     """The quaternion conj(a) b."""
     w, v = a[0], -np.asarray(a[1:])
-    return np.r_[w * b[0] - v @ b[1:], w * b[1:] + b[0] * v + np.cross(v, b[1:])]
+    return np.r_[w * b[0] - v @ b[1:], w * b[1:] + b[0] * v + cross(v, b[1:])]
 
 
 def balls(m: pliant.Mechanism) -> list[tuple[slice, slice]]:
@@ -113,8 +117,8 @@ def through_joint(m, j, q, pose, twist, backwards=False):
         if kind == BALL:
             move[:3, :3] = dense.quaternion_matrix(q[at : at + 4])
         elif kind == HINGE:
-            cross = hat(axis)
-            move[:3, :3] += np.sin(q[at]) * cross + (1 - np.cos(q[at])) * cross @ cross
+            turn = hat(axis)
+            move[:3, :3] += np.sin(q[at]) * turn + (1 - np.cos(q[at])) * turn @ turn
         else:
             move[:3, 3] = q[at] * axis
         if kind in (BALL, HINGE):
@@ -124,7 +128,7 @@ def through_joint(m, j, q, pose, twist, backwards=False):
             direction = frame[:3, :3] @ own
             if kind in (BALL, HINGE):
                 point = frame[:3, :3] @ anchor + frame[:3, 3]
-                screw = np.r_[np.cross(point, direction), direction]
+                screw = np.r_[cross(point, direction), direction]
             else:
                 screw = np.r_[direction, 0, 0, 0]
             twist[:, d] += -screw if backwards else screw
@@ -315,7 +319,7 @@ class DenseManifold:
             b = int(m.links.body[int(row[LINK])])
             turn = at.poses[b, :3, :3]
             force, lever = row[FORCE:TORQUE], turn @ row[POINT:FOLLOWER_FORCE]
-            torque = row[TORQUE:POINT] + np.cross(lever, force) + turn @ row[FOLLOWER_TORQUE:ACTS]
+            torque = row[TORQUE:POINT] + cross(lever, force) + turn @ row[FOLLOWER_TORQUE:ACTS]
             force = force + turn @ row[FOLLOWER_FORCE:FOLLOWER_TORQUE]
             out += at.jacobians[b].T @ np.r_[force, torque]
         return out
@@ -424,7 +428,8 @@ def dense_closing(
     scaled_rows = scale[:, None] * rows * unit
     if not len(rows):
         return np.zeros(0, int), np.zeros((m.nv, 0))
-    _, r, order = qr(scaled_rows.T, pivoting=True, mode="economic")
+    found: Any = qr(scaled_rows.T, pivoting=True, mode="economic")
+    _, r, order = found
     size = np.abs(np.diag(r))
     chosen = np.sort(order[: int((size > 1e-9 * size[0]).sum())])
     K = np.diag(1 / unit**2) if stiffness is None else stiffness

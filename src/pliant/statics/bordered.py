@@ -27,7 +27,7 @@ __all__ = ["BorderedTree"]
 
 Floats = NDArray[np.float64]
 _FREE = 1e-9  # of the typical stiffness (or inertia): motions that meet less are free
-_FEW = 4  # motions that are tried at first in the search for free ones
+_FEW = 4  # motions that the search for free ones begins with
 
 
 class BorderedTree:
@@ -87,12 +87,11 @@ class BorderedTree:
         while len(found) == count < len(loose):
             count = min(max(2 * count, _FEW), len(loose))
             start = np.zeros((count, len(unit)))
-            start[:, loose] = np.cos(np.outer(np.arange(1, count + 1), np.arange(1, len(loose) + 1)) * 1.7)
+            start[:, loose] = np.random.default_rng(0).normal(size=(count, len(loose)))
             found = self._iterate(start * unit, 3)
+        # With more stiffness lent, rounding leaves less of other motions.
         self.factor(0.0, passive, typical)
-        return self._iterate(
-            found, 2
-        )  # more stiffness is lent, so that rounding leaves less of other motions
+        return self._iterate(found, 2)
 
     def _iterate(self, motions: Floats, rounds: int) -> Floats:
         """Inverse iteration: of the span of motions, those that meet no more than the stiffness lent, orthonormal."""

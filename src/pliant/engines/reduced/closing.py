@@ -135,8 +135,8 @@ class _Forces:
         jacobians = [kinematics.link_jacobian(m, tangent.poses, link) for link in self._links]
         self.held = np.concatenate(jacobians).T @ self._wrenches.reshape(6 * len(bodies), -1)
         self._multipliers = tangent.respond(self.held.T)[1].T
-        # The tangent takes the derivative of a loop's torque as symmetric. That of one fixed in the world, as multipliers
-        # are, differs by a multiple of the rows: by half the torque times the rotation of the loop's body.
+        # The tangent takes the derivative of a loop's torque as symmetric. That of a torque fixed in the world, as
+        # multipliers are, differs by a multiple of the rows: half the torque times the rotation of the loop's body.
         for loop, link in enumerate(m.links.loop_body.tolist()):
             turn = kinematics.link_jacobian(m, tangent.poses, link)[3:] @ basis
             part = slice(6 * loop + 3, 6 * loop + 6)
@@ -165,18 +165,22 @@ def _curvature(forces: _Forces, rows: NDArray[np.int64], closing: Floats) -> Flo
     nv, k = basis.shape
     middle, axes = forces.at(np.zeros(k)), np.eye(k)
     own = [_differences(forces, middle, axis) for axis in axes]
-    bend, opening = np.zeros((k, k, nv)), np.zeros((k, k, len(rows)))
-    for i in range(k):
-        for j in range(i + 1):
-            second = own[i][1]
-            if i != j:
-                second = (_differences(forces, middle, axes[i] + axes[j])[1] - own[i][1] - own[j][1]) / 2
-            bend[i, j] = bend[j, i] = second[:nv]
-            opening[i, j] = opening[j, i] = second[nv:][rows]
-    response = forces.tangent.respond(-bend.reshape(-1, nv))[0]
+    pairs = np.stack(np.tril_indices(k), axis=1)
+    seconds = np.array(
+        [
+            own[i][1]
+            if i == j
+            else (_differences(forces, middle, axes[i] + axes[j])[1] - own[i][1] - own[j][1]) / 2
+            for i, j in pairs.tolist()
+        ]
+    )
+    response = forces.tangent.respond(-seconds[:, :nv])[0]
     stiff = np.array([first[:nv] for first, _ in own]) + forces.held.T  # (K Φ)ᵀ but for constraint forces
     response -= (basis @ np.linalg.solve(stiff @ basis, stiff @ response.T)).T
-    return response.reshape(k, k, nv) - opening @ closing.T
+    response -= seconds[:, nv:][:, rows] @ closing.T
+    curvature = np.empty((k, k, nv))
+    curvature[pairs[:, 0], pairs[:, 1]] = curvature[pairs[:, 1], pairs[:, 0]] = response
+    return curvature
 
 
 def _differences(forces: _Forces, middle: Floats, way: Floats) -> tuple[Floats, Floats]:
