@@ -1,8 +1,9 @@
-"""Systems that engines are compared on: a chain with a heavy load, a pushed mechanism, a static load case."""
+"""Systems that engines are compared on: a chain with a heavy load, pushed mechanisms, a static load case."""
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ __all__ = [
     "Floats",
     "Model",
     "Pushed",
+    "RandomPushes",
     "StaticCase",
     "force_that_moves",
     "is_planar",
@@ -178,6 +180,52 @@ class Pushed:
     def displacement(self, poses: Floats) -> Floats:
         """Displacement of the end effector's origin from the reference pose, world axes, m."""
         return poses[..., self.index, :3, 3] - self.m.reference_poses[self.index, :3, 3]
+
+
+class RandomPushes:
+    """Mechanism with random pushes: world forces at the centres of mass of all its end effectors.
+
+    Directions are drawn from the whole sphere by a seed that is the name of the case: nothing was chosen on them. To
+    first order each push moves the end effector that moves farthest by `size` times the mechanism's radius.
+
+    Args:
+        name: of the case.
+        m: the mechanism, at rest in its reference pose.
+        count: number of pushes.
+
+    Attributes:
+        model: the mechanism reduced to its end effectors, by default settings.
+    """
+
+    def __init__(self, name: str, m: pliant.Mechanism, count: int = 6):
+        self.name, self.m, self.model = name, m, pliant.reduce(m)
+        self.bodies = [m.body_index(end) for end in m.end_effectors]
+        drawn = np.random.default_rng(zlib.crc32(name.encode())).normal(size=(count, len(self.bodies), 3))
+        self._unit = np.array([self._scaled(push) for push in drawn])
+
+    def _scaled(self, push: Floats) -> Floats:
+        """The push at the size that moves an end effector by a radius, to first order."""
+        turn, arm = self.m.reference_poses[self.bodies, :3, :3], self.m.com[self.bodies]
+        force = np.einsum("eji,ej->ei", turn, push)
+        wrench = np.concatenate([force, np.cross(arm, force)], axis=1)
+        moved = (self.model.compliance @ wrench.ravel()).reshape(-1, 6)[:, :3]
+        return push * self.m.radius / np.linalg.norm(moved, axis=1).max()
+
+    def pushes(self, size: float) -> Floats:
+        """World forces of all pushes, N, (count, ends, 3)."""
+        return size * self._unit
+
+    def wrenches(self, forces: Floats) -> dict[str, dict[str, Floats]]:
+        """Forces on the end effectors, (ends, 3), as `pliant.equilibrium` takes them."""
+        points = self.m.com[self.bodies]
+        return {
+            end: {"force": force, "point": point}
+            for end, force, point in zip(self.m.end_effectors, forces, points, strict=True)
+        }
+
+    def displacement(self, poses: Floats) -> Floats:
+        """Displacements of the end effectors' origins from the reference pose, world axes, m, (ends, 3)."""
+        return poses[self.bodies, :3, 3] - self.m.reference_poses[self.bodies, :3, 3]
 
 
 class StaticCase(NamedTuple):
