@@ -185,37 +185,59 @@ class Pushed:
 class RandomPushes:
     """Mechanism with random pushes: world forces at the centres of mass of all its end effectors.
 
-    Directions are drawn from the whole sphere by a seed that is the name of the case: nothing was chosen on them. To
-    first order each push moves the end effector that moves farthest by `size` times the mechanism's radius.
+    Directions are drawn from the whole sphere by a seed that is the name of the case. One is drawn again only if a
+    newton along it moves the end effectors by less than `least` of what a newton moves them along the most compliant
+    direction: at the same displacement it would load joints and loops many times as much as the others. To first order
+    each push moves the end effector that moves farthest by `size` times the mechanism's radius.
 
     Args:
         name: of the case.
-        m: the mechanism, at rest in its reference pose.
+        m: the mechanism, at rest in its reference pose; its joint limits are taken away.
         count: number of pushes.
+        least: fraction of the largest displacement per newton; 0: no direction is drawn again.
 
     Attributes:
+        m: the mechanism without joint limits.
         model: the mechanism reduced to its end effectors, by default settings.
+        bodies: indices of the end effectors.
     """
 
-    def __init__(self, name: str, m: pliant.Mechanism, count: int = 6):
+    def __init__(self, name: str, m: pliant.Mechanism, count: int = 6, least: float = 0.1):
+        m = m.replace(lower=np.full(m.nv, -np.inf), upper=np.full(m.nv, np.inf))
         self.name, self.m, self.model = name, m, pliant.reduce(m)
         self.bodies = [m.body_index(end) for end in m.end_effectors]
-        drawn = np.random.default_rng(zlib.crc32(name.encode())).normal(size=(count, len(self.bodies), 3))
-        self._unit = np.array([self._scaled(push) for push in drawn])
+        self._levers = self._wrench_map()
+        ends = len(self.bodies)
+        moved = (self.model.compliance @ self._levers).reshape(ends, 6, 3 * ends)[:, :3].reshape(3 * ends, -1)
+        largest, random = np.linalg.norm(moved, 2), np.random.default_rng(zlib.crc32(name.encode()))
+        unit: list[Floats] = []
+        while len(unit) < count:
+            force = random.normal(size=3 * ends)
+            there = moved @ force
+            if np.linalg.norm(there) >= least * largest * np.linalg.norm(force):
+                farthest = np.linalg.norm(there.reshape(ends, 3), axis=1).max()
+                unit.append((force * m.radius / farthest).reshape(ends, 3))
+        self._unit = np.array(unit)
 
-    def _scaled(self, push: Floats) -> Floats:
-        """The push at the size that moves an end effector by a radius, to first order."""
-        turn, arm = self.m.reference_poses[self.bodies, :3, :3], self.m.com[self.bodies]
-        force = np.einsum("eji,ej->ei", turn, push)
-        wrench = np.concatenate([force, np.cross(arm, force)], axis=1)
-        moved = (self.model.compliance @ wrench.ravel()).reshape(-1, 6)[:, :3]
-        return push * self.m.radius / np.linalg.norm(moved, axis=1).max()
+    def _wrench_map(self) -> Floats:
+        """Wrenches about the end effectors' origins, in their frames, per world forces, (6 ends, 3 ends)."""
+        out = np.zeros((6 * len(self.bodies), 3 * len(self.bodies)))
+        for i, body in enumerate(self.bodies):
+            turn = self.m.reference_poses[body, :3, :3].T
+            out[6 * i : 6 * i + 3, 3 * i : 3 * i + 3] = turn
+            out[6 * i + 3 : 6 * i + 6, 3 * i : 3 * i + 3] = pliant.spatial.hat(self.m.com[body]) @ turn
+        return out
+
+    def work(self, forces: Floats) -> float:
+        """Work of constant forces, (ends, 3), over the displacements that they cause to first order, J."""
+        wrench = self._levers @ forces.ravel()
+        return float(wrench @ self.model.compliance @ wrench)
 
     def pushes(self, size: float) -> Floats:
         """World forces of all pushes, N, (count, ends, 3)."""
         return size * self._unit
 
-    def wrenches(self, forces: Floats) -> dict[str, dict[str, Floats]]:
+    def wrenches(self, forces: Floats) -> dict[str, dict[str, Any]]:
         """Forces on the end effectors, (ends, 3), as `pliant.equilibrium` takes them."""
         points = self.m.com[self.bodies]
         return {

@@ -82,7 +82,7 @@ def _static_row(name: str, make: Callable[[], pliant.Mechanism]) -> Row:
     row = Row(name, target=f"{0.5 if closed else 0.2:g} %")
     errors, without, failures = [], 0, []
     for forces in case.pushes(SIZE):
-        truth = _follow(m, case.wrenches, forces)
+        truth = _follow(case, forces)
         if truth is None:
             without += 1
             continue
@@ -99,14 +99,12 @@ def _static_row(name: str, make: Callable[[], pliant.Mechanism]) -> Row:
     return row
 
 
-def _follow(
-    m: pliant.Mechanism, wrenches: Callable[[Floats], dict[str, dict[str, Floats]]], forces: Floats
-) -> pliant.Configuration | None:
+def _follow(case: RandomPushes, forces: Floats) -> pliant.Configuration | None:
     """Equilibrium reached by parts of the load; None if there is none, or it is not stable."""
     at = None
     for part in np.linspace(1 / PARTS, 1.0, PARTS):
         try:
-            at = pliant.equilibrium(m, wrenches(part * forces), start=at)
+            at = pliant.equilibrium(case.m, case.wrenches(part * forces), start=at)
         except pliant.errors.ConvergenceError:
             return None
         if at.stability == "unstable":
@@ -146,6 +144,7 @@ def _swing_rows(name: str, m: pliant.Mechanism, seconds: float) -> list[Row]:
     """Rows of the reduced and the constrained engine, beside the best of MuJoCo's integrators."""
     m = m.replace(damping=np.zeros_like(m.damping), tendon_damping=np.zeros_like(m.tendon_damping))
     case = RandomPushes(name, m, 1)
+    m = case.m
     start = pliant.equilibrium(m, case.wrenches(case.pushes(RELEASE)[0]))
     runs: dict[str, pliant.Simulation | PushedEnds] = {
         "reduced": pliant.ReducedSimulation(case.model, STEP),
@@ -162,7 +161,9 @@ def _swing_rows(name: str, m: pliant.Mechanism, seconds: float) -> list[Row]:
         found = _extremes(peer.step, lambda peer=peer: peer.energy, seconds)
         kept[f"MuJoCo {integrator}"] = "warned" if peer.failed else found
     changes = {
-        kind: 100 * max(1 - found[0], found[1] - 1) for kind, found in kept.items() if not isinstance(found, str)
+        kind: 100 * max(1 - found[0], found[1] - 1)
+        for kind, found in kept.items()
+        if not isinstance(found, str)
     }
     best = min((kind for kind in changes if kind.startswith("MuJoCo")), key=changes.__getitem__, default=None)
     rows = []
