@@ -579,8 +579,8 @@ class NaturalCoordinates:
                 mu[:], step = kept, step / 2
                 if step < _SHORTEST:
                     raise ConvergenceError(
-                        f"the reduced model of '{self.manifold.mechanism.name}' has no stable rest beyond {share:.1%} of "
-                        "this load: it buckles, or the load is beyond what the model knows",
+                        f"the reduced model of '{self.manifold.mechanism.name}' has no stable rest beyond {share:.1%} "
+                        "of this load: it buckles, or the load is beyond what the model knows",
                         1.0 - share,
                     )
             else:
