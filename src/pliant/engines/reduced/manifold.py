@@ -231,13 +231,8 @@ def _refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | N
 
 def unknown_mechanics(model: ReducedModel) -> str | None:
     """Why the manifold of a model does not know all of its mechanics; None: it does."""
-    m = model.mechanism
     if model.loads is None and model.wrench.any():
         return "a loaded model of an older file"
-    balls = m.dof_kind == BALL_JOINT
-    for rows, word in ((m.tendons, "tendons"), (m.couplings, "couplings")):
-        if len(rows) and balls.any() and rows.dense(m.nv)[:, balls].any():
-            return f"{word} on balls"
     return None
 
 
@@ -327,10 +322,13 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         [(i // 6, i % 6) if i < 6 * loops else (-1, i - 6 * loops) for i in manifold.rows.tolist()],
         dtype=np.int64,
     ).reshape(-1, mk.ROW_SIZE)
+    chains = np.full(len(place) + 2, -1)  # row of the table of links by place
+    chains[table[:, 0]] = np.arange(len(table))
     tables = {
         mk.LOOP_TABLE: np.stack([place[links.loop_copy], place[links.loop_body]], axis=1),
         mk.ROW_TABLE: chosen,
         mk.BALL_TABLE: ball_rows,
+        mk.CHAINS: chains,
     }
     sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
     at = mk.MANIFOLD_SIZES
@@ -346,7 +344,9 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * width, mk.CLOSERS: rows * r,
         mk.AXIS: 6 * rows, mk.TWIST: 6 * places, mk.ACCELERATION: 6 * places, mk.LOAD: 6 * places,
         mk.FORCE: 6 * places, mk.SUBTREE: mk.SUBTREE_SIZE * places, mk.SWEEP: 6 * width * places,
-        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.SMALL_WORK: n,
+        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.GRADIENT: rows,
+        mk.POINTS: 3 * slots,
+        mk.SMALL_WORK: n,
         mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
