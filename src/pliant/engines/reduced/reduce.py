@@ -38,7 +38,7 @@ def reduce(
     modes: int = 0,
     *,
     default_stiffness: float | None = None,
-    tolerance: float | None = None,
+    rank_tolerance: float | None = None,
 ) -> ReducedModel:
     """Reduce a mechanism to compliance, inertia and damping at its end effectors (FORK⁻¹S, TVCG sections 3 to 6).
 
@@ -55,8 +55,8 @@ def reduce(
             "accelerability", TVCG's.
         modes: number of fixed-interface modes to add to a condensed model: inner vibrations.
         default_stiffness: for degrees of freedom that no spring holds, N m/rad or N/m.
-        tolerance: singular values of the compliance (lengths in radii) below this fraction of the largest count
-            as zero; rounding decides if None (TVCG Eq. 9).
+        rank_tolerance: singular values of the compliance (lengths in radii) below this fraction of the largest
+            count as zero; rounding decides if None (TVCG Eq. 9).
 
     Raises:
         InputError: an argument is unusable, an end effector cannot move at all, or one is held by no spring.
@@ -67,7 +67,7 @@ def reduce(
         >>> model.rank
         6
     """
-    _check(mechanism, projection, inertia, modes, default_stiffness, tolerance)
+    _check(mechanism, projection, inertia, modes, default_stiffness, rank_tolerance)
     bodies = _end_effectors(mechanism, end_effectors)
     if at is not None:
         _check_configuration(mechanism, at)
@@ -80,7 +80,7 @@ def reduce(
             )
         m = m.with_stiffness(m.springless, default_stiffness)
         at = None if at is None else Configuration(m, at.q)
-    found = project(m, bodies, at) if projection == "exact" else project_recursively(m, bodies, at, tolerance)
+    found = project(m, bodies, at) if projection == "exact" else project_recursively(m, bodies, at, rank_tolerance)
     if not np.isfinite(found.compliance).all():
         raise InputError(
             f"the compliance of {', '.join(bodies)} is not finite: the configuration is singular"
@@ -88,7 +88,7 @@ def reduce(
     length = length_unit(Configuration(m, found.q))
     scale = twist_scale(length, len(bodies))
     _check_mobility(m, bodies, scale[:, None] * found.compliance * scale, scale[:, None] * found.rows)
-    directions = admissible_directions(found.compliance, scale, m.nv, tolerance)
+    directions = admissible_directions(found.compliance, scale, m.nv, rank_tolerance)
     condensed = condense(m, found, directions, scale, inertia, modes)
     return ReducedModel(
         mechanism=m,
@@ -113,7 +113,7 @@ def reduce(
 
 
 def _check(
-    m: object, projection: str, inertia: str, modes: int, default: float | None, tolerance: float | None
+    m: object, projection: str, inertia: str, modes: int, default: float | None, rank_tolerance: float | None
 ) -> None:
     if not isinstance(m, Mechanism):
         raise InputError(f"reduce: a Mechanism expected, not {m!r:.80}")
@@ -124,8 +124,8 @@ def _check(
         raise InputError(f'modes go with inertia="condensed": with {inertia!r} they would count mass twice')
     if default is not None:
         number(default, "default_stiffness", above=0.0)
-    if tolerance is not None:
-        number(tolerance, "tolerance", least=0.0, below=1.0)
+    if rank_tolerance is not None:
+        number(rank_tolerance, "rank_tolerance", least=0.0, below=1.0)
 
 
 def _end_effectors(m: Mechanism, given: str | Sequence[str] | None) -> tuple[str, ...]:
