@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Accuracy", "compare", "describe", "measure", "settle"]
+__all__ = ["Accuracy", "compare", "describe", "measure", "settle", "without_modes"]
 
 Floats = NDArray[np.float64]
 Truth = tuple[Configuration | None, str | None]
@@ -170,7 +170,7 @@ def measure(
         True
     """
     if isinstance(model, ReducedModel):
-        model = BlendedModel([_without_modes(model)])
+        model = BlendedModel([without_modes(model)])
     if not isinstance(model, BlendedModel):
         raise InputError(f"measure: a ReducedModel or a BlendedModel expected, not {model!r:.80}")
     if isinstance(wrenches, Mapping | str) or not isinstance(wrenches, Iterable):
@@ -240,14 +240,14 @@ def compare(model: BlendedModel, wrenches: Sequence[Mapping[str, Any]], truths: 
     return Accuracy(tuple(wrenches), moved, position, violation, tuple(problems), m.name)
 
 
-def _without_modes(model: ReducedModel) -> ReducedModel:
-    """The model without its modes, which do not affect statics and which blends refuse."""
+def without_modes(model: ReducedModel) -> ReducedModel:
+    """The model without its modes and vectors, which do not affect linear statics and which blends refuse."""
     n = model.rank
     cut = {
         f"reduced_{word}": getattr(model, f"reduced_{word}")[:n, :n]
         for word in ("stiffness", "mass", "damping")
     }
-    return replace(model, basis=model.basis[:, :n], **cut) if model.modes else model
+    return replace(model, basis=model.basis[:, :n], vectors=0, **cut) if model.basis.shape[1] > n else model
 
 
 def describe(wrenches: Mapping[str, Any]) -> str:

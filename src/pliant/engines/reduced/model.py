@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -113,11 +113,19 @@ class ReducedModel(Model):
         length: unit of length in `directions`, about the size of the mechanism, m.
         directions: orthonormal admissible directions, (6e, rank).
         basis: joint motions per coordinate y of the model: displacement along each of the `directions`, then
-            amplitudes of fixed-interface modes; (nv, rank + modes).
+            amplitudes of fixed-interface modes, then of vectors for large motion; (nv, rank + modes + vectors).
         reduced_stiffness, reduced_mass, reduced_damping: the model in the coordinates y.
         base: the floating base, or None.
         projection, inertia: arguments of `pliant.reduce`.
         limits: whether it was made at an equilibrium with joint limits enforced.
+        gravity: gravity of that equilibrium, m/s²; None if it is compensated.
+        wrenches: all wrenches of that equilibrium, `{body: wrench}`; None if an older file does not tell.
+        vectors: number of vectors for large motion in the `basis`.
+        reach: size of pushes, in radii of the mechanism, up to which the error at rest is within the `tolerance`: the
+            displacement of an end effector by a force at its origin, to first order. NaN if it was not measured.
+        tolerance: error of the positions of end effectors at rest, as a fraction of their displacement; NaN if reach
+            was not measured.
+        samples, failures: number of equilibria that the vectors were chosen from, and of loads without one.
     """
 
     mechanism: Mechanism
@@ -138,6 +146,13 @@ class ReducedModel(Model):
     projection: str = "exact"
     inertia: str = "condensed"
     limits: bool = False
+    gravity: tuple[float, ...] | None = None
+    wrenches: Mapping[str, Any] | None = field(default_factory=dict[str, Any])
+    vectors: int = 0
+    reach: float = float("nan")
+    tolerance: float = float("nan")
+    samples: int = 0
+    failures: int = 0
 
     # --- sizes and names
 
@@ -149,7 +164,7 @@ class ReducedModel(Model):
     @property
     def modes(self) -> int:
         """Number of fixed-interface modes."""
-        return self.basis.shape[1] - self.rank
+        return self.basis.shape[1] - self.rank - self.vectors
 
     def index(self, body: str) -> int:
         """Number of a body among the end effectors."""
@@ -199,9 +214,10 @@ class ReducedModel(Model):
 
     def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
         """Configuration at rest under wrenches, `{end effector: wrench}`; that of the linearisation if None."""
+        from pliant.engines.reduced.accuracy import without_modes
         from pliant.engines.reduced.blended import blend
 
-        return self.at if wrenches is None else blend([self]).configuration(wrenches)
+        return self.at if wrenches is None else blend([without_modes(self)]).configuration(wrenches)
 
     @cached_property
     def at(self) -> Configuration:
@@ -242,6 +258,19 @@ class ReducedModel(Model):
         if index < 0:
             raise InputError("the world passes no wrench on: name a body")
         return self.wrench_maps[index]
+
+    def extend(self, configuration: Configuration) -> ReducedModel:
+        """The model with the vectors that a configuration adds: its displacement, and its slopes if loads act there.
+
+        For motion near a configuration that the model does not reach, while a simulation runs, for instance:
+        `simulation.switch(model.extend(equilibrium))`. Vectors that the basis has already are left out.
+
+        Args:
+            configuration: of the same mechanism, such as an equilibrium under wrenches on the end effectors.
+        """
+        from pliant.engines.reduced.reach import extend
+
+        return extend(self, configuration)
 
     # --- frequencies, stiffness, text
 
@@ -300,6 +329,7 @@ class ReducedModel(Model):
 
     def __repr__(self) -> str:
         extra = f", {self.modes} modes" if self.modes else ""
+        extra += f", {self.vectors} vectors" if self.vectors else ""
         floating = ", free base" if self.base else ""
         return (
             f"<ReducedModel of '{self.mechanism.name}': {', '.join(self.end_effectors[:6])}"
