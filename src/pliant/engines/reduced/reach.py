@@ -62,6 +62,8 @@ _BUCKLED = 2.0  # times the first-order displacement: equilibria farther away ar
 _OTHER = 0.1  # static error above which another equilibrium may have been found
 _SLOPE = 0.1  # weight of slopes against displacements
 _CUT = 1e-6  # of the largest singular value: directions below are noise of the solver
+_DEPENDENT = 1e-7  # of the largest singular value of loop rows: below, rows depend on others
+_CLOSINGS, _GAP = 30, 1e-11  # iterations of closing loops; their largest gap, radii or radians
 _LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
 _RIGID = 0.03  # of the largest compliance: directions that count as rigid for loads of equal energy
 _GRID = np.array(
@@ -73,7 +75,7 @@ _GRID = np.array(
 
 
 class Manifold(NamedTuple):
-    """Joint coordinates `q = move(q0, basis @ y)` of a mechanism without loops and couplings.
+    """Joint coordinates `q = move(q0, basis @ y + C μ)`, where μ closes loops and couplings.
 
     Attributes:
         mechanism: the mechanism.
@@ -88,11 +90,14 @@ class Manifold(NamedTuple):
     loads: Loads
 
 
-def equilibrium(manifold: Manifold, wrenches: Mapping[str, Any], start: Floats | None = None) -> Floats:
-    """Coordinates y at rest under wrenches: forces of the whole mechanism do no work along the manifold.
+def equilibrium(
+    manifold: Manifold, wrenches: Mapping[str, Any], start: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Coordinates y at rest under wrenches, and joint coordinates there.
 
-    Newton's method on `basisᵀ B(s)ᵀ (spring forces - load forces) = 0`, B the right Jacobian of rotation vectors of
-    balls, with the load in as few steps as end at stable equilibria; or at once from joint coordinates near `start`.
+    Forces of the whole mechanism do no work along the manifold: Newton's method on `Tᵀ (spring forces - load forces)
+    = 0`, T the tangent of the manifold, with the load in as few steps as end at stable equilibria; or at once from
+    joint coordinates near `start`.
 
     Raises:
         ConvergenceError: no equilibrium was found.
@@ -113,7 +118,7 @@ def equilibrium(manifold: Manifold, wrenches: Mapping[str, Any], start: Floats |
             raise ConvergenceError(
                 f"'{m.name}': no equilibrium on the model's basis beyond {done:.2g} of the load"
             )
-    return problem.scale @ z
+    return problem.scale @ z, problem.place(z)[0]
 
 
 class _Problem:
@@ -128,6 +133,50 @@ class _Problem:
         self._point = allocate_point(m)
         self._solver = BorderedTree(m, model_of(m), self._point)
         self._balls = m.primitive_dof[m.ball_primitives].tolist()
+        rows = kinematics.constraint_rows(m, kinematics.link_poses(m, manifold.q))
+        self._closed = len(rows) > 0
+        if self._closed:
+            # Independent combinations of rows, lengths in radii, and closing motions C of least elastic energy.
+            unit = np.ones(len(rows))
+            unit[: 6 * m.topology.loops] = np.tile([1 / m.radius] * 3 + [1.0] * 3, m.topology.loops)
+            soft = 1 / np.linalg.norm(_weigh(m, np.eye(m.nv)), axis=0)
+            mixes, sizes, motions = np.linalg.svd(unit[:, None] * rows * soft, full_matrices=False)
+            kept = sizes > _DEPENDENT * sizes[0]
+            self._mix = mixes[:, kept].T * unit
+            self._closing = soft[:, None] * motions[kept].T / sizes[kept]
+
+    def place(self, z: Floats) -> tuple[Floats, Floats]:
+        """Joint coordinates, loops closed, and the tangent there: joint rates per rate of z, (nv, k)."""
+        m, s, tangent = self._m, self._basis @ z, self._basis
+        q = kinematics.move(m, self._q, s)
+        for _ in range(_CLOSINGS if self._closed else 0):
+            poses = kinematics.link_poses(m, q)
+            rows = self._mix @ self._to_chart(s, kinematics.constraint_rows(m, poses).T).T
+            gaps = self._mix @ kinematics.constraint_gaps(m, q, poses)
+            answer = np.linalg.solve(rows @ self._closing, np.column_stack([gaps, rows @ self._basis]))
+            tangent = self._basis - self._closing @ answer[:, 1:]
+            if np.abs(gaps).max() < _GAP:
+                break
+            s = s - self._closing @ answer[:, 0]
+            q = kinematics.move(m, self._q, s)
+        else:
+            if self._closed:
+                raise ConvergenceError(f"'{m.name}': loops do not close there")
+        return q, self._from_chart(s, tangent)
+
+    def _to_chart(self, s: Floats, forces: Floats) -> Floats:
+        """Generalised forces on joint rates, (nv, n), as forces on rotation vectors of balls."""
+        out = forces.copy() if self._balls else forces
+        for d in self._balls:
+            out[d : d + 3] = spatial.so3_right_jacobian(s[d : d + 3]).T @ forces[d : d + 3]
+        return out
+
+    def _from_chart(self, s: Floats, motions: Floats) -> Floats:
+        """Rates of rotation vectors of balls as joint rates, (nv, n)."""
+        out = motions.copy() if self._balls else motions
+        for d in self._balls:
+            out[d : d + 3] = spatial.so3_right_jacobian(s[d : d + 3]) @ motions[d : d + 3]
+        return out
 
     def nearest(self, q: Floats) -> Floats:
         """Coordinates z nearest to joint coordinates in the metric of elastic energy."""
@@ -151,7 +200,7 @@ class _Problem:
             change = -np.linalg.solve(self._slope(z, force, given), force)
             damping = 1.0
             while True:
-                trial = self._force(z + damping * change, given)
+                trial = self._try(z + damping * change, given)
                 smaller = float(np.linalg.norm(trial))
                 if smaller < (1 - 0.1 * damping) * size:
                     break
@@ -166,14 +215,17 @@ class _Problem:
         slope = self._slope(z, force, given)
         return bool(np.linalg.eigvalsh(slope + slope.T)[0] > 0)
 
+    def _try(self, z: Floats, given: Given) -> Floats:
+        """Force; infinite where loops do not close."""
+        try:
+            return self._force(z, given)
+        except (ConvergenceError, np.linalg.LinAlgError):
+            return np.full(len(z), np.inf)
+
     def _force(self, z: Floats, given: Given) -> Floats:
-        s = self._basis @ z
-        self._point.q[:] = kinematics.move(self._m, self._q, s)
+        self._point.q[:], tangent = self.place(z)
         self._solver.evaluate(given, False)
-        force = self._point.residual.copy()
-        for d in self._balls:
-            force[d : d + 3] = spatial.so3_right_jacobian(s[d : d + 3]).T @ force[d : d + 3]
-        return self._basis.T @ force
+        return tangent.T @ self._point.residual
 
     def _slope(self, z: Floats, force: Floats, given: Given) -> Floats:
         """Derivative of the force, by forward differences."""
@@ -184,10 +236,6 @@ class _Problem:
 
 def manifold_of(model: ReducedModel, basis: Floats | None = None) -> Manifold:
     """Manifold of a model, or of another basis about its configuration."""
-    if model.mechanism.topology.loops or len(model.mechanism.couplings):
-        raise InputError(
-            f"reach: '{model.mechanism.name}' has loops or couplings, whose reach is not measured yet"
-        )
     return Manifold(model.mechanism, model.q, model.basis if basis is None else basis, acting_loads(model))
 
 
@@ -334,10 +382,9 @@ class Pushes:
         apart = np.inf
         for start in (None, truth.q):
             try:
-                y = equilibrium(manifold, own, start)
-            except ConvergenceError:
+                _, reached = equilibrium(manifold, own, start)
+            except (ConvergenceError, np.linalg.LinAlgError):
                 continue
-            reached = kinematics.move(manifold.mechanism, manifold.q, manifold.basis @ y)
             distance = np.linalg.norm(self.points(reached) - self.points(truth.q))
             apart = min(apart, float(distance / np.linalg.norm(self.displacement(truth.q))))
             if apart < _OTHER:
