@@ -50,11 +50,7 @@ __all__ = ["Manifold", "append_vectors", "equilibrium", "extend", "extend_basis"
 
 Floats = NDArray[np.float64]
 
-SAMPLES, FRESH, JUDGES = (
-    48,
-    36,
-    16,
-)  # loads that vectors are made from, chosen by, and that reach is measured with
+SAMPLES, FRESH, JUDGES = 48, 36, 48  # loads that vectors come from, that choose them, that measure reach
 FARTHEST = 2.0  # radii: reach is measured up to here, or up to twice what was asked for
 _MARGIN = 0.3  # of the tolerance: static error that vectors are chosen for, so that other directions and motion hold it
 _ROUNDS = 3  # of adding samples, where the measured reach falls short
