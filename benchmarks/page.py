@@ -28,6 +28,7 @@ PICTURES = (  # keys of the figures on the page; `pliant bench --plot` draws all
     "reduced-scaling",
     "pareto-helix-slow-large",
     "pareto-helix-sudden-small",
+    "pareto-gripper-sudden-large",
     "tvcg-fig-7-y",
     "statics-scaling",
     "chain-speed",
@@ -58,9 +59,12 @@ WHY = {  # by table: why a peer wins in some rows
     "fingertips, and the whole arm has twenty links, which MuJoCo moves at once. Blend few end effectors, or long "
     "mechanisms.",
     "largest-step": "Reduced models take steps of backward Euler, which damp: a sudden push that rings needs steps of "
-    "a fraction of a millisecond to stay within 1 %, and a single model is linear, so a large push is beyond it at any "
-    "step. The full engine iterates every step to keep energy and joints together at any mass ratio, which a smooth, "
-    "slow push of a well-behaved chain does not need; MuJoCo's discrete integrator takes larger steps there.",
+    "a fraction of a millisecond to stay within 1 %, and a single model is linear, so a large push, or a closed loop, "
+    "is beyond it at any step. The constrained engine iterates every step to keep energy and joints together at any "
+    "mass ratio, which a smooth, slow push of a well-behaved chain does not need; MuJoCo's discrete integrator takes "
+    "larger steps there.",
+    "free-swing": "Backward Euler damps vibrations that are fast beside its step until nothing is left; the "
+    "constrained engine damps steps that its iterations do not settle in.",
     "memory": "The assembly tree of the quasi-static engine holds matrices at every node, so that a step need not "
     "visit all joints.",
     "gs17-figure-4": "Low-rank updates of a dense inverse: with hinges and universal joints the geometric stiffness "

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.reduced import ReducedModel, blend, reduce, sample
+from pliant.engines.reduced import ReducedModel, reduce, sample
 from pliant.engines.reduced.accuracy import describe
 from pliant.engines.settle import come_to_rest
 from pliant.engines.simulate import simulate
@@ -193,7 +193,7 @@ def _settle(
     if row.engine in ("reduced", "blended"):
         if row.engine == "reduced":
             model: Any = reduce(m, bodies)
-            rest: Any = blend([model])
+            rest: Any = model
         else:
             few = {"candidates": 24, "held_out": 8, "limits": limits, "progress": False}
             model = rest = sample(m, bodies, [dict(wrenches)], 1e-4, 6, seed=seed, **few).model

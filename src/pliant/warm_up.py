@@ -134,8 +134,8 @@ def _reduced() -> None:
     for m in (gallery.hand(), gallery.ladder(2), gallery.hexapod(), gallery.y()):
         model = pliant.reduce(m)
         tip = model.end_effectors[0]
-        for reconstruction in ("joint", "twist"):
-            simulation = pliant.ReducedSimulation(model, _STEP, reconstruction)
+        for reconstruction, method in (("joint", "auto"), ("joint", "tvcg"), ("twist", "auto")):
+            simulation = pliant.ReducedSimulation(model, _STEP, reconstruction, method=method)
             simulation.apply_wrench(tip, force=(0, 0, 1.0))
             simulation.step()
             simulation.step(2)
@@ -143,7 +143,7 @@ def _reduced() -> None:
             simulation.record(2)
             simulation.twist(tip)
             _read(simulation, "poses configuration energy")
-            batch = pliant.ReducedBatch(model, _STEP, 4, reconstruction)
+            batch = pliant.ReducedBatch(model, _STEP, 4, reconstruction, method=method)
             batch.step(2)
             batch.state = batch.state
             batch.reset()

@@ -1,8 +1,9 @@
-"""Systems that engines are compared on: a chain with a heavy load, a pushed mechanism, a static load case."""
+"""Systems that engines are compared on: a chain with a heavy load, pushed mechanisms, a static load case."""
 
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ __all__ = [
     "Floats",
     "Model",
     "Pushed",
+    "RandomPushes",
     "StaticCase",
     "force_that_moves",
     "is_planar",
@@ -178,6 +180,74 @@ class Pushed:
     def displacement(self, poses: Floats) -> Floats:
         """Displacement of the end effector's origin from the reference pose, world axes, m."""
         return poses[..., self.index, :3, 3] - self.m.reference_poses[self.index, :3, 3]
+
+
+class RandomPushes:
+    """Mechanism with random pushes: world forces at the centres of mass of all its end effectors.
+
+    Directions are drawn from the whole sphere by a seed that is the name of the case. One is drawn again only if a
+    newton along it moves the end effectors by less than `least` of what a newton moves them along the most compliant
+    direction: at the same displacement it would load joints and loops many times as much as the others. To first order
+    each push moves the end effector that moves farthest by `size` times the mechanism's radius.
+
+    Args:
+        name: of the case.
+        m: the mechanism, at rest in its reference pose; its joint limits are taken away.
+        count: number of pushes.
+        least: fraction of the largest displacement per newton; 0: no direction is drawn again.
+
+    Attributes:
+        m: the mechanism without joint limits.
+        model: the mechanism reduced to its end effectors, by default settings.
+        bodies: indices of the end effectors.
+    """
+
+    def __init__(self, name: str, m: pliant.Mechanism, count: int = 6, least: float = 0.1):
+        m = m.replace(lower=np.full(m.nv, -np.inf), upper=np.full(m.nv, np.inf))
+        self.name, self.m, self.model = name, m, pliant.reduce(m)
+        self.bodies = [m.body_index(end) for end in m.end_effectors]
+        self._levers = self._wrench_map()
+        ends = len(self.bodies)
+        moved = (self.model.compliance @ self._levers).reshape(ends, 6, 3 * ends)[:, :3].reshape(3 * ends, -1)
+        largest, random = np.linalg.norm(moved, 2), np.random.default_rng(zlib.crc32(name.encode()))
+        unit: list[Floats] = []
+        while len(unit) < count:
+            force = random.normal(size=3 * ends)
+            there = moved @ force
+            if np.linalg.norm(there) >= least * largest * np.linalg.norm(force):
+                farthest = np.linalg.norm(there.reshape(ends, 3), axis=1).max()
+                unit.append((force * m.radius / farthest).reshape(ends, 3))
+        self._unit = np.array(unit)
+
+    def _wrench_map(self) -> Floats:
+        """Wrenches about the end effectors' origins, in their frames, per world forces, (6 ends, 3 ends)."""
+        out = np.zeros((6 * len(self.bodies), 3 * len(self.bodies)))
+        for i, body in enumerate(self.bodies):
+            turn = self.m.reference_poses[body, :3, :3].T
+            out[6 * i : 6 * i + 3, 3 * i : 3 * i + 3] = turn
+            out[6 * i + 3 : 6 * i + 6, 3 * i : 3 * i + 3] = pliant.spatial.hat(self.m.com[body]) @ turn
+        return out
+
+    def work(self, forces: Floats) -> float:
+        """Work of constant forces, (ends, 3), over the displacements that they cause to first order, J."""
+        wrench = self._levers @ forces.ravel()
+        return float(wrench @ self.model.compliance @ wrench)
+
+    def pushes(self, size: float) -> Floats:
+        """World forces of all pushes, N, (count, ends, 3)."""
+        return size * self._unit
+
+    def wrenches(self, forces: Floats) -> dict[str, dict[str, Any]]:
+        """Forces on the end effectors, (ends, 3), as `pliant.equilibrium` takes them."""
+        points = self.m.com[self.bodies]
+        return {
+            end: {"force": force, "point": point}
+            for end, force, point in zip(self.m.end_effectors, forces, points, strict=True)
+        }
+
+    def displacement(self, poses: Floats) -> Floats:
+        """Displacements of the end effectors' origins from the reference pose, world axes, m, (ends, 3)."""
+        return poses[self.bodies, :3, 3] - self.m.reference_poses[self.bodies, :3, 3]
 
 
 class StaticCase(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 
 import pliant
 from pliant.engines.constrained.gs17 import inverse as engine
-from pliant_benchmarks import SUITES, peers, statics
+from pliant_benchmarks import SUITES, models, peers, statics
 from pliant_benchmarks.constrained import chain, pendulum
 from pliant_benchmarks.constrained.inverses import build_problem, invert_by_blocks
 from pliant_benchmarks.contact import grasp, hexapod
@@ -21,9 +21,9 @@ from pliant_benchmarks.peers import mujoco
 from pliant_benchmarks.quasistatic import linkages
 from pliant_benchmarks.quasistatic import loops as quasistatic_loops
 from pliant_benchmarks.quasistatic.scaling import measure_molecule
-from pliant_benchmarks.reduced import largest_step
+from pliant_benchmarks.reduced import far_from_rest, largest_step
 from pliant_benchmarks.reduced.articulated import check_step
-from pliant_benchmarks.systems import Chain, Pushed, StaticCase, measure_gaps, settle
+from pliant_benchmarks.systems import Chain, Pushed, RandomPushes, StaticCase, measure_gaps, settle
 
 PEERS = ("dartpy", "drake", "pydrake", "exudyn", "pinocchio")
 
@@ -257,44 +257,125 @@ def test_gaps_are_distances_between_anchors():
     assert found[~touching].max() < 1e-12
 
 
-def test_a_diverging_run_has_no_time(monkeypatch):
-    monkeypatch.setattr(largest_step, "FINE", 5e-4)  # of the truth: quicker, good enough for a slow push
-    case = Pushed("helix(8)", lambda: pliant.gallery.helix(8), 0.02)
+@pytest.fixture
+def coarse(monkeypatch):
+    """A coarser truth: quicker, good enough for a slow push."""
+    monkeypatch.setattr(largest_step, "FINE", 5e-4)
+
+
+def test_a_diverging_run_has_no_time(coarse):
+    case = RandomPushes("helix(8)", pliant.gallery.helix(8), 2)
+    reference = largest_step.Reference(case, "slow", 0.02)
+    assert not reference.failure
     entries = {
         name: make
-        for name, make in largest_step.list_contenders(case, {}).items()
-        if name in ("single", "MuJoCo RK4", "MuJoCo discrete")
+        for name, make in largest_step.list_contenders(case).items()
+        if name in ("reduced", "MuJoCo RK4", "MuJoCo discrete")
     }
-    found = {o.contender: o for o in largest_step.sweep(case, "slow", entries, [0.05], 1)}
-    assert found["MuJoCo RK4"].cost is None
-    assert found["MuJoCo RK4"].failure
-    assert np.isnan(found["MuJoCo RK4"].error)
-    for name in ("single", "MuJoCo discrete"):
-        assert found[name].cost is not None
-        assert found[name].error < 0.02
+    found = largest_step.find_steps(reference, entries, [0.05, 0.01])
+    found = largest_step._time(reference, "slow", entries, found, 1)
+    diverged = next(o for o in found if o.contender == "MuJoCo RK4")
+    assert diverged.h == 0.05
+    assert diverged.cost is None
+    assert diverged.failure
+    assert np.isnan(diverged.error)
+    for name in ("reduced", "MuJoCo discrete"):
+        last = [o for o in found if o.contender == name][-1]
+        assert last.cost is not None
+        assert last.error < 0.02
+
+
+def test_all_pushes_have_to_hold(coarse):
+    """The error of a step is that of its worst push, and the search ends at the first step that holds."""
+    case = RandomPushes("helix(8)", pliant.gallery.helix(8), 3)
+    reference = largest_step.Reference(case, "slow", 0.02)
+    make = largest_step.list_contenders(case, ())["constrained"]
+    paths = reference._traces(make(0.01), 0.01, 0.5)
+    errors = [reference.error(k, path) for k, path in enumerate(paths)]
+    assert reference.judge("", 0.01, make(0.01)).error == pytest.approx(max(errors), rel=1e-9)
+    assert reference.error(0, reference.paths[0]) == 0.0
+    assert reference.error(0, 1.01 * reference.paths[0]) < 0.01
+    found = largest_step.find_steps(reference, {"constrained": make}, [0.25, 0.01, 0.005])
+    assert [o.holds for o in found] == [False] * (len(found) - 1) + [True]
+
+
+def test_references_of_a_loop_agree(coarse):
+    case = RandomPushes("gripper", pliant.gallery.gripper(), 1)
+    reference = largest_step.Reference(case, "slow", 0.1)
+    assert 0 < reference.apart < 1e-3
+    assert len(largest_step.list_contenders(case)) == 2 + 2 * len(mujoco.INTEGRATORS)
+
+
+@pytest.mark.parametrize("name", ["arm", "gripper"])
+def test_random_pushes_move_by_their_size(name):
+    m = pliant.gallery.make(name)
+    case = RandomPushes(name, m)
+    for forces in case.pushes(1e-5):
+        c = pliant.equilibrium(m, case.wrenches(forces))
+        moved = case.displacement(c.poses)
+        assert np.linalg.norm(moved, axis=1).max() == pytest.approx(1e-5 * m.radius, rel=5e-3)
+        assert far_from_rest.static_error(case, c, forces) < 5e-3
+        points = np.einsum("eij,ej->ei", c.poses[case.bodies, :3, :3], m.com[case.bodies])
+        before = np.einsum("eij,ej->ei", m.reference_poses[case.bodies, :3, :3], m.com[case.bodies])
+        work = (forces * (moved + points - before)).sum()
+        assert case.work(forces) == pytest.approx(work, rel=5e-3)
+
+
+def test_undamped_swings_are_compared():
+    table = far_from_rest.free_swing(True, quiet)
+    assert [row.case for row in table.rows] == ["gripper(): reduced", "gripper(): constrained"]
+    for row in table.rows:
+        assert row.ours is not None
+        assert 0 <= row.values["least energy, %"] <= 100 <= row.values["most energy, %"] < 200
+
+
+def test_one_model_at_rest():
+    table = far_from_rest.far_statics(True, quiet)
+    assert [row.target for row in table.rows] == ["0.2 %", "0.5 %"]
+    assert all(row.ours is not None and row.ours >= 0 for row in table.rows)
+
+
+def test_a_missing_file_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(models, "MENAGERIE", tmp_path)
+    with pytest.raises(FileNotFoundError, match="2f85"):
+        models.MODELS["Robotiq 2F-85"]()
+
+
+def test_real_files_rest_at_their_reference_pose():
+    for name, make in models.MODELS.items():
+        try:
+            m = make()
+        except FileNotFoundError:
+            continue
+        s = pliant.ConstrainedSimulation(m, 1e-3, (0, 0, 0))
+        s.step(10)
+        assert np.abs(s.poses - m.reference_poses).max() < 1e-10, name
 
 
 def test_only_what_is_within_the_bound_counts():
     def outcome(contender, h, error, cost):
-        return largest_step.Outcome(
-            contender, h, error, Timing(cost, 0.0, cost) if cost else None, "" if cost else "x"
-        )
+        timing = Timing(cost, 0.0, cost) if cost else None
+        return largest_step.Outcome(contender, h, error, cost=timing, failure="" if cost else "x")
 
     found = largest_step._rows(
         "helix",
         [
-            outcome("single", 0.001, 0.004, 2e-3),
-            outcome("single", 0.01, 0.009, 2e-4),
-            outcome("single", 0.1, 0.02, 2e-5),
-            outcome("full", 0.001, 0.03, 1e-2),
+            outcome("reduced", 0.1, 0.02, 2e-5),
+            outcome("reduced", 0.01, 0.009, 2e-4),
+            outcome("constrained", 0.01, float("nan"), None),
+            outcome("constrained", 0.001, 0.03, 1e-2),
             outcome("MuJoCo Euler", 0.001, 0.001, 4e-2),
             outcome("MuJoCo Euler", 0.01, float("nan"), None),
             outcome("MuJoCo discrete", 0.1, 0.5, 1e-5),
         ],
+        "100x",
+        0.002,
     )
-    single, full = found
-    assert single.ours == pytest.approx(0.2)
-    assert single.peer == pytest.approx(40.0)
-    assert single.ratio == pytest.approx(200.0)
-    assert single.peer_name == "MuJoCo Euler, 1 ms, error 0.1 %"
+    reduced, full = found
+    assert reduced.ours == pytest.approx(0.2)
+    assert reduced.peer == pytest.approx(40.0)
+    assert reduced.ratio == pytest.approx(200.0)
+    assert reduced.peer_name == "MuJoCo Euler, 1 ms, error 0.1 %"
+    assert (reduced.target, reduced.values) == ("100x", {"references apart, %": 0.2})
     assert (full.ours, full.ratio, full.note) == (None, None, "not within 1 %: 3 % at 1 ms")
+    assert (full.stable, full.target) == ("not at 10 ms: x", "")

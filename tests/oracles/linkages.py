@@ -67,6 +67,24 @@ def parallelogram(angle: float = 0.0, mass: float = 1.0) -> pliant.Mechanism:
     return builder.build()
 
 
+def four_bar(stiffness: float = 5.0, damping: float = 0.05) -> pliant.Mechanism:
+    """A crank, a rod and a rocker of different lengths in a tilted plane, with springs at the crank and the rocker."""
+    turn = pliant.spatial.so3_exp(np.array([0.4, -0.3, 0.2]))
+    points = np.array([[0, 0, 0], [0.15, 0, 0.3], [0.75, 0, 0.5], [0.8, 0, 0]]) @ turn.T
+    axis = turn @ [0.0, 1.0, 0.0]
+    builder = pliant.Builder("four-bar")
+    for name, a, b in (("crank", 0, 1), ("rod", 1, 2), ("rocker", 3, 2)):
+        middle = (points[a] + points[b]) / 2
+        builder.body(name, mass=1.0, position=middle, inertia=(0.02, 0.02, 0.01), com=(0.01, 0.0, 0.02))
+    springs = {"axis": axis, "stiffness": stiffness, "damping": damping}
+    builder.hinge("a", "world", "crank", anchor=points[0], armature=0.01, **springs)
+    builder.hinge("b", "crank", "rod", anchor=points[1], axis=axis)
+    builder.hinge("c", "world", "rocker", anchor=points[3], **springs)
+    builder.hinge("d", "rod", "rocker", anchor=points[2], axis=axis)
+    builder.end_effectors("rod")
+    return builder.build()
+
+
 def toggle() -> pliant.Mechanism:
     """A crank and a rod in line, at dead centre, and a slider on a spring."""
     builder = pliant.Builder("toggle")

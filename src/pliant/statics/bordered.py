@@ -26,6 +26,8 @@ from pliant.statics.workspace import allocate_system, assemble_statics
 __all__ = ["BorderedTree"]
 
 Floats = NDArray[np.float64]
+_FREE = 1e-9  # of the typical stiffness (or inertia): motions that meet less are free
+_FEW = 4  # motions that the search for free ones begins with
 
 
 class BorderedTree:
@@ -68,8 +70,51 @@ class BorderedTree:
         """Stiffness (or inertia) added to spring-less (or massless) dofs, (nv,); None for none."""
         return self._border.added if self._passive else None
 
+    def free_motions(self, passive: float, typical: float) -> Floats:
+        """Motions that rows allow and nothing resists, orthonormal in radians and radii, (motions, nv).
+
+        Such as the spin of a rod between two balls. Spring-less dofs are lent a tiny stiffness; inverse iteration then
+        keeps the motions that meet no more than that.
+
+        Args:
+            passive, typical: as of `factor`; the matrix is left factored with them.
+        """
+        unit, lent = self._border.unit, self._border.added
+        found = np.zeros((0, len(unit)))
+        if not self._passive:
+            return found
+        self.factor(0.0, _FREE, typical)
+        loose = np.flatnonzero(lent)
+        count = 0
+        while len(found) == count < len(loose):
+            count = min(max(2 * count, _FEW), len(loose))
+            start = np.zeros((count, len(unit)))
+            start[:, loose] = np.random.default_rng(0).normal(size=(count, len(loose)))
+            found = self._iterate(start * unit, 3)
+        # With more stiffness lent, rounding leaves less of other motions.
+        self.factor(0.0, passive, typical)
+        return self._iterate(found, 2)
+
+    def _iterate(self, motions: Floats, rounds: int) -> Floats:
+        """Inverse iteration: of the span of motions, those that meet no more than the stiffness lent, orthonormal."""
+        if not len(motions):
+            return motions
+        unit, size = self._border.unit, np.zeros(0)
+        none = np.zeros((len(motions), len(self._border.scale)))
+        for _ in range(rounds):
+            steps, _ = self._solve_once(self._border.added * motions, none)
+            axes, size, _ = np.linalg.svd((steps / unit).T, full_matrices=False)
+            motions = np.ascontiguousarray(axes.T * unit)
+        return motions[size > 0.5]
+
     def solve(
-        self, force: Floats, gap: Floats | None = None, *, refine: bool = True, exact: bool = False
+        self,
+        force: Floats,
+        gap: Floats | None = None,
+        *,
+        refine: bool = True,
+        exact: bool = False,
+        free: Floats | None = None,
     ) -> tuple[Floats, Floats]:
         """Motion and change of the multipliers under generalised forces, rows moving by `gap`.
 
@@ -78,11 +123,15 @@ class BorderedTree:
             gap: (rows,) or (m, rows); none if not given.
             refine: remove the regularization, by a few rounds of iteration.
             exact: go on until it is removed to the last digit; takes longer where motions are very soft.
+            free: `free_motions`: forces along them are left out, and so are these motions.
 
         Returns:
             The step and the multipliers of loops and couplings, shaped like the arguments.
         """
         many = np.array(np.atleast_2d(force), dtype=np.float64, order="C")
+        free = None if free is None or not len(free) else free
+        if free is not None:
+            many -= (many @ free.T) @ free / self._border.unit**2
         hard, scale = self._hard, self._border.scale
         gaps = np.zeros((len(many), len(scale)))
         if gap is not None:
@@ -92,7 +141,9 @@ class BorderedTree:
         converged, self.error = kernels.solve(self._system, refine, many, gaps, step, multipliers)
         self.correction = self._border.correction[1].copy()
         if exact and not converged:
-            step, multipliers = self._krylov(many, gaps)
+            step, multipliers = self._krylov(many, gaps, free)
+        if free is not None:
+            step = self._without(step, free)
         multipliers = multipliers[:, :hard] * scale[:hard]
         return (step, multipliers) if np.ndim(force) == 2 else (step[0], multipliers[0])
 
@@ -110,7 +161,11 @@ class BorderedTree:
         _, self.error = kernels.solve(self._system, False, force, gap, step, multipliers)
         return step, multipliers
 
-    def _krylov(self, force: Floats, gap: Floats) -> tuple[Floats, Floats]:
+    def _without(self, steps: Floats, free: Floats) -> Floats:
+        """Steps less their free motions."""
+        return steps - ((steps / self._border.unit**2) @ free.T) @ free
+
+    def _krylov(self, force: Floats, gap: Floats, free: Floats | None) -> tuple[Floats, Floats]:
         """The solution without regularization, by GMRES, for motions too soft for plain refinement."""
         from scipy.sparse.linalg import LinearOperator, gmres
 
@@ -118,11 +173,13 @@ class BorderedTree:
         none, added = np.zeros((1, gap.shape[1])), self._border.added
 
         def reduced(x: Floats) -> Floats:
-            return x - self._solve_once((added * x)[None], none)[0][0]
+            change = self._solve_once((added * x)[None], none)[0][0]
+            return x - (change if free is None else self._without(change, free))
 
         make: Any = LinearOperator  # scipy's type hints cover subclasses only
         operator = make((nv, nv), matvec=reduced, dtype=np.float64)
         start, _ = self._solve_once(force, gap)
+        start = start if free is None else self._without(start, free)
         step, correction = np.empty_like(start), np.empty_like(start)
         for i, row in enumerate(start):
             step[i] = gmres(operator, row, rtol=1e-14, restart=60, maxiter=5)[0]

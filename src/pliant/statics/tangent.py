@@ -54,6 +54,8 @@ class Tangent:
         self.poses, self.gaps = point.poses, point.gaps
         self.residual, self.wrench = point.residual, point.wrench
         self.negative = 0
+        self._free: Floats | None = None
+        self._responds = False  # whether the factors are those of `respond`
 
     def factor(self, shift: float = 0.0, passive: float = PASSIVE, fallback: float = 1.0) -> int:
         """Factor the derivative; returns `negative`.
@@ -63,6 +65,7 @@ class Tangent:
             passive: regularization of dofs without a spring, as a fraction of the typical stiffness.
             fallback: the typical stiffness if the mechanism has no springs.
         """
+        self._responds = False
         self.negative = self._solver.factor(shift, passive, self._typical or fallback)
         return self.negative
 
@@ -81,6 +84,19 @@ class Tangent:
     def correction(self) -> Floats:
         """Last correction of the motions of the last right side of the last `solve`, (nv,)."""
         return self._solver.correction
+
+    def respond(self, force: Floats, gap: Floats | None = None) -> tuple[Floats, Floats]:
+        """Exact motion and constraint forces, as of `solve`, without motions that nothing resists.
+
+        Of all motions in balance with the forces it is the shortest, in radians and radii: a rod between two balls does
+        not spin. Forces along such motions are left out. Factors the derivative.
+        """
+        if self._free is None:
+            self._free = self._solver.free_motions(PASSIVE, self._typical or 1.0)
+        if not self._responds:
+            self.factor()
+            self._responds = True
+        return self._solver.solve(force, gap, exact=True, free=self._free)
 
     def softest_motion(self) -> tuple[float, Floats]:
         """Smallest stiffness among allowed motions, and the motion; see `BorderedTree.softest_motion`."""
@@ -109,7 +125,7 @@ class Tangent:
 
 
 def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
-    """Joint motions (m, nv) and constraint forces under the generalised forces in the rows of (m, nv).
+    """Joint motions (m, nv) and constraint forces under the generalised forces in the rows of (m, nv); see `respond`.
 
     Raises:
         InputError: something the forces push against is held by no spring; names the joints.
@@ -132,8 +148,7 @@ def static_response(tangent: Tangent, rows: Floats) -> tuple[Floats, Floats]:
                 f"the compliance is infinite: no spring holds {names}; give stiffness with "
                 f"`mechanism.with_stiffness({loose[0]!r}, ...)` or `pliant.reduce(..., default_stiffness=...)`"
             )
-    tangent.factor()
-    found = tangent.solve(rows, exact=True)
+    found = tangent.respond(rows)
     if not tangent.error <= INACCURATE:
         _check_each(tangent, rows, found[0])
     return found
@@ -150,7 +165,7 @@ def _check_each(tangent: Tangent, rows: Floats, motions: Floats) -> None:
     size = np.maximum(size, push * (size / np.where(push > 0, push, 1.0)).max())
     worst, lost = 0.0, np.zeros(m.nv)
     for i in range(len(rows)):
-        tangent.solve(rows[i], exact=True)
+        tangent.respond(rows[i])
         left = np.abs(tangent.correction / unit)
         if tangent.error > INACCURATE and not left.max() <= max(worst, INACCURATE) * size[i]:
             worst, lost = float(left.max() / size[i]), left

@@ -30,6 +30,7 @@ __all__ = [
     "WALK_SETTINGS",
     "ChainRun",
     "Grasp",
+    "PushedEnds",
     "PushedLoops",
     "PushedMechanism",
     "Relaxation",
@@ -255,6 +256,66 @@ class PushedLoops(PushedMechanism):
             apart = data.efc_pos[rows[data.efc_id[rows] == loop][:3]]  # a weld's rotation follows
             largest = max(largest, float(np.linalg.norm(apart)))
         return largest
+
+
+class PushedEnds:
+    """Mechanism under forces on the centres of mass of its end effectors, without contacts and gravity.
+
+    Args:
+        m: the mechanism.
+        h: time step, s.
+        integrator: one of `INTEGRATORS`.
+        soft: loops and couplings at MuJoCo's default softness. Otherwise they are as stiff as the time step allows: a
+            time constant of two steps (MuJoCo raises shorter ones to that), and an impedance of 0.9999.
+    """
+
+    def __init__(self, m: pliant.Mechanism, h: float, integrator: str, soft: bool = False):
+        self.model = model = mujoco.MjModel.from_xml_string(m.to_mjcf())
+        model.opt.gravity[:], model.opt.timestep, model.opt.integrator = 0, h, _integrator(integrator)
+        model.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
+        solref, solimp = ((0.02, 1), (0.9, 0.95)) if soft else ((2 * h, 1), (0.9999, 0.9999))
+        model.eq_solref[:], model.eq_solimp[:, :2] = solref, solimp
+        self.data, self._dofs = mujoco.MjData(model), m.dof_names
+        self.bodies = np.array([model.body(name).id for name in m.end_effectors])
+        self.start = m.reference_poses[[m.body_index(name) for name in m.end_effectors], :3, 3]
+
+    def restart(self) -> None:
+        """Return to rest in the reference pose, without forces."""
+        _reset(self.model, self.data)
+
+    def place(self, q: Floats) -> None:
+        """Rest at these coordinates of a mechanism of hinges and slides."""
+        self.restart()
+        for name, value in zip(self._dofs, q, strict=True):
+            self.data.qpos[self.model.joint(name).qposadr] = value
+
+    def push(self, forces: Floats) -> None:
+        """Apply forces from now on, N, world axes, (ends, 3)."""
+        self.data.xfrc_applied[self.bodies, :3] = forces
+
+    def step(self, n: int) -> None:
+        """Advance by n steps in one call."""
+        mujoco.mj_step(self.model, self.data, nstep=n)
+
+    @property
+    def displacement(self) -> Floats:
+        """Displacements of the end effectors' origins from the reference pose, world axes, m, (ends, 3)."""
+        mujoco.mj_kinematics(self.model, self.data)  # a step leaves the poses of its beginning
+        return self.data.xpos[self.bodies] - self.start
+
+    @property
+    def energy(self) -> float:
+        """Kinetic and elastic energy, J."""
+        mujoco.mj_fwdPosition(self.model, self.data)
+        mujoco.mj_fwdVelocity(self.model, self.data)
+        mujoco.mj_energyPos(self.model, self.data)
+        mujoco.mj_energyVel(self.model, self.data)
+        return float(self.data.energy.sum())
+
+    @property
+    def failed(self) -> bool:
+        """Whether MuJoCo has warned since the restart, as it does of numbers too large."""
+        return bool(self.data.warning.number.any())
 
 
 class Relaxation:

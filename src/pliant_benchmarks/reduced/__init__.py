@@ -1,6 +1,6 @@
-"""Suite of reduced models: TVCG's table and figure of single models, linear-time peers, and the engine by itself."""
+"""Suite of reduced models: TVCG's table and figure, linear-time peers, accuracy in motion, the engine by itself."""
 
-from . import articulated, engine, largest_step, tvcg
+from . import articulated, engine, far_from_rest, largest_step, tvcg
 
 __all__ = ["PARTS"]
 
@@ -10,6 +10,8 @@ PARTS = (
     tvcg.scaling,
     tvcg.figure_5,
     largest_step.largest_step,
+    far_from_rest.far_statics,
+    far_from_rest.free_swing,
     engine.large_steps,
     engine.calls,
     engine.reducing,

@@ -143,3 +143,145 @@ def _swing(typingctx, first, last, links, local, sine, versine, poses):
 
 
 swing: Any = _swing
+
+
+def _pointers(context, builder, kinds, arrays):
+    """Addresses of the first numbers of arrays."""
+    return [context.make_array(kind)(context, builder, a).data for kind, a in zip(kinds, arrays, strict=True)]
+
+
+def _vector(builder, pointer, *offsets):
+    """Address of four numbers at a sum of offsets."""
+    for offset in offsets:
+        pointer = builder.gep(pointer, [offset])
+    return builder.bitcast(pointer, _ROW.as_pointer())
+
+
+def _spread(builder, number):
+    """Four times a number."""
+    first = builder.insert_element(_NOTHING, number, ir.IntType(32)(0))
+    return builder.shuffle_vector(first, _NOTHING, ir.Constant(ir.VectorType(ir.IntType(32), 4), [0] * 4))
+
+
+def _fused(builder, a, b, c):
+    return builder.fadd(builder.fmul(a, b, flags=_FUSE), c, flags=_FUSE)
+
+
+@intrinsic
+def _add_twist(typingctx, axis, axis_at, columns, column_at, width, above, above_at, out, out_at):
+    """`out = above + axis ⊗ columns`: twist of a link per coordinate, from that of its parent.
+
+    Six numbers of `axis` and `width` numbers of `columns`, a multiple of four; results are (6, width). Offsets are in
+    numbers, arrays are flat or C-contiguous.
+    """
+
+    def codegen(context, builder, signature, args):
+        arrays = [signature.args[i] for i in (0, 2, 5, 7)]
+        axes, basis, before, after = _pointers(context, builder, arrays, [args[i] for i in (0, 2, 5, 7)])
+        axis_at, column_at, width, above_at, out_at = args[1], args[3], args[4], args[6], args[8]
+        s = [
+            _spread(builder, builder.load(builder.gep(builder.gep(axes, [axis_at]), [_INT(i)])))
+            for i in range(6)
+        ]
+        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
+            x = builder.load(_vector(builder, basis, column_at, b), align=8)
+            for i in range(6):
+                row = builder.add(builder.mul(_INT(i), width), b)
+                old = builder.load(_vector(builder, before, above_at, row), align=8)
+                builder.store(_fused(builder, s[i], x, old), _vector(builder, after, out_at, row), align=8)
+        return context.get_dummy_value()
+
+    index = types.int64
+    return types.void(axis, index, columns, index, index, above, index, out, index), codegen
+
+
+@intrinsic
+def _add_inertia(typingctx, momentum, own, columns, column_at, count, width, twists, twist_at, out):
+    """`out += x ⊗ (momentum · twists + own x)`: share of a row of motion in the inertia of the coordinates.
+
+    `x` are `count` numbers of `columns`, padded to `width`, a multiple of four; `momentum` six numbers, `twists`
+    (6, width), `out` (count, width).
+    """
+
+    def codegen(context, builder, signature, args):
+        arrays = [signature.args[i] for i in (2, 6, 8)]
+        basis, twists, after = _pointers(context, builder, arrays, [args[i] for i in (2, 6, 8)])
+        momentum, own, column_at, count, width, twist_at = (
+            args[0],
+            args[1],
+            args[3],
+            args[4],
+            args[5],
+            args[7],
+        )
+        c = [_spread(builder, builder.extract_value(momentum, i)) for i in range(6)]
+        share = _spread(builder, own)
+        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
+            total = builder.fmul(share, builder.load(_vector(builder, basis, column_at, b), align=8))
+            for i in range(6):
+                row = builder.add(builder.mul(_INT(i), width), b)
+                total = _fused(
+                    builder, c[i], builder.load(_vector(builder, twists, twist_at, row), align=8), total
+                )
+            with cgutils.for_range_slice(builder, _INT(0), count, _INT(1)) as (i, _):
+                x = _spread(builder, builder.load(builder.gep(builder.gep(basis, [column_at]), [i])))
+                place = _vector(builder, after, builder.mul(i, width), b)
+                builder.store(_fused(builder, x, total, builder.load(place, align=8)), place, align=8)
+        return context.get_dummy_value()
+
+    index, number = types.int64, types.float64
+    six = types.UniTuple(number, 6)
+    return types.void(six, number, columns, index, index, index, twists, index, out), codegen
+
+
+@intrinsic
+def _add_rows(typingctx, share, source, source_at, width, out, out_at):
+    """`out += share source` of `width` numbers, a multiple of four."""
+
+    def codegen(context, builder, signature, args):
+        arrays = [signature.args[i] for i in (1, 4)]
+        given, after = _pointers(context, builder, arrays, [args[i] for i in (1, 4)])
+        share, source_at, width, out_at = _spread(builder, args[0]), args[2], args[3], args[5]
+        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
+            place = _vector(builder, after, out_at, b)
+            x = builder.load(_vector(builder, given, source_at, b), align=8)
+            builder.store(_fused(builder, share, x, builder.load(place, align=8)), place, align=8)
+        return context.get_dummy_value()
+
+    index, number = types.int64, types.float64
+    return types.void(number, source, index, index, out, index), codegen
+
+
+@intrinsic
+def _add_product(typingctx, count, numbers, numbers_at, columns, columns_at, width, out, out_at):
+    """`out += numbers @ columns` of an even `count` of rows of `columns`, `width` numbers each, a multiple of four."""
+
+    def codegen(context, builder, signature, args):
+        arrays = [signature.args[i] for i in (1, 3, 6)]
+        given, table, after = _pointers(context, builder, arrays, [args[i] for i in (1, 3, 6)])
+        count, given_at, table_at, width, out_at = args[0], args[2], args[4], args[5], args[7]
+        zero = ir.Constant(_ROW, [0.0] * 4)
+        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
+            place = _vector(builder, after, out_at, b)
+            # Two sums: every product waits for the one before in its sum.
+            sums = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]
+            builder.store(builder.load(place, align=8), sums[0])
+            builder.store(zero, sums[1])
+            with cgutils.for_range_slice(builder, _INT(0), count, _INT(2)) as (j, _):
+                for i in range(2):
+                    row = builder.add(j, _INT(i))
+                    x = _spread(builder, builder.load(builder.gep(builder.gep(given, [given_at]), [row])))
+                    column = _vector(builder, table, table_at, builder.mul(row, width), b)
+                    total = _fused(builder, x, builder.load(column, align=8), builder.load(sums[i]))
+                    builder.store(total, sums[i])
+            builder.store(builder.fadd(builder.load(sums[0]), builder.load(sums[1])), place, align=8)
+        return context.get_dummy_value()
+
+    index = types.int64
+    return types.void(index, numbers, index, columns, index, index, out, index), codegen
+
+
+add_twist: Any = _add_twist
+add_product: Any = _add_product
+add_inertia: Any = _add_inertia
+add_rows: Any = _add_rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,7 +147,10 @@ class Accuracy:
 
 
 def measure(
-    model: ReducedModel | BlendedModel, wrenches: Sequence[Mapping[str, Any]], progress: bool = False
+    model: ReducedModel | BlendedModel,
+    wrenches: Sequence[Mapping[str, Any]],
+    progress: bool = False,
+    method: str = "exact",
 ) -> Accuracy:
     """Compare a model at rest under wrenches with the true equilibria (TVCG Fig. 7).
 
@@ -156,6 +159,7 @@ def measure(
         wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them. Gravity is left out, even
             that of an equilibrium the model was made at; joint limits hold if the model was made with them.
         progress: show a progress bar.
+        method: statics of a reduced model: "exact" or "tvcg"; see `ReducedModel.configuration`.
 
     Returns:
         The errors. Wrenches without an equilibrium, with an unstable one, or under which the model does not settle
@@ -169,9 +173,7 @@ def measure(
         >>> bool(found.position[0] < found.position[1])
         True
     """
-    if isinstance(model, ReducedModel):
-        model = BlendedModel([_without_modes(model)])
-    if not isinstance(model, BlendedModel):
+    if not isinstance(model, ReducedModel | BlendedModel):
         raise InputError(f"measure: a ReducedModel or a BlendedModel expected, not {model!r:.80}")
     if isinstance(wrenches, Mapping | str) or not isinstance(wrenches, Iterable):
         raise InputError("wrenches: a sequence of mappings {end effector: wrench} expected")
@@ -183,7 +185,8 @@ def measure(
             model.index(body)
             Load.parse(value, body)
     mechanism = model.mechanism
-    return compare(model, given, settle_all(mechanism, given, model.limits, "equilibria" if progress else ""))
+    truths = settle_all(mechanism, given, model.limits, "equilibria" if progress else "")
+    return compare(model, given, truths, method)
 
 
 def settle_all(
@@ -218,8 +221,14 @@ def settle(
     return found, UNSTABLE if found.stability == "unstable" else None
 
 
-def compare(model: BlendedModel, wrenches: Sequence[Mapping[str, Any]], truths: Sequence[Truth]) -> Accuracy:
+def compare(
+    model: ReducedModel | BlendedModel,
+    wrenches: Sequence[Mapping[str, Any]],
+    truths: Sequence[Truth],
+    method: str = "exact",
+) -> Accuracy:
     """Errors against equilibria that are known already; see `measure`."""
+    words = {"method": method} if isinstance(model, ReducedModel) else {}
     m = model.mechanism
     bodies = [m.body_index(body) for body in model.end_effectors]
     moved, position, violation = np.full((3, len(wrenches)), np.nan)
@@ -230,7 +239,7 @@ def compare(model: BlendedModel, wrenches: Sequence[Mapping[str, Any]], truths: 
         if truth is None or problem is not None:
             continue
         try:
-            found = model.configuration(each)
+            found = model.configuration(each, **words)
         except ConvergenceError:
             problems[i] = UNSETTLED
             continue
@@ -238,16 +247,6 @@ def compare(model: BlendedModel, wrenches: Sequence[Mapping[str, Any]], truths: 
         position[i] = np.linalg.norm(apart, axis=1).mean() / m.radius
         violation[i] = np.linalg.norm(found.loop_residual[:, :3], axis=1).sum() / m.radius
     return Accuracy(tuple(wrenches), moved, position, violation, tuple(problems), m.name)
-
-
-def _without_modes(model: ReducedModel) -> ReducedModel:
-    """The model without its modes, which do not affect statics and which blends refuse."""
-    n = model.rank
-    cut = {
-        f"reduced_{word}": getattr(model, f"reduced_{word}")[:n, :n]
-        for word in ("stiffness", "mass", "damping")
-    }
-    return replace(model, basis=model.basis[:, :n], **cut) if model.modes else model
 
 
 def describe(wrenches: Mapping[str, Any]) -> str:

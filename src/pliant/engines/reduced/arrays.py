@@ -31,10 +31,20 @@ from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import LOAD_SIZE
 
-__all__ = ["BaseViews", "Packed", "check_arguments", "link_places", "pack"]
+__all__ = [
+    "BaseViews",
+    "Kinematics",
+    "Packed",
+    "check_arguments",
+    "joint_kinematics",
+    "lay_out",
+    "link_places",
+    "pack",
+]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+METHODS = ("auto", "small", "full", "tvcg")  # levels of accuracy of motion
 
 
 class BaseViews(NamedTuple):
@@ -88,7 +98,7 @@ class Packed:
     constants: Floats
     state: Floats
     poses: Floats
-    coordinates: Amplitudes | StaticWrenches
+    coordinates: Any
     kernels: Any
 
     @property
@@ -136,7 +146,7 @@ def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: Arr
     return acceleration(EARTH if gravity is None else gravity)
 
 
-class _Kinematics(NamedTuple):
+class Kinematics(NamedTuple):
     """Data for placing links: the table of links, their `local`, whether each is on a hinge, and rows of motion."""
 
     links: Ints
@@ -154,7 +164,7 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
     n, inverse = coordinates.count, coordinates.inverse
     response = h * coordinates.response(np.zeros(0))
     update = np.concatenate([-h * inverse @ model.reduced_stiffness, inverse @ model.reduced_mass], axis=1)
-    found = _twists(model) if twist else _joints(model, model.basis)
+    found = _twists(model) if twist else joint_kinematics(model, model.basis)
     rows = found.motions.size // n
     parts = {
         kernels.UPDATE: update.T,
@@ -169,7 +179,7 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
     sizes = np.zeros(kernels.SIZES, dtype=np.int64)
     sizes[kernels.ROWS], sizes[kernels.TWIST] = rows, twist
     work = max(n + kernels.WRENCH_WORK + kernels.BASE_WORK, rows + 2 * len(found.links) + kernels.BALL_WORK)
-    return _lay_out(model, coordinates, kernels, sizes, found.links, {kernels.TIMESTEP: h}, parts, work)
+    return lay_out(model, coordinates, kernels, sizes, found.links, {kernels.TIMESTEP: h}, parts, work)
 
 
 def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> Packed:
@@ -182,13 +192,13 @@ def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> 
         maps = np.array([model.twist_maps for model in blend.models]) * unit
     elif blend.polynomial is not None:
         fit = blend.polynomial
-        found = _joints(first, np.concatenate([fit.slope * unit, fit.coefficients.T], axis=1))
+        found = joint_kinematics(first, np.concatenate([fit.slope * unit, fit.coefficients.T], axis=1))
         rows, maps, shifts = found.motions.shape[1], found.motions[:n], found.motions[n:]
         directions = fit.directions * unit
     else:
         maps = blend.joint_maps * unit
         motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
-        found = _joints(first, motions)
+        found = joint_kinematics(first, motions)
         rows, shifts, maps = found.motions.shape[1], found.motions[:models], found.motions[models:]
     # Per matrix either all models' matrices, or all their eigenvectors, then all eigenvalues.
     stacks = blend.condensed
@@ -218,34 +228,47 @@ def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> 
     header = {kernels.TIMESTEP: h, k.EXPONENT: blend.exponent, k.RIGID: coordinates.rigid}
     header[k.LENGTH] = coordinates.length
     start = blend.samples[0] / unit
-    return _lay_out(first, coordinates, k, sizes, found.links, header, parts, work, start)
+    return lay_out(first, coordinates, k, sizes, found.links, header, parts, work, start)
 
 
-def _lay_out(
+def lay_out(
     model: ReducedModel,
-    coordinates: Amplitudes | StaticWrenches,
+    coordinates: Any,
     stepper: Any,
     sizes: Ints,
     links: Ints,
     header: dict[int, float],
     parts: dict[int, Floats],
-    work: int,
+    work: int | dict[int, int],
     start: Floats | float = 0.0,
+    extra: dict[int, int] | None = None,
+    slots: int | None = None,
 ) -> Packed:
     """Arrays of a model (or blend, by its first model) at rest at the coordinates `start`.
 
     `header` has the first numbers of `constants` by place, `parts` its arrays by the entry of `sizes` for their offset;
-    `sizes` has its counts of rows and models; `work` is the work space of a step or a reconstruction.
+    `sizes` has its counts of rows and models; `work` is the work space of a step or a reconstruction, or its parts, and
+    `extra` the parts of the state beyond coordinates, rates and base, by the entries of `sizes` for their offsets;
+    `slots` is the number of loads that may act, that of the end effectors by default.
     """
     n, effectors = coordinates.count, len(model.end_effectors)
+    slots = effectors if slots is None else slots
     sizes[: kernels.ROWS] = n, effectors, len(links)
     sizes[kernels.FREE] = model.base is not None
     starts = kernels.HEADER + np.cumsum([0, *(-(-part.size // 8) * 8 for part in parts.values())])
     sizes[kernels.BASE_STATE] = kernels.Y + 2 * n
-    sizes[kernels.WRENCH] = sizes[kernels.BASE_STATE] + kernels.BASE_SIZE * sizes[kernels.FREE]
-    sizes[kernels.WORK] = sizes[kernels.WRENCH] + LOAD_SIZE * effectors
-    # The work space begins with a copy of the state up to the loads.
-    length = int(sizes[kernels.WORK] + sizes[kernels.WRENCH]) + work
+    at = int(sizes[kernels.BASE_STATE] + kernels.BASE_SIZE * sizes[kernels.FREE])
+    for entry, size in (extra or {}).items():
+        sizes[entry], at = at, at + size
+    sizes[kernels.WRENCH], sizes[kernels.WORK] = at, at + LOAD_SIZE * slots
+    length = int(
+        sizes[kernels.WORK] + sizes[kernels.WRENCH]
+    )  # work space begins with a copy of the state up to loads
+    if isinstance(work, dict):
+        for entry, size in work.items():
+            sizes[entry], length = length, length + -(-size // 8) * 8
+    else:
+        length += work
     constants, state, poses = _aligned((int(starts[-1]),), (length,), (len(model.mechanism.links) + 2, 4, 4))
     for place, number in header.items():
         constants[place] = number
@@ -305,15 +328,15 @@ def _root(parent: Ints, link: int) -> int:
     return link
 
 
-def _joints(model: ReducedModel, motions: Floats) -> _Kinematics:
+def joint_kinematics(model: ReducedModel, motions: Floats, copies: bool = False) -> Kinematics:
     """Data for forward kinematics, with joint motions, (nv, columns), sorted by links and transposed.
 
-    Links that hang on the joints that close loops, copies of bodies, are left out: they have poses already.
+    Links that hang on the joints that close loops, copies of bodies, are left out unless `copies`.
     """
     m, links = model.mechanism, model.mechanism.links
     local, _ = kinematics.link_transforms(m, model.q)
     place, parent = _places(model)
-    kept = np.flatnonzero(~np.isin(links.joint, m.solved_tree.chords))
+    kept = np.flatnonzero(copies | ~np.isin(links.joint, m.solved_tree.chords))
     kind, dof = links.kind[kept], links.dof[kept]
     count, balls = len(kept), np.flatnonzero(kind == LINK_BALL)
     table = np.zeros((count, LINK_SIZE), dtype=np.int64)
@@ -332,10 +355,10 @@ def _joints(model: ReducedModel, motions: Floats) -> _Kinematics:
     for i in range(3):
         flat[balls, BALL_TWISTS + 6 * i : BALL_TWISTS + 6 * i + 6] = links.screw[dof[balls] + i]
         rows[count + i :: 3] = motions[dof[balls] + i]
-    return _Kinematics(table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T)
+    return Kinematics(table, flat, (kind == LINK_HINGE).astype(np.float64), rows.T)
 
 
-def _twists(model: ReducedModel) -> _Kinematics:
+def _twists(model: ReducedModel) -> Kinematics:
     """Data for TVCG's reconstruction: bodies, their poses at the linearisation as `local`, and their twists."""
     m, links = model.mechanism, model.mechanism.links
     local, poses = kinematics.link_transforms(m, model.q)
@@ -346,7 +369,7 @@ def _twists(model: ReducedModel) -> _Kinematics:
     twists = link_twists(m, local, np.ascontiguousarray(model.basis.T))[:, links.body_link]
     # One row per component of a twist: the twists of single bodies are contiguous.
     rows = twists.transpose(1, 2, 0).reshape(-1, len(twists))
-    return _Kinematics(table, poses[links.body_link], np.zeros(0), rows)
+    return Kinematics(table, poses[links.body_link], np.zeros(0), rows)
 
 
 def _hat(twists: Floats) -> Floats:

@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import whole
+from pliant.checks import choice, whole
 from pliant.engines.reduced import kernels
-from pliant.engines.reduced.arrays import check_arguments, pack
+from pliant.engines.reduced.arrays import METHODS, check_arguments
+from pliant.engines.reduced.manifold import pack_model
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
+from pliant.statics.load_kernels import LINK
 from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["ReducedBatch"]
@@ -45,11 +47,12 @@ class ReducedBatch:
         reconstruction: str = "joint",
         gravity: ArrayLike | None = None,
         threads: int | None = None,
+        method: str = "auto",
     ):
         """Start all copies at rest.
 
         Args:
-            model, timestep, reconstruction, gravity: as for `ReducedSimulation`.
+            model, timestep, reconstruction, gravity, method: as for `ReducedSimulation`.
             copies: number of copies.
             threads: number of threads; all cores by default.
         """
@@ -58,7 +61,9 @@ class ReducedBatch:
             raise InputError("a batch takes a ReducedModel: blends are simulated one at a time")
         copies = whole(copies, "copies", 1)
         threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
-        packed = pack(model, float(timestep), reconstruction, force)
+        choice(method, "method", METHODS)
+        packed = pack_model(model, float(timestep), reconstruction, force, method, len(model.end_effectors))
+        self._kernels = packed.kernels
         self._model, self._timestep, self._copies = model, float(timestep), copies
         self._constant = packed.sizes, packed.links, packed.constants
         self._start = packed.state
@@ -111,14 +116,14 @@ class ReducedBatch:
         """
         n = whole(n, "step: n", 0)
         before = self._moving.copy()
-        ends = self._map(kernels.advance_batch, n)
+        ends = self._map(self._kernels.advance_batch, n)
         done = min(least for _, least in ends)
         if done == n:
             return
         part, copy = next((p, c) for p, (c, least) in zip(self._parts, ends, strict=True) if least == done)
         self._moving[:] = before
-        self._map(kernels.reconstruct_batch)
-        self._map(kernels.advance_batch, done)
+        self._map(self._kernels.reconstruct_batch)
+        self._map(self._kernels.advance_batch, done)
         raise ConvergenceError(f"copy {part.start + copy} left the finite numbers at t = {self.time:.6g} s")
 
     @property
@@ -142,7 +147,9 @@ class ReducedBatch:
     ) -> None:
         """Set the wrench on an end effector of all copies: 3 numbers for all, or (copies, 3)."""
         load = Load.of(body, force, torque, point, frame, self._copies)
-        load.write(self._wrenches[:, self._model.index(body)])
+        rows = self._wrenches[:, self._model.index(body)]
+        load.write(rows)
+        rows[:, LINK] = self._model.mechanism.body_index(body)
 
     def clear_wrenches(self) -> None:
         """Take all wrenches away."""
@@ -151,7 +158,7 @@ class ReducedBatch:
     def reset(self) -> None:
         """Restore all copies as constructed, without wrenches."""
         self._states[:] = self._start
-        self._map(kernels.reconstruct_batch)
+        self._map(self._kernels.reconstruct_batch)
 
     @property
     def state(self) -> Floats:
@@ -166,7 +173,7 @@ class ReducedBatch:
         if not np.isfinite(given).all():
             raise InputError("state: not all numbers are finite")
         self._moving[:] = given
-        self._map(kernels.reconstruct_batch)
+        self._map(self._kernels.reconstruct_batch)
 
     def __repr__(self) -> str:
         return f"<ReducedBatch of {self._copies} copies of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"

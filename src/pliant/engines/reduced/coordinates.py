@@ -32,6 +32,14 @@ class Amplitudes:
         M, D, K = model.reduced_mass, model.reduced_damping, model.reduced_stiffness
         self.inverse: Floats = np.linalg.inv(M + h * D + h * h * K).astype(np.float64)
 
+    def to_model(self, y: Floats) -> Floats:
+        """Coordinates of the model; a copy."""
+        return y.copy()
+
+    def from_model(self, y: Floats) -> Floats:
+        """Coordinates as the kernels have them."""
+        return y
+
     def ends(self, y: Floats) -> Floats:
         """Twists of the end effectors per rate, (6e, n)."""
         return self._ends
@@ -71,14 +79,15 @@ class Amplitudes:
     def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
         """Coordinates and rates nearest to joint coordinates and velocities.
 
-        End effectors keep their displacements and velocities; the rest is projected onto the modes by inertia.
+        End effectors keep their displacements and velocities; the rest is projected onto modes and vectors by inertia.
         """
         model = self.model
         rows = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
         into = (model.directions * model.scale[:, None]).T @ rows
-        if model.modes:
+        if self.count > model.rank:
             shapes = model.basis[:, model.rank :]
-            share = Inertia(model.mechanism, model.q).times(np.ascontiguousarray(shapes.T))
+            momentum = Inertia(model.mechanism, model.q).times(np.ascontiguousarray(shapes.T))
+            share = np.linalg.solve(momentum @ shapes, momentum)
             left = np.eye(len(shapes)) - model.basis[:, : model.rank] @ into
             into = np.concatenate([into, share @ left])
         return into @ coordinate_difference(model.mechanism, model.q, q), into @ rates
@@ -102,6 +111,14 @@ class StaticWrenches:
         C, M, D = self._mixed(y)
         C = C + self.rigid * np.eye(len(C))
         return M + self._h * D + self._h**2 * C.T, C
+
+    def to_model(self, y: Floats) -> Floats:
+        """Coordinates of the model; a copy."""
+        return y.copy()
+
+    def from_model(self, y: Floats) -> Floats:
+        """Coordinates as the kernels have them."""
+        return y
 
     def ends(self, y: Floats) -> Floats:
         """Twists of the end effectors per rate, (6e, n)."""

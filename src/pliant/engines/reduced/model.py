@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -21,6 +21,7 @@ from pliant.text import suggestion
 if TYPE_CHECKING:
     from pliant.engines.reduced.accuracy import Accuracy
     from pliant.engines.reduced.blended import BlendedModel
+    from pliant.engines.reduced.manifold import Manifold, NaturalCoordinates
     from pliant.engines.reduced.simulation import ReducedSimulation
     from pliant.statics import Configuration
 
@@ -70,16 +71,19 @@ class Model:
 
         return ReducedSimulation(self._own(), timestep, **options)
 
-    def error(self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False) -> Accuracy:
+    def error(
+        self, wrenches: Sequence[Mapping[str, Any]], progress: bool = False, method: str = "exact"
+    ) -> Accuracy:
         """Errors at rest under wrenches, against the true equilibria (TVCG Figs. 5 and 7); has `summary` and `plot`.
 
         Args:
             wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them.
             progress: show a progress bar.
+            method: statics of a reduced model: "exact", or "tvcg", the linear model.
         """
         from pliant.engines.reduced.accuracy import measure
 
-        return measure(self._own(), wrenches, progress)
+        return measure(self._own(), wrenches, progress, method)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and its mechanism to an `.npz` file that `load` reads back without loss.
@@ -113,11 +117,19 @@ class ReducedModel(Model):
         length: unit of length in `directions`, about the size of the mechanism, m.
         directions: orthonormal admissible directions, (6e, rank).
         basis: joint motions per coordinate y of the model: displacement along each of the `directions`, then
-            amplitudes of fixed-interface modes; (nv, rank + modes).
+            amplitudes of fixed-interface modes, then of vectors for large motion; (nv, rank + modes + vectors).
         reduced_stiffness, reduced_mass, reduced_damping: the model in the coordinates y.
         base: the floating base, or None.
         projection, inertia: arguments of `pliant.reduce`.
         limits: whether it was made at an equilibrium with joint limits enforced.
+        gravity: gravity of that equilibrium, m/s²; None if it is compensated.
+        wrenches: all wrenches of that equilibrium, `{body: wrench}`; None if an older file does not tell.
+        vectors: number of vectors for large motion in the `basis`.
+        reach: size of pushes, in radii of the mechanism, up to which the error at rest is within the `tolerance`: the
+            displacement of an end effector by a force at its origin, to first order. NaN if it was not measured.
+        tolerance: error of the positions of end effectors at rest, as a fraction of their displacement; NaN if reach
+            was not measured.
+        samples, failures: number of equilibria that the vectors were chosen from, and of loads without one.
     """
 
     mechanism: Mechanism
@@ -138,6 +150,13 @@ class ReducedModel(Model):
     projection: str = "exact"
     inertia: str = "condensed"
     limits: bool = False
+    gravity: tuple[float, ...] | None = None
+    wrenches: Mapping[str, Any] | None = field(default_factory=dict[str, Any])
+    vectors: int = 0
+    reach: float = float("nan")
+    tolerance: float = float("nan")
+    samples: int = 0
+    failures: int = 0
 
     # --- sizes and names
 
@@ -149,7 +168,7 @@ class ReducedModel(Model):
     @property
     def modes(self) -> int:
         """Number of fixed-interface modes."""
-        return self.basis.shape[1] - self.rank
+        return self.basis.shape[1] - self.rank - self.vectors
 
     def index(self, body: str) -> int:
         """Number of a body among the end effectors."""
@@ -197,11 +216,39 @@ class ReducedModel(Model):
 
     # --- maps
 
-    def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
-        """Configuration at rest under wrenches, `{end effector: wrench}`; that of the linearisation if None."""
-        from pliant.engines.reduced.blended import blend
+    def configuration(
+        self, wrenches: Mapping[str, Any] | None = None, method: str = "exact"
+    ) -> Configuration:
+        """Configuration at rest under wrenches; that of the linearisation if None.
 
-        return self.at if wrenches is None else blend([self]).configuration(wrenches)
+        Args:
+            wrenches: `{body: wrench}` on any bodies, as `pliant.equilibrium` takes them.
+            method: "exact", balance of all forces on the manifold of the model, loops closed; or "tvcg", the linear
+                model, with wrenches on end effectors only.
+
+        Raises:
+            ConvergenceError: the model finds no rest.
+        """
+        from pliant.engines.reduced.blended import blend
+        from pliant.engines.reduced.manifold import settle, unknown_mechanics
+        from pliant.statics import Configuration
+        from pliant.statics.loads import parse_wrenches
+
+        choice(method, "method", ("exact", "tvcg"))
+        if wrenches is None:
+            return self.at
+        if method == "tvcg" or self.limits or unknown_mechanics(self) is not None:
+            return blend([self.without_modes()]).configuration(wrenches)
+        return Configuration(self.mechanism, settle(self, parse_wrenches(self.mechanism, wrenches)))
+
+    def without_modes(self) -> ReducedModel:
+        """The model without its modes and vectors, which do not affect linear statics and which blends refuse."""
+        n = self.rank
+        cut = {
+            word: getattr(self, word)[:n, :n]
+            for word in ("reduced_stiffness", "reduced_mass", "reduced_damping")
+        }
+        return self if self.basis.shape[1] == n else replace(self, basis=self.basis[:, :n], vectors=0, **cut)
 
     @cached_property
     def at(self) -> Configuration:
@@ -209,6 +256,21 @@ class ReducedModel(Model):
         from pliant.statics import Configuration
 
         return Configuration(self.mechanism, self.q)
+
+    @cached_property
+    def manifold(self) -> Manifold:
+        """Joint coordinates that the model can take, with closed loops."""
+        from pliant.engines.reduced.manifold import manifold_of
+
+        return manifold_of(self)
+
+    @cached_property
+    def natural_coordinates(self) -> NaturalCoordinates:
+        """Mechanics on the manifold, in the natural coordinates of the model."""
+        from pliant.engines.reduced.manifold import pack_manifold
+
+        slots = max(self.mechanism.body_count, len(self.end_effectors))
+        return pack_manifold(self, 1.0, "full", slots, probe=False).coordinates
 
     @cached_property
     def twist_maps(self) -> Floats:
@@ -242,6 +304,19 @@ class ReducedModel(Model):
         if index < 0:
             raise InputError("the world passes no wrench on: name a body")
         return self.wrench_maps[index]
+
+    def extend(self, configuration: Configuration) -> ReducedModel:
+        """The model with the vectors that a configuration adds: its displacement, and its slopes if loads act there.
+
+        For motion near a configuration that the model does not reach, while a simulation runs, for instance:
+        `simulation.switch(model.extend(equilibrium))`. Vectors that the basis has already are left out.
+
+        Args:
+            configuration: of the same mechanism, such as an equilibrium under wrenches on the end effectors.
+        """
+        from pliant.engines.reduced.reach import extend
+
+        return extend(self, configuration)
 
     # --- frequencies, stiffness, text
 
@@ -300,6 +375,7 @@ class ReducedModel(Model):
 
     def __repr__(self) -> str:
         extra = f", {self.modes} modes" if self.modes else ""
+        extra += f", {self.vectors} vectors" if self.vectors else ""
         floating = ", free base" if self.base else ""
         return (
             f"<ReducedModel of '{self.mechanism.name}': {', '.join(self.end_effectors[:6])}"

@@ -76,7 +76,7 @@ def project(m: Mechanism, bodies: Sequence[str], at: Configuration | None) -> Pr
         compliance=rows @ motion.T,
         wrench=wrench,
         load_stiffness=load_stiffness,
-        solve=lambda force: tangent.solve(force, exact=True)[0],
+        solve=lambda force: tangent.respond(force)[0],
     )
 
 
@@ -94,7 +94,6 @@ def project_recursively(
     turn = c.poses[m.joint_children[closing], :3, :3]  # constraint forces of loops: world axes, on the child
     forces = turn[:, None] @ found.joint_wrenches[closing].reshape(-1, 2, 3, 6 * len(bodies))
     tangent = Tangent(m, c.q, held_loads(m, c.q))
-    tangent.factor()
     return Projection(
         q=c.q,
         rows=np.concatenate([c.jacobian(body) for body in bodies]),
@@ -103,7 +102,7 @@ def project_recursively(
         compliance=found.compliance,
         wrench=np.zeros(6 * len(bodies)),
         load_stiffness=np.zeros((6 * len(bodies), 6 * len(bodies))),
-        solve=lambda force: tangent.solve(force, exact=True)[0],
+        solve=lambda force: tangent.respond(force)[0],
     )
 
 

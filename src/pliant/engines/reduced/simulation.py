@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -11,30 +12,41 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.checks import vector, whole
+from pliant.checks import choice, vector, whole
 from pliant.engines.reduced import kernels
+from pliant.engines.reduced import manifold_kernels as mk
 from pliant.engines.reduced.actor import ReducedActor
-from pliant.engines.reduced.arrays import check_arguments, pack
+from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
+from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantWarning
 from pliant.mechanism import Mechanism, kinematics
 from pliant.statics.energy import elastic_energy, gravity_energy
+from pliant.statics.load_kernels import LINK
 from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["ReducedSimulation"]
 
 Floats = NDArray[np.float64]
+_SPARE = 4  # loads on bodies that are no end effectors, before arrays grow
 
 
 class ReducedSimulation(Simulation):
-    """Backward Euler on a reduced model (TVCG Eq. 23), all poses included, in about a microsecond a step.
+    """A reduced model in motion, all poses included, from about a microsecond a step on.
 
-    Wrenches act on end effectors. Motors of single models act through the model's basis: to first order, end effectors
-    move as they do in the whole mechanism under the same torque. Blends take no motors. The base of a floating model
-    moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
+    The joints follow the coordinates of the model on a manifold with closed loops, on which springs, loads on any body
+    and the inertia of the whole mechanism act. The linear part of the motion is exact at any step. The levels:
+
+    - "small": work of wrenches on the way, inertia as at rest;
+    - "full": inertia of all links where they are, too;
+    - "auto": the first while the inertia changes by less than 3 %, else the second;
+    - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps. Blends, floating bases,
+      `reconstruction="twist"` and worlds with contact move by it. Wrenches act on end effectors, and loops open at
+      second order. Motors act through the model's basis; blends take none. The base of a floating model moves as a
+      rigid body with the mass of the whole mechanism (TVCG section 6.1).
 
     Example:
         >>> import pliant
@@ -51,8 +63,11 @@ class ReducedSimulation(Simulation):
         "_arrays",
         "_at",
         "_base",
+        "_closes",
         "_floating",
+        "_halted",
         "_map",
+        "_method",
         "_model",
         "_moving",
         "_packed",
@@ -63,6 +78,7 @@ class ReducedSimulation(Simulation):
         "_reconstruction",
         "_room",
         "_shown",
+        "_slots",
         "_state",
         "_steady",
         "_threads",
@@ -78,6 +94,7 @@ class ReducedSimulation(Simulation):
         reconstruction: str = "joint",
         gravity: ArrayLike | None = None,
         threads: int = 1,
+        method: str = "auto",
     ):
         """Start at rest where the model was linearised.
 
@@ -89,8 +106,10 @@ class ReducedSimulation(Simulation):
             gravity: acceleration of a floating base, m/s²; (0, 0, -9.81) by default. A fixed mechanism under gravity
                 is reduced at its equilibrium instead.
             threads: number of threads that place bodies, for "twist"; pays from some ten thousand bodies on.
+            method: level of accuracy: "auto", "small", "full" or "tvcg"; see the class.
         """
         down = check_arguments(model, timestep, reconstruction, gravity)
+        self._method = choice(method, "method", METHODS)
         self._reconstruction, threads = reconstruction, whole(threads, "threads", 1)
         if threads > 1 and reconstruction != "twist":
             raise InputError('threads are for reconstruction="twist": joints depend on those before them')
@@ -98,6 +117,7 @@ class ReducedSimulation(Simulation):
             raise InputError("threads are for a single model: a blend reconstructs its bodies on one")
         self._threads, self._pool = threads, ThreadPoolExecutor(threads) if threads > 1 else None
         self._begin(_whole(model), timestep, down)
+        self._slots = 0
         self._twin: ReducedSimulation | None = None
         self._set_model(model)
         self._started()
@@ -105,13 +125,22 @@ class ReducedSimulation(Simulation):
     def _set_model(self, model: ReducedModel | BlendedModel) -> None:
         """Lay out a model and take views of its arrays."""
         self._model, self._mechanism, self._mark = model, _whole(model), 0
-        self._packed = packed = pack(model, self._timestep, self._reconstruction, self._gravity)
+        self._slots = len(model.end_effectors) + _SPARE
+        self._lay_out()
+        self._halted, self._closes = False, self.exact and len(self._map.manifold.rows) > 0
+
+    def _lay_out(self) -> None:
+        model = self._model
+        self._packed = packed = pack_model(
+            model, self._timestep, self._reconstruction, self._gravity, self._method, self._slots
+        )
         self._arrays, self._places = packed.arrays, packed.places()
         self._at, self._advance_at = self._places.ctypes.data, packed.kernels.advance_at
         self._state, self._map, self._floating = packed.state, packed.coordinates, packed.base()
-        n, steady = packed.coordinates.count, int(packed.sizes[kernels.STEADY])
-        base, loads, work = packed.sizes[[kernels.BASE_STATE, kernels.WRENCH, kernels.WORK]]
-        self._y, self._rates = packed.state[kernels.Y : base].reshape(2, n)
+        n, sizes = packed.coordinates.count, packed.sizes
+        base, loads, work = sizes[[kernels.BASE_STATE, kernels.WRENCH, kernels.WORK]]
+        self._y, self._rates = packed.state[kernels.Y : kernels.Y + 2 * n].reshape(2, n)
+        steady = int(sizes[mk.STEADY if self.exact else kernels.STEADY])
         self._steady = packed.constants[steady : steady + n]  # constant term of the step, with motors
         self._plain = self._steady.copy()  # without motors
         self._moving, self._base = packed.state[:loads], packed.state[base:loads]
@@ -119,6 +148,16 @@ class ReducedSimulation(Simulation):
         self._room = packed.poses[: model.mechanism.body_count]
         self._shown = self._room.view()
         self._shown.flags.writeable = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether it moves on the manifold of the model, with forces and inertia of the whole mechanism."""
+        return isinstance(self._map, NaturalCoordinates)
+
+    @property
+    def method(self) -> str:
+        """Level of accuracy; see the class. "tvcg" where "auto" knows no other."""
+        return self._method if self.exact else "tvcg"
 
     @property
     def engine(self) -> str:
@@ -133,21 +172,28 @@ class ReducedSimulation(Simulation):
     @property
     def coordinates(self) -> Floats:
         """Coordinates of the model, (n,): displacements along its basis, or static wrenches of a blend; settable."""
-        return self._y.copy()
+        return self._map.to_model(self._y)
 
     @coordinates.setter
     def coordinates(self, value: ArrayLike) -> None:
-        self._y[:] = vector(value, "coordinates", len(self._y))
-        self._reconstruct()
+        self._place(self._map.from_model(vector(value, "coordinates", len(self._y))), self._rates)
 
     @property
     def rates(self) -> Floats:
         """Rates of the coordinates, 1/s, (n,); settable."""
-        return self._rates.copy()
+        return self._map.to_model(self._rates)
 
     @rates.setter
     def rates(self, value: ArrayLike) -> None:
-        self._rates[:] = vector(value, "rates", len(self._rates))
+        self._place(self._y, self._map.from_model(vector(value, "rates", len(self._rates))))
+
+    def _place(self, y: Floats, rates: Floats) -> None:
+        """Set coordinates and rates, as the kernels have them, and forget forces and energy of the last step."""
+        if self.exact:
+            self._map.joints(y)  # raises where loops do not close
+            self._base[:] = self._map.rest_of_state()
+        self._y[:], self._rates[:] = y, rates
+        self._reconstruct()
 
     # --- hooks of the protocol
 
@@ -174,9 +220,23 @@ class ReducedSimulation(Simulation):
         done = self._advance_at(n, self._pool is not None, self._at)
         if self._pool is not None:
             self._reconstruct()
+        if self._closes and not self._halted and self._state[self._packed.sizes[mk.BUDGET] + mk.HALTS] > 0.0:
+            self._halted = True
+            warnings.warn(
+                f"'{self._mechanism.name}' went as far as the loops of its reduced model close, and stopped there at "
+                f"t = {self.time:.4g} s: beyond it the model knows nothing; use `pliant.ConstrainedSimulation`, or "
+                "reduce at a pose nearby",
+                PliantWarning,
+                stacklevel=3,
+            )
         return done
 
     def _why(self) -> str:
+        if self.exact and self._model.mechanism.topology.loops:
+            return (
+                f"the loops of '{self._mechanism.name}' do not close beyond t = {self.time:.6g} s: "
+                "the motion went farther than the model reaches; a shorter timestep may help"
+            )
         return (
             f"the model left the finite numbers at t = {self.time:.6g} s: "
             "are the wrenches as large as you meant, and was the model made at a stable equilibrium?"
@@ -191,7 +251,8 @@ class ReducedSimulation(Simulation):
 
     def _identity(self) -> tuple[str, ...]:
         models = self._model.models if isinstance(self._model, BlendedModel) else (self._model,)
-        return (*self._model.end_effectors, *(model.compliance.tobytes().hex() for model in models))
+        kind = "exact" if self.exact else "tvcg"
+        return (kind, *self._model.end_effectors, *(model.compliance.tobytes().hex() for model in models))
 
     def _options(self) -> dict[str, Any]:
         gravity = self._gravity if self._model.base is not None else None
@@ -201,21 +262,49 @@ class ReducedSimulation(Simulation):
             "reconstruction": self._reconstruction,
             "gravity": gravity,
             "threads": self._threads,
+            "method": self._method,
         }
 
     def _loadable(self, body: str) -> int:
+        if self.exact:
+            return super()._loadable(body)
         return self._mechanism.body_index(self._model.end_effectors[self._model.index(body)])
 
     def _set_load(self, index: int, load: Load) -> None:
-        load.write(self._wrench_rows[self._model.index(self._mechanism.body_names[index])])
+        name = self._mechanism.body_names[index]
+        if name in self._model.end_effectors:
+            self._write_load(self._model.index(name), index, load)
+        else:
+            self._set_loads(self._loads)
 
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
+        """End effectors have rows of their own; other bodies share the rows behind."""
+        names, ends = self._mechanism.body_names, self._model.end_effectors
+        rows = {ends.index(names[i]): i for i in loads if names[i] in ends}
+        others = [i for i in loads if names[i] not in ends]
+        if len(ends) + len(others) > self._slots:
+            self._slots, state = 2 * (len(ends) + len(others)), self._read()
+            torque, time = self._torque.copy(), self.time
+            self._lay_out()
+            self._set_torque(torque)
+            self._set_clock(time)
+            self._write(state)
         self._wrench_rows[:] = 0.0
-        for index, load in loads.items():
-            self._set_load(index, load)
+        for row, index in (rows | {len(ends) + i: body for i, body in enumerate(others)}).items():
+            self._write_load(row, index, loads[index])
+
+    def _write_load(self, row: int, index: int, load: Load) -> None:
+        load.write(self._wrench_rows[row])
+        self._wrench_rows[row, LINK] = index
 
     def _set_torque(self, torque: Floats) -> None:
         """Motor torques are folded into the constant term of the step: no cost per step."""
+        if isinstance(self._map, NaturalCoordinates):
+            motor, work = self._map.motor(torque)
+            at = int(self._packed.sizes[mk.MOTOR])
+            self._packed.constants[at : at + len(motor)] = motor
+            self._steady[:] = self._plain + work
+            return
         if not isinstance(self._map, Amplitudes):
             if torque.any():
                 raise InputError("motors are for a single model: a blend takes wrenches on its end effectors")
@@ -265,10 +354,10 @@ class ReducedSimulation(Simulation):
         y, v = self._map.from_joints(q[self._own_coordinates()], rates[self._own_dofs()])
         if not (np.isfinite(y).all() and np.isfinite(v).all()):
             raise InputError("the reduced model has no state near this pose")
-        self._y[:], self._rates[:] = y, v
         if base is None:
-            self._reconstruct()
+            self._place(y, v)
             return
+        self._y[:], self._rates[:] = y, v
         links = kinematics.link_poses(m, q)
         link = int(m.links.body_link[m.body_index(base.body)])
         twist, pose = kinematics.link_jacobian(m, links, link) @ rates, links[link]
@@ -302,6 +391,8 @@ class ReducedSimulation(Simulation):
 
     def actor(self) -> ReducedActor:
         """This simulation as contact sees it."""
+        if self.exact:
+            raise InputError('contacts act on the linear step: method="tvcg"')
         if self._reconstruction != "joint":
             raise InputError('contacts act where links are by their joints: reconstruction="joint"')
         return ReducedActor(self)
@@ -314,12 +405,14 @@ class ReducedSimulation(Simulation):
         body placed by its own twist (TVCG's reconstruction), a measure of the distance from the linearisation.
         """
         m = self._mechanism
+        if self.exact:
+            return super().violation
         if self._reconstruction == "twist":
             by_twists, by_joints = self._room, self.configuration.poses
         else:
             if self._twin is None or self._twin.model is not self._model:
                 gravity = None if self._model.base is None else (0, 0, 0)
-                self._twin = ReducedSimulation(self._model, self._timestep, "twist", gravity)
+                self._twin = ReducedSimulation(self._model, self._timestep, "twist", gravity, method="tvcg")
             self._twin._write(self._read())
             by_twists, by_joints = self._twin.poses, self._room
         tree = m.topology.tree
@@ -367,7 +460,7 @@ class ReducedSimulation(Simulation):
         """
         push = Load.of(body, impulse).force
         levers, arm = self._levers(body, point)
-        self._rates += self._map.impulse_velocity(self._y) @ (levers.T @ push)
+        self._place(self._y, self._rates + self._map.impulse_velocity(self._y) @ (levers.T @ push))
         base = self._floating
         if base is not None:
             base.velocity[:] += push / base.mass

@@ -1,0 +1,766 @@
+"""`Manifold`: joint coordinates that follow few coordinates, with closed loops, and the arrays for motion on it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, expm
+
+from pliant import spatial
+from pliant.engines.reduced import manifold_kernels as mk
+from pliant.engines.reduced._intrinsics import BALL, MOTION
+from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
+from pliant.engines.reduced.blended import BlendedModel
+from pliant.engines.reduced.closing import Closing, close
+from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH
+from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.reduced.projection import held_loads
+from pliant.errors import ConvergenceError, InputError, PliantWarning
+from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism.joints import BALL as BALL_JOINT
+from pliant.mechanism.links import LINK_BALL, LINK_FIXED
+from pliant.statics.inertia import Inertia
+from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, LINK, LOAD_SIZE, POINT
+from pliant.statics.loads import (
+    Load,
+    Loads,
+    collect_loads,
+    coordinate_difference,
+    load_rows,
+    parse_wrenches,
+    spring_coordinates,
+    tendon_lengths,
+)
+from pliant.statics.tangent import Tangent
+
+__all__ = [
+    "Manifold",
+    "Modes",
+    "NaturalCoordinates",
+    "exact_map",
+    "manifold_of",
+    "natural_coordinates",
+    "pack_manifold",
+    "pack_model",
+    "settle",
+    "unknown_mechanics",
+]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_RESOLVED, _LOST = 1.0, 2.0  # ω h up to which inertia forces count in full, and from which on not at all
+_PROBE = 1e-4  # rad or radii: displacement of joints for derivatives
+_SWING = 0.3  # the same for the change of inertia
+_APPROACH = 20  # steps to coordinates at which loops do not close at once
+_NEAREST, _NEWTON = 50, 40  # iterations
+_BENDS = 10.0  # largest second derivative of a joint's displacement per displacement, 1/rad or 1/radius
+_STRIDE = 0.3  # rad or radii: largest displacement of a joint in one step of the load
+_SHORTEST = 1 / 512  # step of the load
+_NEUTRAL = 1e-4  # of the stiffness at rest: counts as none
+_SOFTEST = 1e-6  # of the stiffest mode: stiffness of softer ones counts as this
+_DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
+_LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
+
+
+@dataclass(frozen=True, eq=False)
+class Manifold:
+    """Joint displacements `s(y) = basis y + ½ curvature(y, y) + closing μ` from `q`, loops closed by μ.
+
+    Attributes:
+        mechanism: the mechanism, with a fixed base.
+        q: joint coordinates at y = 0, (nq,).
+        basis: Φ, joint displacements per coordinate, (nv, k).
+        loads: all that acts beside wrenches of the user and weights: wrenches on links, rest positions of springs.
+        gravity: m/s², (3,).
+        closing: C, joint displacements per multiplier, (nv, r).
+        rows: the r rows of `kinematics.constraint_rows` that are independent at `q`.
+        curvature: Ψ, (k, k, nv), symmetric; None without loops.
+    """
+
+    mechanism: Mechanism
+    q: Floats
+    basis: Floats
+    loads: Loads
+    gravity: Floats
+    closing: Floats
+    rows: Ints
+    curvature: Floats | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates."""
+        return self.basis.shape[1]
+
+    @property
+    def plain(self) -> bool:
+        """Whether the tangent is the same everywhere: no loops, couplings or balls."""
+        return not len(self.rows) and not (self.mechanism.dof_kind == BALL_JOINT).any()
+
+
+def manifold_of(model: ReducedModel) -> Manifold:
+    """Manifold of a model."""
+    m, loads, gravity = model.mechanism, *acting_loads(model)
+    found = Closing(np.zeros(0, dtype=np.int64), np.zeros((m.nv, 0)), None)
+    if m.topology.loops or len(m.couplings):
+        rank = model.rank
+        per_y = np.zeros((len(model.compliance), model.basis.shape[1]))
+        per_y[:, :rank] = model.scale[:, None] * model.directions @ model.reduced_stiffness[:rank, :rank]
+        given = _with_wrenches(model, loads, gravity)
+        balance = _balance(m, model.q, given)
+        found = close(m, model.q, model.basis, given, balance, model.end_effectors, per_y)
+    curvature = _moderate(m, model.basis, found.curvature)
+    return Manifold(m, model.q, model.basis, loads, gravity, found.closing, found.rows, curvature)
+
+
+def acting_loads(model: ReducedModel) -> tuple[Loads, Floats]:
+    """What acts at a model's configuration beside weights and wrenches on end effectors, and gravity, m/s², (3,)."""
+    m = model.mechanism
+    if not (model.wrenches or model.gravity or model.limits):
+        return held_loads(m, model.q), np.zeros(3)
+    others = {
+        body: value for body, value in (model.wrenches or {}).items() if body not in model.end_effectors
+    }
+    given = collect_loads(m, others, model.gravity, model.limits)
+    rows = load_rows(parse_wrenches(m, others), m.links.body_link)
+    return replace(given, rows=rows), np.zeros(3) if model.gravity is None else np.array(model.gravity)
+
+
+def _with_wrenches(model: ReducedModel, loads: Loads, gravity: Floats) -> Loads:
+    """All loads of a model's configuration: those beside it, weights, and wrenches that turn with end effectors."""
+    m = model.mechanism
+    wrenches = {
+        m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
+        for body, wrench in zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
+        if wrench.any()
+    }
+    rows = [load_rows(wrenches, m.links.body_link), loads.rows]
+    if gravity.any():
+        rows.append(collect_loads(m, {}, gravity).rows)
+    return replace(loads, rows=np.concatenate(rows))
+
+
+def _balance(m: Mechanism, q: Floats, loads: Loads) -> Floats:
+    """Constraint forces of loops and couplings that balance springs and loads at `q`: the least that do."""
+    none = np.zeros(6 * m.topology.loops + len(m.couplings))
+    force = Tangent(m, q, loads, none).residual
+    if not np.abs(force).max(initial=0.0) > 0:
+        return none
+    scale = m.elimination.scale[: len(none)]
+    rows = scale[:, None] * kinematics.constraint_rows(m, kinematics.link_poses(m, q)) * m.dof_unit
+    return -scale * np.linalg.lstsq(rows.T, force * m.dof_unit, rcond=1e-9)[0]
+
+
+def _moderate(m: Mechanism, basis: Floats, curvature: Floats | None) -> Floats | None:
+    """Curvature of a manifold, or None where its second order would bend joints more than the first does.
+
+    Light cables between stiff joints have such equilibria: no expansion reaches far there, and loops close without.
+    """
+    if curvature is None:
+        return None
+    unit = 1 / np.maximum(np.abs(basis / m.dof_unit[:, None]).max(axis=0), 1e-300)
+    bent = np.abs(curvature * unit[:, None, None] * unit[:, None] / m.dof_unit).max(initial=0.0)
+    return curvature if bent <= _BENDS else None
+
+
+def settle(model: ReducedModel, wrenches: Mapping[int, Load]) -> Floats:
+    """Joint coordinates at which a model rests under wrenches by number of body, (nq,).
+
+    Raises:
+        ConvergenceError: it finds no rest.
+    """
+    coordinates = model.natural_coordinates.copy()
+    return coordinates.joints(coordinates.equilibrium(wrenches))
+
+
+class Modes(NamedTuple):
+    """Natural coordinates z of a linear model: y = vectors z, unit mass.
+
+    Attributes:
+        vectors: (k, k).
+        squares: squared angular frequencies, (k,), not below zero.
+        damping: in natural coordinates, (k, k).
+    """
+
+    vectors: Floats
+    squares: Floats
+    damping: Floats
+
+
+def natural_coordinates(stiffness: Floats, mass: Floats, damping: Floats) -> Modes:
+    """Natural modes of the symmetric part of a linear model."""
+    squares, vectors = eigh((stiffness + stiffness.T) / 2, mass)
+    squares = np.where(squares > 1e-13 * squares.max(initial=0.0), squares, 0.0)
+    return Modes(np.ascontiguousarray(vectors), squares, vectors.T @ damping @ vectors)
+
+
+def exact_map(modes: Modes, h: float) -> Floats:
+    """Exact map of a step of `z'' + D z' + ω² z = g` at constant g: (z, z', g) to (z, z'), transposed, (3k, 2k).
+
+    The matrix exponential is taken in coordinates s z with s = max(ω, 1/h), in which entries of the matrix are at most
+    max(ω, 1/h, D).
+    """
+    k = len(modes.squares)
+    s = np.maximum(np.sqrt(modes.squares), 1 / h)
+    rate = np.zeros((3 * k, 3 * k))
+    rate[:k, k : 2 * k] = np.diag(s)
+    rate[k : 2 * k, :k] = np.diag(-modes.squares / s)
+    rate[k : 2 * k, k : 2 * k] = -modes.damping
+    rate[k : 2 * k, 2 * k :] = np.eye(k) / h  # g in units in which its effect is of order one
+    found = expm(h * rate)
+    unit = np.concatenate([s, np.ones(k), np.full(k, h)])
+    return np.ascontiguousarray((found / unit[:, None] * unit)[: 2 * k].T)
+
+
+def pack_model(
+    model: ReducedModel | BlendedModel,
+    h: float,
+    reconstruction: str,
+    gravity: Floats,
+    method: str,
+    slots: int,
+) -> Packed:
+    """Arrays of a model for steps of `h` seconds at a level of accuracy, at rest at the linearisation.
+
+    Raises:
+        InputError: the level is not for this model.
+    """
+    why = _refusal(model, reconstruction)
+    if method != "tvcg" and why is None:
+        assert isinstance(model, ReducedModel)
+        return pack_manifold(model, h, method, slots)
+    if method not in ("tvcg", "auto"):
+        raise InputError(f'method="{method}" is not for {why}: use "auto" or "tvcg"')
+    return pack(model, h, reconstruction, gravity)
+
+
+def _refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | None:
+    """Why a model does not move on its manifold; None: it does."""
+    if not isinstance(model, ReducedModel):
+        return "a blend"
+    if reconstruction != "joint":
+        return f"reconstruction={reconstruction!r}"
+    if model.base is not None:
+        return "a floating base"
+    if model.inertia != "condensed":
+        return f"inertia={model.inertia!r}"
+    if model.limits:
+        return "joint limits"
+    return unknown_mechanics(model)
+
+
+def unknown_mechanics(model: ReducedModel) -> str | None:
+    """Why the manifold of a model does not know all of its mechanics; None: it does."""
+    if model.wrenches is None and model.wrench.any():
+        return "a loaded model of an older file"
+    return None
+
+
+def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe: bool = True) -> Packed:
+    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors.
+
+    Statics needs no constants of steps: `probe` is False.
+    """
+    manifold = model.manifold
+    modes = natural_coordinates(model.reduced_stiffness, model.reduced_mass, model.reduced_damping)
+    m, n = manifold.mechanism, manifold.size
+    width = -(-n // 4) * 4  # kernels take vectors of four numbers
+    phi = manifold.basis @ modes.vectors
+    r, loops = len(manifold.rows), m.topology.loops
+    found = joint_kinematics(model, phi, r > 0)
+    table, rows = found.links, found.motions.shape[1]
+    into = _row_dofs(model, table, rows)  # dof of every row of motion, -1 for none
+    has = into >= 0
+
+    def by_row(values: Floats) -> Floats:
+        out = np.zeros((rows, *values.shape[1:]))
+        out[has] = values[into[has]]
+        return out
+
+    links = m.links
+    place = link_places(model)
+    body_of = np.full(len(place) + 2, -1)
+    body_of[place] = links.body
+    bodies = np.zeros((len(table), mk.BODY_SIZE))
+    for k, at in enumerate(table[:, 0].tolist()):
+        b = body_of[at]
+        if b >= 0:
+            bodies[k, mk.MASS], bodies[k, mk.COM : mk.ABOUT] = m.mass[b], m.com[b]
+            bodies[k, mk.ABOUT :] = m.inertia[b][np.triu_indices(3)]
+    balls = np.flatnonzero(table[:, BALL] == 1)
+    ball_rows = table[balls, MOTION]
+    turning = m.dof_kind == BALL_JOINT
+    rest, joint = _springs(manifold, into[ball_rows])
+    per_dof = np.zeros((m.nv, mk.JOINT_SIZE))
+    per_dof[:, mk.STIFFNESS] = np.where(turning, 0.0, m.stiffness)
+    per_dof[:, mk.PULL] = np.where(turning, 0.0, joint)
+    per_dof[:, mk.DAMPER], per_dof[:, mk.ARMATURE] = m.damping, m.armature
+    tendons = m.tendons.dense(m.nv) if len(m.tendons) else np.zeros((0, m.nv))
+    slack = tendon_lengths(m, manifold.q, manifold.loads.rest) - manifold.loads.tendon_rest
+    tension = np.stack([m.tendon_stiffness, m.tendon_stiffness * slack, m.tendon_damping], axis=1)
+    couplings = m.couplings.dense(m.nv) if len(m.couplings) else np.zeros((0, m.nv))
+    positions = (manifold.rows < 6 * loops) & (manifold.rows % 6 < 3)
+    resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
+    held = manifold.loads.rows.copy()
+    held[:, LINK] = place[held[:, LINK].astype(int)]
+    curved = manifold.curvature is not None
+    curvature = np.zeros((0, rows))
+    if manifold.curvature is not None:
+        turned = np.einsum("ia,jb,ijd->abd", modes.vectors, modes.vectors, manifold.curvature)
+        curvature = by_row(turned.reshape(n * n, -1).T).T
+    effectors = len(model.end_effectors)
+    parts = {
+        BASIS: found.motions,
+        BOUND: np.zeros(n),
+        LOCAL: found.local,
+        HINGE: found.hinge,
+        mk.MAP: _padded(exact_map(modes, h).reshape(6 * n, n), width),
+        mk.PHI: _padded(found.motions.T, width),
+        mk.SCREW: by_row(links.screw),
+        mk.JOINT: by_row(per_dof),
+        mk.BODY: bodies,
+        mk.CURVATURE: curvature,
+        mk.CLOSE: by_row(
+            manifold.closing * np.where(positions, m.radius, 1.0)
+        ),  # per gap in radii and radians
+        mk.COUPLING: by_row(couplings.T).T,
+        mk.TENDON: by_row(tendons.T).T,
+        mk.TENSION: tension,
+        mk.REST: rest,
+        mk.MOTOR: np.zeros(rows),
+        mk.FIXED: np.concatenate([manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius]]),
+        mk.MODE: np.stack([modes.squares, resolved], axis=1),
+        mk.DAMPER_MATRIX: modes.damping,
+        mk.INERTIA_AT_REST: np.zeros((n, n)),
+        mk.WORKING: np.zeros((effectors, 2, 3 * n + 4, width)),
+        mk.STEADY: np.zeros(n),
+        mk.SLOPE: np.zeros((n, n)),
+        mk.SPREAD: np.zeros(n),
+        mk.HELD_ROWS: held,
+    }
+    chosen = np.array(
+        [(i // 6, i % 6) if i < 6 * loops else (-1, i - 6 * loops) for i in manifold.rows.tolist()],
+        dtype=np.int64,
+    ).reshape(-1, mk.ROW_SIZE)
+    chains = np.full(len(place) + 2, -1)  # row of the table of links by place
+    chains[table[:, 0]] = np.arange(len(table))
+    tables = {
+        mk.LOOP_TABLE: np.stack([place[links.loop_copy], place[links.loop_body]], axis=1),
+        mk.ROW_TABLE: chosen,
+        mk.BALL_TABLE: ball_rows,
+        mk.CHAINS: chains,
+    }
+    sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
+    at = mk.MANIFOLD_SIZES
+    for entry, numbers in tables.items():
+        sizes[entry] = at
+        sizes[at : at + numbers.size] = numbers.ravel()
+        at += numbers.size
+    sizes[ROWS], sizes[mk.METHOD], sizes[mk.PLAIN], sizes[mk.WIDTH] = rows, mk.FULL, manifold.plain, width
+    sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
+    sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
+    places = len(links) + 2
+    scratch = {
+        mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * width, mk.CLOSERS: rows * r,
+        mk.AXIS: 6 * rows, mk.TWIST: 6 * places, mk.ACCELERATION: 6 * places, mk.LOAD: 6 * places,
+        mk.FORCE: 6 * places, mk.SUBTREE: mk.SUBTREE_SIZE * places, mk.SWEEP: 6 * width * places,
+        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.GRADIENT: rows,
+        mk.POINTS: 3 * slots,
+        mk.SMALL_WORK: n,
+        mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
+    }  # fmt: skip
+    extra = {mk.FORCES: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
+    coordinates = NaturalCoordinates(model, manifold, modes, into, h)
+    packed = lay_out(model, coordinates, mk, sizes, table, {TIMESTEP: h}, parts, scratch, 0.0, extra, slots)
+    rows_of_loads = packed.state[sizes[WRENCH] : sizes[WRENCH] + slots * LOAD_SIZE].reshape(slots, LOAD_SIZE)
+    rows_of_loads[:effectors, LINK] = [m.body_index(body) for body in model.end_effectors]
+    coordinates.bind(packed)
+    if probe:
+        coordinates.probe(packed)
+    simple = manifold.plain and not model.wrench.any() and not len(held) and not manifold.gravity.any()
+    sizes[mk.BENT] = not simple
+    sizes[mk.METHOD] = _LEVELS[method] if simple or method != "auto" else mk.FULL
+    return packed
+
+
+def _padded(columns: Floats, width: int) -> Floats:
+    out = np.zeros((len(columns), width))
+    out[:, : columns.shape[1]] = columns
+    return out
+
+
+def _row_dofs(model: ReducedModel, table: Ints, rows: int) -> Ints:
+    """Dof of every row of motion, (rows,); -1 for rows of links without one."""
+    links, place = model.mechanism.links, link_places(model)
+    link_at = np.full(len(place) + 2, -1)
+    link_at[place] = np.arange(len(place))
+    out = np.full(rows, -1)
+    for k in range(len(table)):
+        link = link_at[table[k, 0]]
+        if links.kind[link] == LINK_BALL:
+            out[table[k, MOTION] : table[k, MOTION] + 3] = links.dof[link] + np.arange(3)
+        elif links.kind[link] != LINK_FIXED:
+            out[k] = links.dof[link]
+    return out
+
+
+def _springs(manifold: Manifold, balls: Ints) -> tuple[Floats, Floats]:
+    """REST of balls, by their first dofs, and the torque of springs at y = 0 of all other dofs, (nv,)."""
+    m, rest = manifold.mechanism, manifold.loads.rest
+    stretch = spring_coordinates(m, manifold.q, rest) - rest[m.dof_coordinate]
+    out = np.zeros((len(balls), mk.REST_SIZE))
+    for i, d in enumerate(balls.tolist()):
+        c = int(m.dof_coordinate[d])
+        turn = spatial.quat_multiply(spatial.quat_conjugate(rest[c : c + 4]), manifold.q[c : c + 4])
+        out[i, mk.TURN : mk.BALL_STIFFNESS] = turn
+        out[i, mk.BALL_STIFFNESS : mk.BALL_PULL] = m.stiffness[d : d + 3]
+    return out, m.stiffness * stretch
+
+
+class NaturalCoordinates:
+    """Coordinates of motion on a manifold: amplitudes z of the natural modes at y = 0.
+
+    Has the methods of `coordinates.Amplitudes`, evaluated where the mechanism is.
+    """
+
+    def __init__(self, model: ReducedModel, manifold: Manifold, modes: Modes, dofs: Ints, h: float):
+        """Of a model; `dofs` of the rows of motion, and the time step."""
+        self.model, self.manifold, self.modes = model, manifold, modes
+        self.count, self._dofs, self._h = manifold.size, dofs, h
+        self._back: Floats = np.linalg.inv(modes.vectors).astype(np.float64)
+
+    def copy(self) -> NaturalCoordinates:
+        """The same coordinates, with arrays of their own to evaluate the mechanics in."""
+        out = copy(self)
+        sizes, links, constants, state, poses = self._arrays
+        out._arrays = sizes, links, constants, state.copy(), poses.copy()
+        return out
+
+    def bind(self, packed: Packed) -> None:
+        """Take arrays to evaluate the mechanics in: the constants of a simulation, and a state of their own."""
+        sizes, links, constants, state, poses = packed.arrays
+        self._arrays = sizes, links, constants, state.copy(), poses.copy()
+
+    def to_model(self, z: Floats) -> Floats:
+        """Coordinates of the model, (n,)."""
+        return self.modes.vectors @ z
+
+    def from_model(self, y: Floats) -> Floats:
+        """Natural coordinates, (n,)."""
+        return self._back @ y
+
+    def motor(self, torque: Floats) -> tuple[Floats, Floats]:
+        """Torques on the rows of motion, from those on dofs, and their force on the coordinates at y = 0, (n,)."""
+        rows = np.where(self._dofs >= 0, torque[self._dofs], 0.0)
+        return rows, self.joint_map(np.zeros(self.count)).T @ torque
+
+    def rest_of_state(self) -> Floats:
+        """State beyond coordinates and rates where loops were closed last: no forces, no budget of energy."""
+        width = int(self._arrays[0][mk.WIDTH])
+        out = np.zeros(width + len(self.manifold.rows) + mk.BUDGET_SIZE)
+        out[width : -mk.BUDGET_SIZE] = self._part(mk.MULTIPLIERS, len(self.manifold.rows))
+        return out
+
+    # --- mechanics
+
+    def _part(self, entry: int, *shape: int) -> Floats:
+        """View of a part of the state."""
+        at = int(self._arrays[0][entry])
+        return self._arrays[3][at : at + int(np.prod(shape))].reshape(shape)
+
+    def _locate(self, z: Floats) -> None:
+        """Poses, tangent and twists per coordinate at z, with loops closed.
+
+        Raises:
+            ConvergenceError: loops do not close there.
+        """
+        z, mu = np.ascontiguousarray(z), self._part(mk.MULTIPLIERS, len(self.manifold.rows))
+        mu[:] = 0.0
+        if not mk.locate(z, *self._arrays):
+            mu[:] = 0.0
+            for share in np.linspace(0.0, 1.0, _APPROACH + 1)[1:]:
+                if not mk.locate(share * z, *self._arrays):
+                    raise ConvergenceError(
+                        "the loops of the mechanism do not close so far from where the model was made"
+                    )
+        mk.find_tangent(z, *self._arrays)
+
+    def _by_dof(self, rows: Floats) -> Floats:
+        """Rows of motion sorted by dofs."""
+        out = np.zeros((self.manifold.mechanism.nv, *rows.shape[1:]))
+        has = self._dofs >= 0
+        out[self._dofs[has]] = rows[has]
+        return out
+
+    def joints(self, z: Floats) -> Floats:
+        """Joint coordinates, (nq,)."""
+        self._locate(z)
+        step = self._by_dof(self._part(mk.MOTION, len(self._dofs)))
+        return kinematics.move(self.manifold.mechanism, self.manifold.q, step)
+
+    def joint_map(self, z: Floats) -> Floats:
+        """Joint velocities per rate, (nv, n)."""
+        self._locate(z)
+        return self._by_dof(self._tangent()[:, : self.count])
+
+    def _tangent(self) -> Floats:
+        """Tangent where the mechanics were evaluated last, (rows, width)."""
+        sizes, _, constants, _, _ = self._arrays
+        rows, width = len(self._dofs), int(sizes[mk.WIDTH])
+        if not self.manifold.plain:
+            return self._part(mk.TANGENT, rows, width)
+        return constants[sizes[mk.PHI] : sizes[mk.PHI] + rows * width].reshape(rows, width)
+
+    def joint_rates(self, z: Floats, v: Floats) -> Floats:
+        """Joint velocities, (nv,)."""
+        return self.joint_map(z) @ v
+
+    def ends(self, z: Floats) -> Floats:
+        """Twists of the end effectors per rate, in their frames, (6e, n)."""
+        world, m = self.world_ends(z), self.manifold.mechanism
+        poses = self._arrays[4]
+        for e, body in enumerate(self.model.end_effectors):
+            turn = poses[m.body_index(body), :3, :3].T
+            world[e, :3], world[e, 3:] = turn @ world[e, :3], turn @ world[e, 3:]
+        return world.reshape(-1, self.count)
+
+    def world_ends(self, z: Floats) -> Floats:
+        """Velocities of the end effectors' origins and their angular velocities, world axes, per rate, (e, 6, n)."""
+        self._locate(z)
+        m, sizes, poses = self.manifold.mechanism, self._arrays[0], self._arrays[4]
+        at = int(sizes[mk.FIXED]) + mk.ORIGIN
+        places = [m.body_index(body) for body in self.model.end_effectors]
+        sizes, links, _, state, _ = self._arrays
+        mk.sweep_tangent(self._tangent(), sizes, links, state, poses)
+        out = self._part(mk.SWEEP, len(poses), 6, int(sizes[mk.WIDTH]))[places, :, : self.count]
+        arms = spatial.hat(poses[places, :3, 3] - self._arrays[2][at : at + 3])
+        out[:, :3] -= arms @ out[:, 3:]
+        return out
+
+    def displacement(self, z: Floats) -> Floats:
+        """Twists of the end effectors from the linearisation, (6e,): logarithms of their relative poses."""
+        self._locate(z)
+        m = self.manifold.mechanism
+        places = [m.body_index(body) for body in self.model.end_effectors]
+        start = self.model.at.poses[places]
+        return spatial.se3_log(spatial.se3_inverse(start) @ self._arrays[4][places]).ravel()
+
+    def mechanics(self, z: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+        """Forces of loads and springs, of dampers, and of inertia at constant rates, (n,) each; inertia, (n, n)."""
+        self._locate(z)
+        n, width = self.count, int(self._arrays[0][mk.WIDTH])
+        out = np.zeros((3 + n, width))
+        z, v = np.ascontiguousarray(z), np.ascontiguousarray(v)
+        mk.evaluate(z, v, 1.0, True, *self._arrays, out[0], out[1], out[2], out[3:])
+        return out[0, :n], out[1, :n], out[2, :n], out[3:, :n]
+
+    def mass(self, z: Floats) -> Floats:
+        """Inertia of the coordinates, (n, n): that of the links, and the constant correction of the linear model."""
+        rest = self._arrays[2][self._arrays[0][mk.INERTIA_AT_REST] :][: self.count**2].reshape(self.count, -1)
+        return np.eye(self.count) + self.mechanics(z, np.zeros(self.count))[3] - rest
+
+    def inverse_at(self, z: Floats) -> Floats:
+        """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
+        n = self.count
+        response = exact_map(self.modes, self._h)[2 * n :, n:].T / self._h
+        resolved = self._arrays[2][self._arrays[0][mk.MODE] :][: 2 * n].reshape(n, 2)[:, mk.FILTER]
+        change = resolved[:, None] * (self.mass(z) - np.eye(n)) * resolved
+        return np.linalg.solve(np.eye(n) + response @ change, response).astype(np.float64)
+
+    def response(self, z: Floats) -> Floats:
+        """Rates at the end of the next step per impulse on the end effectors during it, (n, 6e)."""
+        return self.inverse_at(z) @ self.ends(z).T
+
+    def impulse_velocity(self, z: Floats) -> Floats:
+        """Immediate change of the rates per impulse on the end effectors, (n, 6e)."""
+        return np.linalg.solve(self.mass(z), self.ends(z).T).astype(np.float64)
+
+    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
+        """Coordinates and rates nearest to joint coordinates and velocities, in the metric of kinetic energy."""
+        m, z = self.manifold.mechanism, np.zeros(self.count)
+        project = np.zeros((self.count, m.nv))
+        for _ in range(_NEAREST):
+            here, tangent = self.joints(z), self.joint_map(z)
+            momentum = Inertia(m, here).times(np.ascontiguousarray(tangent.T))
+            project = np.linalg.solve(momentum @ tangent, momentum).astype(np.float64)
+            change = project @ coordinate_difference(m, here, q)
+            size = float(np.abs(tangent @ change).max(initial=0.0))
+            z = z + change * min(1.0, 0.5 / max(size, 1e-300))
+            if size < 1e-12:
+                break
+        return z, project @ rates
+
+    # --- statics
+
+    def equilibrium(self, wrenches: Mapping[int, Load]) -> Floats:
+        """Coordinates at rest under wrenches by number of body, (n,).
+
+        Newton's method in steps of the load, from the wrenches of the linearisation to the given ones, each short
+        enough to stay on the branch of stable equilibria that begins there. Where that branch ends, the mechanism snaps
+        or buckles: it goes on from there downhill to another stable equilibrium under the whole load, with a warning.
+
+        Raises:
+            ConvergenceError: there is none.
+        """
+        rows = self._part(WRENCH, int(self._arrays[0][mk.SLOTS]), LOAD_SIZE)
+        start, end = self._load_rows(wrenches, len(rows))
+        z, mu = np.zeros(self.count), self._part(mk.MULTIPLIERS, len(self.manifold.rows))
+        mu[:] = 0.0
+        share, step = 0.0, 1.0
+        while share < 1.0:
+            aim, kept = min(1.0, share + step), mu.copy()
+            rows[:] = start + aim * (end - start)
+            rows[:, POINT:FOLLOWER_FORCE], rows[:, ACTS:] = end[:, POINT:FOLLOWER_FORCE], end[:, ACTS:]
+            found = self._newton(z)
+            if found is None:
+                mu[:], step = kept, step / 2
+                if step < _SHORTEST:
+                    z = self._snap(z, rows, end, share)
+                    break
+            else:
+                z, share, step = found, aim, 2 * step
+        rows[:] = 0.0
+        return z
+
+    def _snap(self, z: Floats, rows: Floats, end: Floats, share: float) -> Floats:
+        """Stable equilibrium under the loads `end`, downhill from coordinates where a branch ended."""
+        name = f"the reduced model of '{self.manifold.mechanism.name}'"
+        rows[:] = end
+        force = np.zeros(int(self._arrays[0][mk.WIDTH]))
+        unit, closed = self._probes(1.0), mk.residual(z, 1.0, *self._arrays, force)
+        for _ in range(_DOWNHILL):
+            found = self._stiffness(z) if closed else None
+            if found is None:
+                break
+            values, vectors = np.linalg.eigh((found + found.T) / 2)
+            least = _NEUTRAL * float(self.modes.squares.max(initial=1e-300))
+            step = vectors @ ((vectors.T @ force[: self.count]) / np.maximum(np.abs(values), least))
+            largest = float(np.abs(step / unit).max())
+            if largest < _PROBE and values[0] > 0:
+                settled = self._newton(z)
+                if settled is not None:
+                    message = (
+                        f"{name} snaps or buckles at {share:.0%} of this load: this is where it rests then"
+                    )
+                    warnings.warn(message, PliantWarning, stacklevel=2)
+                    return settled
+            z = z + step * min(1.0, _SLIDE / max(largest, 1e-300))
+            closed = mk.residual(z, 1.0, *self._arrays, force)
+        raise ConvergenceError(
+            f"{name} has no stable rest beyond {share:.1%} of this load: it is beyond what the model knows; "
+            "use `pliant.equilibrium`",
+            1.0 - share,
+        )
+
+    def _load_rows(self, wrenches: Mapping[int, Load], count: int) -> tuple[Floats, Floats]:
+        """Rows of the wrenches of the linearisation, and of given ones, on the same bodies."""
+        m, start, end = self.manifold.mechanism, np.zeros((count, LOAD_SIZE)), np.zeros((count, LOAD_SIZE))
+        own = {
+            m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
+            for body, wrench in zip(self.model.end_effectors, self.model.wrench.reshape(-1, 6), strict=True)
+            if wrench.any()
+        }
+        for i, body in enumerate({**own, **wrenches}):
+            if body in own:
+                own[body].write(start[i])
+            if body in wrenches:
+                wrenches[body].write(end[i])
+            end[i, ACTS], end[i, LINK] = 1.0, body
+        return start, end
+
+    def _stiffness(self, z: Floats) -> Floats | None:
+        """Stiffness of the coordinates under the loads, (n, n), by differences; None where loops do not close."""
+        n, unit = self.count, self._probes(_PROBE)
+        out, other = np.zeros((n, n)), np.zeros(int(self._arrays[0][mk.WIDTH]))
+        for i in range(n):
+            for sign in (1.0, -1.0):
+                moved = z.copy()
+                moved[i] += sign * unit[i]
+                if not mk.residual(moved, 1.0, *self._arrays, other):
+                    return None
+                out[:, i] -= 0.5 * sign * other[:n] / unit[i]
+        return out
+
+    def _newton(self, start: Floats) -> Floats | None:
+        """Coordinates at rest near `start` under the loads; None if there are none, or if they are unstable."""
+        n, unit = self.count, self._probes(1.0)
+        force, other = np.zeros((2, int(self._arrays[0][mk.WIDTH])))
+        scale = np.sqrt(np.maximum(self.modes.squares, _SOFTEST * self.modes.squares.max(initial=1e-300)))
+        z = start
+        if not mk.residual(z, 1.0, *self._arrays, force):
+            return None
+        for _ in range(_NEWTON):
+            stiffness = self._stiffness(z)
+            if stiffness is None:
+                return None
+            # A stiffness that is not definite: the branch turns unstable. Modes without springs are neutral.
+            scaled = stiffness / scale[:, None] / scale
+            values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
+            if values[0] < -_NEUTRAL:
+                return None
+            skew = (scaled - scaled.T) / 2
+            held = (vectors * np.maximum(values, _NEUTRAL)) @ vectors.T + skew
+            step = np.linalg.solve(held, force[:n] / scale) / scale
+            largest, size, part = float(np.abs(step / unit).max()), np.linalg.norm(force[:n] / scale), 1.0
+            while True:
+                moved = z + part * step
+                closed = mk.residual(moved, 1.0, *self._arrays, other)
+                if closed and np.linalg.norm(other[:n] / scale) <= (1.0 - 0.1 * part) * size:
+                    break
+                part /= 2
+                if part < 1e-3:
+                    return z if largest < 1e-7 else None  # as near as rounding lets it
+            z, force = moved, other.copy()
+            if float(np.abs((z - start) / unit).max()) > _STRIDE:
+                return None
+            if largest * part < 1e-11:
+                return z
+        return None
+
+    def _probes(self, displacement: float) -> Floats:
+        """Amplitude of every mode at which the largest displacement of a joint is this, rad or radii, (n,)."""
+        phi = (self.manifold.basis @ self.modes.vectors) / self.manifold.mechanism.dof_unit[:, None]
+        return displacement / np.maximum(np.abs(phi).max(axis=0), 1e-300)
+
+    def probe(self, packed: Packed) -> None:
+        """Set the constants of small steps: inertia at rest, and derivatives of forces and inertia, by differences."""
+        sizes, _, constants, _, _ = packed.arrays
+        n, e = self.count, len(self.model.end_effectors)
+
+        def part(entry: int, *shape: int) -> Floats:
+            return constants[sizes[entry] :][: int(np.prod(shape))].reshape(shape)
+
+        zero = np.zeros(n)
+        force, _, _, rest = self.mechanics(zero, zero)
+        part(mk.INERTIA_AT_REST, n, n)[:] = rest
+        part(mk.STEADY, n)[:] = force
+        width = int(sizes[mk.WIDTH])
+        work = np.zeros((e, n + 1, 6, n))
+        work[:, 0] = self.world_ends(zero)
+        slope, spread = part(mk.SLOPE, n, n), part(mk.SPREAD, n)
+        resolved = part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FILTER]
+        near, far = self._probes(_PROBE), self._probes(_SWING)
+        for i in range(n):
+            for sign in (1.0, -1.0):
+                z = zero.copy()
+                z[i] = sign * near[i]
+                work[:, i + 1] += sign * self.world_ends(z) / (2 * near[i])
+                slope[i] += sign * self.mechanics(z, zero)[0] / (2 * near[i])
+                z[i] = sign * far[i]
+                try:
+                    change = resolved[:, None] * (self.mechanics(z, zero)[3] - rest) * resolved
+                except ConvergenceError:
+                    spread[i] = np.inf
+                    continue
+                spread[i] = max(spread[i], float(np.linalg.norm(change, 2)) / far[i])
+            slope[i, i] += self.modes.squares[i]
+        # per end effector the rows of forces, then those of torques, each for (1, z)
+        rows = part(mk.WORKING, e, 2, 3 * n + 4, width)
+        rows[:, :, : 3 * n + 3, :n] = (
+            work.reshape(e, n + 1, 2, 3, n).swapaxes(1, 2).reshape(e, 2, 3 * n + 3, n)
+        )
