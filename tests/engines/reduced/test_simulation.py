@@ -50,7 +50,7 @@ def test_steps_and_poses(name, modes):
         out[6 * e : 6 * e + 6] = np.r_[f, turn.T @ torque + np.cross(point, f)]
         return out
 
-    simulation = pliant.ReducedSimulation(model, 0.003)
+    simulation = pliant.ReducedSimulation(model, 0.003, method="tvcg")
     simulation.apply_wrench(tip, force, torque, point=point)
     simulation.step(17)
     y, v = slow(model, 0.003, 17, wrench)
@@ -77,7 +77,7 @@ def test_poses_of_random_mechanisms(seed, loops, size):
         model = pliant.reduce(m, ["b5", "b2"])
     except InputError:
         reject()  # locked
-    simulation = pliant.ReducedSimulation(model, 0.01)
+    simulation = pliant.ReducedSimulation(model, 0.01, method="tvcg")
     rng = np.random.default_rng(seed)
     y = rng.normal(size=model.rank)
     y *= size / np.abs(model.basis @ y).max()
@@ -150,7 +150,7 @@ def test_large_steps_settle_at_the_same_place(name):
 @pytest.mark.parametrize("h", [1e-4, 1 / 60, 1.0])
 def test_energy_never_grows(h):
     model = pliant.reduce(pliant.gallery.helix(50))
-    simulation = pliant.ReducedSimulation(model, h)
+    simulation = pliant.ReducedSimulation(model, h, method="tvcg")
     rng = np.random.default_rng(3)
     n = model.rank
     simulation.coordinates, simulation.rates = 0.01 * rng.normal(size=n), rng.normal(size=n)
