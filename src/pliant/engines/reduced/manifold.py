@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -20,7 +21,7 @@ from pliant.engines.reduced.closing import Closing, close
 from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.projection import held_loads
-from pliant.errors import ConvergenceError, InputError
+from pliant.errors import ConvergenceError, InputError, PliantWarning
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL as BALL_JOINT
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
@@ -56,9 +57,12 @@ _PROBE = 1e-4  # rad or radii: displacement of joints for derivatives
 _SWING = 0.3  # the same for the change of inertia
 _APPROACH = 20  # steps to coordinates at which loops do not close at once
 _NEAREST, _NEWTON = 50, 40  # iterations
+_BENDS = 10.0  # largest second derivative of a joint's displacement per displacement, 1/rad or 1/radius
 _STRIDE = 0.3  # rad or radii: largest displacement of a joint in one step of the load
 _SHORTEST = 1 / 512  # step of the load
-_NEUTRAL = 1e-9  # of the stiffness at rest: counts as none
+_NEUTRAL = 1e-4  # of the stiffness at rest: counts as none
+_SOFTEST = 1e-6  # of the stiffest mode: stiffness of softer ones counts as this
+_DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
 
@@ -110,8 +114,20 @@ def manifold_of(model: ReducedModel) -> Manifold:
             model.scale[:, None] * model.directions @ model.reduced_stiffness[: model.rank, : model.rank]
         )
         found = close(m, model.q, model.basis, _all_loads(model, loads), balance, model.end_effectors, per_y)
-    closing, rows, curvature = found.closing, found.rows, found.curvature
+    closing, rows, curvature = found.closing, found.rows, _moderate(m, model.basis, found.curvature)
     return Manifold(m, model.q, model.basis, loads, gravity, closing, rows, curvature)
+
+
+def _moderate(m: Mechanism, basis: Floats, curvature: Floats | None) -> Floats | None:
+    """Curvature of a manifold, or None where its second order would bend joints more than the first does.
+
+    Light cables between stiff joints have such equilibria: no expansion reaches far there, and loops close without.
+    """
+    if curvature is None:
+        return None
+    unit = 1 / np.maximum(np.abs(basis / m.dof_unit[:, None]).max(axis=0), 1e-300)
+    bent = np.abs(curvature * unit[:, None, None] * unit[:, None] / m.dof_unit).max(initial=0.0)
+    return curvature if bent <= _BENDS else None
 
 
 def _all_loads(model: ReducedModel, loads: Loads) -> Loads:
@@ -215,13 +231,8 @@ def _refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | N
 
 def unknown_mechanics(model: ReducedModel) -> str | None:
     """Why the manifold of a model does not know all of its mechanics; None: it does."""
-    m = model.mechanism
     if model.loads is None and model.wrench.any():
         return "a loaded model of an older file"
-    balls = m.dof_kind == BALL_JOINT
-    for rows, word in ((m.tendons, "tendons"), (m.couplings, "couplings")):
-        if len(rows) and balls.any() and rows.dense(m.nv)[:, balls].any():
-            return f"{word} on balls"
     return None
 
 
@@ -311,10 +322,13 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         [(i // 6, i % 6) if i < 6 * loops else (-1, i - 6 * loops) for i in manifold.rows.tolist()],
         dtype=np.int64,
     ).reshape(-1, mk.ROW_SIZE)
+    chains = np.full(len(place) + 2, -1)  # row of the table of links by place
+    chains[table[:, 0]] = np.arange(len(table))
     tables = {
         mk.LOOP_TABLE: np.stack([place[links.loop_copy], place[links.loop_body]], axis=1),
         mk.ROW_TABLE: chosen,
         mk.BALL_TABLE: ball_rows,
+        mk.CHAINS: chains,
     }
     sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
     at = mk.MANIFOLD_SIZES
@@ -330,7 +344,9 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * width, mk.CLOSERS: rows * r,
         mk.AXIS: 6 * rows, mk.TWIST: 6 * places, mk.ACCELERATION: 6 * places, mk.LOAD: 6 * places,
         mk.FORCE: 6 * places, mk.SUBTREE: mk.SUBTREE_SIZE * places, mk.SWEEP: 6 * width * places,
-        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.SMALL_WORK: n,
+        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.GRADIENT: rows,
+        mk.POINTS: 3 * slots,
+        mk.SMALL_WORK: n,
         mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
@@ -560,10 +576,11 @@ class NaturalCoordinates:
         """Coordinates at rest under wrenches by number of body, (n,).
 
         Newton's method in steps of the load, from the wrenches of the linearisation to the given ones, each short
-        enough to stay on the branch of stable equilibria that begins there.
+        enough to stay on the branch of stable equilibria that begins there. Where that branch ends, the mechanism snaps
+        or buckles: it goes on from there downhill to another stable equilibrium under the whole load, with a warning.
 
         Raises:
-            ConvergenceError: that branch ends before.
+            ConvergenceError: there is none.
         """
         rows = self._part(WRENCH, int(self._arrays[0][mk.SLOTS]), LOAD_SIZE)
         start, end = self._load_rows(wrenches, len(rows))
@@ -578,15 +595,42 @@ class NaturalCoordinates:
             if found is None:
                 mu[:], step = kept, step / 2
                 if step < _SHORTEST:
-                    raise ConvergenceError(
-                        f"the reduced model of '{self.manifold.mechanism.name}' has no stable rest beyond {share:.1%} "
-                        "of this load: it buckles, or the load is beyond what the model knows",
-                        1.0 - share,
-                    )
+                    z = self._snap(z, rows, end, share)
+                    break
             else:
                 z, share, step = found, aim, 2 * step
         rows[:] = 0.0
         return z
+
+    def _snap(self, z: Floats, rows: Floats, end: Floats, share: float) -> Floats:
+        """Stable equilibrium under the loads `end`, downhill from coordinates where a branch ended."""
+        name = f"the reduced model of '{self.manifold.mechanism.name}'"
+        rows[:] = end
+        force = np.zeros(int(self._arrays[0][mk.WIDTH]))
+        unit, closed = self._probes(1.0), mk.residual(z, 1.0, *self._arrays, force)
+        for _ in range(_DOWNHILL):
+            found = self._stiffness(z) if closed else None
+            if found is None:
+                break
+            values, vectors = np.linalg.eigh((found + found.T) / 2)
+            least = _NEUTRAL * float(self.modes.squares.max(initial=1e-300))
+            step = vectors @ ((vectors.T @ force[: self.count]) / np.maximum(np.abs(values), least))
+            largest = float(np.abs(step / unit).max())
+            if largest < _PROBE and values[0] > 0:
+                settled = self._newton(z)
+                if settled is not None:
+                    message = (
+                        f"{name} snaps or buckles at {share:.0%} of this load: this is where it rests then"
+                    )
+                    warnings.warn(message, PliantWarning, stacklevel=2)
+                    return settled
+            z = z + step * min(1.0, _SLIDE / max(largest, 1e-300))
+            closed = mk.residual(z, 1.0, *self._arrays, force)
+        raise ConvergenceError(
+            f"{name} has no stable rest beyond {share:.1%} of this load: it is beyond what the model knows; "
+            "use `pliant.equilibrium`",
+            1.0 - share,
+        )
 
     def _load_rows(self, wrenches: Mapping[int, Load], count: int) -> tuple[Floats, Floats]:
         """Rows of the wrenches of the linearisation, and of given ones, on the same bodies."""
@@ -604,34 +648,40 @@ class NaturalCoordinates:
             end[i, ACTS], end[i, LINK] = 1.0, body
         return start, end
 
+    def _stiffness(self, z: Floats) -> Floats | None:
+        """Stiffness of the coordinates under the loads, (n, n), by differences; None where loops do not close."""
+        n, unit = self.count, self._probes(_PROBE)
+        out, other = np.zeros((n, n)), np.zeros(int(self._arrays[0][mk.WIDTH]))
+        for i in range(n):
+            for sign in (1.0, -1.0):
+                moved = z.copy()
+                moved[i] += sign * unit[i]
+                if not mk.residual(moved, 1.0, *self._arrays, other):
+                    return None
+                out[:, i] -= 0.5 * sign * other[:n] / unit[i]
+        return out
+
     def _newton(self, start: Floats) -> Floats | None:
         """Coordinates at rest near `start` under the loads; None if there are none, or if they are unstable."""
-        n, unit = self.count, self._probes(_PROBE)
+        n, unit = self.count, self._probes(1.0)
         force, other = np.zeros((2, int(self._arrays[0][mk.WIDTH])))
-        least = 1e-12 * self.modes.squares.max(initial=1e-300)
-        scale = np.sqrt(np.maximum(self.modes.squares, least))
+        scale = np.sqrt(np.maximum(self.modes.squares, _SOFTEST * self.modes.squares.max(initial=1e-300)))
         z = start
         if not mk.residual(z, 1.0, *self._arrays, force):
             return None
         for _ in range(_NEWTON):
-            jacobian = np.zeros((n, n))
-            for i in range(n):
-                for sign in (1.0, -1.0):
-                    moved = z.copy()
-                    moved[i] += sign * unit[i]
-                    if not mk.residual(moved, 1.0, *self._arrays, other):
-                        return None
-                    jacobian[:, i] -= 0.5 * sign * other[:n] / unit[i]
-            # A stiffness that is not definite: the branch turns unstable. Modes without springs count as held a little.
-            scaled = jacobian / scale[:, None] / scale
-            if np.linalg.eigvalsh((scaled + scaled.T) / 2)[0] < -_NEUTRAL:
+            stiffness = self._stiffness(z)
+            if stiffness is None:
                 return None
-            step = np.linalg.solve(jacobian + np.diag(_NEUTRAL * scale**2), force[:n])
-            largest, size, part = (
-                float(np.abs(step / unit).max()) * _PROBE,
-                np.linalg.norm(force[:n] / scale),
-                1.0,
-            )
+            # A stiffness that is not definite: the branch turns unstable. Modes without springs are neutral.
+            scaled = stiffness / scale[:, None] / scale
+            values, vectors = np.linalg.eigh((scaled + scaled.T) / 2)
+            if values[0] < -_NEUTRAL:
+                return None
+            skew = (scaled - scaled.T) / 2
+            held = (vectors * np.maximum(values, _NEUTRAL)) @ vectors.T + skew
+            step = np.linalg.solve(held, force[:n] / scale) / scale
+            largest, size, part = float(np.abs(step / unit).max()), np.linalg.norm(force[:n] / scale), 1.0
             while True:
                 moved = z + part * step
                 closed = mk.residual(moved, 1.0, *self._arrays, other)
@@ -641,7 +691,7 @@ class NaturalCoordinates:
                 if part < 1e-3:
                     return z if largest < 1e-7 else None  # as near as rounding lets it
             z, force = moved, other.copy()
-            if float(np.abs((z - start) / unit).max()) * _PROBE > _STRIDE:
+            if float(np.abs((z - start) / unit).max()) > _STRIDE:
                 return None
             if largest * part < 1e-11:
                 return z

@@ -47,7 +47,8 @@ from pliant.engines.reduced.kernels import (
     by_joints,
 )
 from pliant.spatial import kernels as se3
-from pliant.statics.load_kernels import ACTS, LINK, LOAD_SIZE, wrench_in_world
+from pliant.statics.load_kernels import ACTS, LINK, LOAD_SIZE, POINT, wrench_in_world
+from pliant.statics.load_kernels import FORCE as FORCE_COLUMN
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
@@ -63,51 +64,40 @@ MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPRE
     _AT + 11, _AT + 21
 )
 # of tables in `sizes` itself
-LOOP_TABLE, ROW_TABLE, BALL_TABLE = range(_AT + 21, _AT + 24)
+LOOP_TABLE, ROW_TABLE, BALL_TABLE, CHAINS = range(_AT + 21, _AT + 25)
 # in `state`: forces of the last step and multipliers, budget; then scratch
-FORCES, MULTIPLIERS, BUDGET = range(_AT + 24, _AT + 27)
+FORCES, MULTIPLIERS, BUDGET = range(_AT + 25, _AT + 28)
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(
-    _AT + 27, _AT + 38
+    _AT + 28, _AT + 39
 )
-SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, SMALL_WORK, STEP_WORK, PLACING, MANIFOLD_SIZES = range(
-    _AT + 38, _AT + 48
+SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING, MANIFOLD_SIZES = (
+    range(_AT + 39, _AT + 51)
 )
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
 STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # columns of JOINT, per row of motion
-MASS, COM, ABOUT, BODY_SIZE = (
-    0,
-    1,
-    4,
-    10,
-)  # columns of BODY, per link: mass, centre, xx xy xz yy yz zz about it
+# columns of BODY, per link: mass, centre, xx xy xz yy yz zz about it
+MASS, COM, ABOUT, BODY_SIZE = 0, 1, 4, 10
 SPRING, SLACK, DASHPOT, TENSION_SIZE = range(4)  # columns of TENSION: stiffness, tension at y = 0, damping
-TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = (
-    0,
-    4,
-    7,
-    10,
-)  # columns of REST: quaternion from rest to q0, per ball
-GRAVITY, ORIGIN, LENGTH, FIXED_SIZE = (
-    0,
-    3,
-    6,
-    7,
-)  # of FIXED: m/s²; point that twists are about; unit of gaps, m
-SQUARE, FILTER, MODE_SIZE = range(
-    3
-)  # columns of MODE: ω², and the share of inertia forces that a step resolves
+# columns of REST, per ball: quaternion from rest to q0, stiffness, torque at rest
+TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = 0, 4, 7, 10
+# of FIXED: gravity, m/s²; point that twists are about; unit of gaps, m
+GRAVITY, ORIGIN, LENGTH, FIXED_SIZE = 0, 3, 6, 7
+# columns of MODE: ω², and the share of inertia forces that a step resolves
+SQUARE, FILTER, MODE_SIZE = range(3)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
-MH, IXX, SUBTREE_SIZE = 1, 4, 10  # columns of SUBTREE: mass, first moment, second moment about the origin
-ENERGY, SET, BUDGET_SIZE = range(3)  # of BUDGET: J, and whether it is set
+SUBTREE_SIZE = 10  # columns of SUBTREE: mass, first moment, second moment about the origin
+ENERGY, SET, HALTS, BUDGET_SIZE = range(
+    4
+)  # of BUDGET: J; whether it is set; steps that ended where loops part
 
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ITERATIONS = 12
 NEARLY = 0.03  # change of the inertia up to which motion counts as small
 ROUNDS = 2  # evaluations in a step at most
 AGAIN = 1e-4  # change of the inertia by a change of the midpoint that asks for another evaluation
-BAND = 5e-3  # of the budget: excess of energy that a step may have
+BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 
 # --- places and tangent
 
@@ -598,6 +588,29 @@ def collect_loads(share, sizes, constants, state, poses):
 
 
 @_jit
+def tendon_gradient(tendon, sizes, constants, state):
+    """Change of a tendon's length per motion of the rows, to GRADIENT. Returns its stretch from y = 0.
+
+    The coordinates of a ball are its rotation vector x from rest; x' = J^-1 ω with J the right Jacobian.
+    """
+    rows, motion, out = sizes[ROWS], state[sizes[MOTION] :], state[sizes[GRADIENT] :]
+    row, stretch = constants[sizes[TENDON] + tendon * rows :], 0.0
+    for k in range(rows):
+        out[k] = row[k]
+        stretch += row[k] * motion[k]
+    balls = sizes[sizes[BALL_TABLE] :]
+    for ball in range(sizes[BALLS]):
+        k, rest = balls[ball], constants[sizes[REST] + ball * REST_SIZE :]
+        a, b, c = row[k], row[k + 1], row[k + 2]
+        if a != 0.0 or b != 0.0 or c != 0.0:
+            x, y, z = ball_rotation(rest, motion[k], motion[k + 1], motion[k + 2])
+            u, v, w = ball_rotation(rest, 0.0, 0.0, 0.0)
+            stretch += a * (x - u - motion[k]) + b * (y - v - motion[k + 1]) + c * (z - w - motion[k + 2])
+            out[k], out[k + 1], out[k + 2] = se3.inverse_transpose_product(x, y, z, a, b, c)
+    return stretch
+
+
+@_jit
 def joint_forces(sizes, constants, state, out):
     """Forces of springs, tendons and motors on all rows at MOTION, against the displacements, to `out` (rows,)."""
     rows, motion = sizes[ROWS], state[sizes[MOTION] :]
@@ -605,14 +618,10 @@ def joint_forces(sizes, constants, state, out):
     for k in range(rows):
         out[k] = joint[k, STIFFNESS] * motion[k] + joint[k, PULL] - motor[k]
     for t in range(sizes[TENDONS]):
-        row = constants[sizes[TENDON] + t * rows :]
-        spring = constants[sizes[TENSION] + t * TENSION_SIZE :]
-        stretch = 0.0
+        spring, gradient = constants[sizes[TENSION] + t * TENSION_SIZE :], state[sizes[GRADIENT] :]
+        tension = spring[SPRING] * tendon_gradient(t, sizes, constants, state) + spring[SLACK]
         for k in range(rows):
-            stretch += row[k] * motion[k]
-        tension = spring[SPRING] * stretch + spring[SLACK]
-        for k in range(rows):
-            out[k] += tension * row[k]
+            out[k] += tension * gradient[k]
     balls = sizes[sizes[BALL_TABLE] :]
     for ball in range(sizes[BALLS]):
         rest, row = constants[sizes[REST] + ball * REST_SIZE :], balls[ball]
@@ -639,11 +648,8 @@ def elastic_energy(sizes, constants, state):
     for k in range(rows):
         out += motion[k] * (0.5 * joint[k, STIFFNESS] * motion[k] + joint[k, PULL])
     for t in range(sizes[TENDONS]):
-        row = constants[sizes[TENDON] + t * rows :]
         spring = constants[sizes[TENSION] + t * TENSION_SIZE :]
-        stretch = 0.0
-        for k in range(rows):
-            stretch += row[k] * motion[k]
+        stretch = tendon_gradient(t, sizes, constants, state)
         out += stretch * (0.5 * spring[SPRING] * stretch + spring[SLACK])
     balls = sizes[sizes[BALL_TABLE] :]
     for ball in range(sizes[BALLS]):
@@ -719,8 +725,8 @@ def damping_force(sizes, constants, state, T, out):
         total = joint[k, DAMPER] * rate[k]
         add_rows(-total, T, k * width, width, out, 0)
     for t in range(sizes[TENDONS]):
-        row = constants[sizes[TENDON] + t * rows :]
-        speed = 0.0
+        tendon_gradient(t, sizes, constants, state)
+        row, speed = state[sizes[GRADIENT] :], 0.0
         for k in range(rows):
             speed += row[k] * rate[k]
         speed *= constants[sizes[TENSION] + t * TENSION_SIZE + DASHPOT]
@@ -740,8 +746,8 @@ def joint_work(sizes, constants, state):
         stored += rate[k] * (torque[k] + motor[k])
         lost += joint[k, DAMPER] * rate[k] * rate[k]
     for t in range(sizes[TENDONS]):
-        row = constants[sizes[TENDON] + t * rows :]
-        speed = 0.0
+        tendon_gradient(t, sizes, constants, state)
+        row, speed = state[sizes[GRADIENT] :], 0.0
         for k in range(rows):
             speed += row[k] * rate[k]
         lost += constants[sizes[TENSION] + t * TENSION_SIZE + DASHPOT] * speed * speed
@@ -1043,6 +1049,96 @@ def small_step(sizes, links, constants, state, poses, work):
     state[TIME] += h
 
 
+@_jit
+def load_points(sizes, state, poses, out):
+    """World positions of the points where loads act, (slots, 3)."""
+    for i in range(sizes[SLOTS]):
+        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        if row[ACTS] != 0.0:
+            T = poses[int(row[LINK])]
+            for c in range(3):
+                turned = T[c, 0] * row[POINT] + T[c, 1] * row[POINT + 1] + T[c, 2] * row[POINT + 2]
+                out[3 * i + c] = turned + T[c, 3]
+
+
+@_jit
+def linear_work(sizes, links, constants, state, poses, points):
+    """Add to the points of loads the displacements that they have at the twists of displacements RATE at these poses.
+
+    The work of forces at the midpoint is that over these displacements; `extra_work` gives the rest.
+    """
+    places, rows = poses.shape[0], sizes[ROWS]
+    twist, axis = matrix(state, sizes[TWIST], places, 6), matrix(state, sizes[AXIS], rows, 6)
+    rate, origin = state[sizes[RATE] :], constants[sizes[FIXED] + ORIGIN :]
+    for i in range(sizes[SLOTS]):
+        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        if row[ACTS] == 0.0:
+            continue
+        place = int(row[LINK])
+        T, V = poses[place], twist[place]
+        for c in range(6):
+            V[c] = 0.0
+        k = sizes[sizes[CHAINS] + place]
+        while k >= 0:
+            first, last = rows_of(links, k)
+            for r in range(first, last):
+                for c in range(6):
+                    V[c] += axis[r, c] * rate[r]
+            k = sizes[sizes[CHAINS] + links[k, PARENT]]
+        x, y, z = row[POINT], row[POINT + 1], row[POINT + 2]
+        px = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - origin[0]
+        py = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - origin[1]
+        pz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - origin[2]
+        points[3 * i] += V[0] + V[4] * pz - V[5] * py
+        points[3 * i + 1] += V[1] + V[5] * px - V[3] * pz
+        points[3 * i + 2] += V[2] + V[3] * py - V[4] * px
+
+
+@_jit
+def extra_work(sizes, state, poses, points):
+    """Work of forces fixed in the world beyond that at the midpoint: over the way from `points` to where they act."""
+    out = 0.0
+    for i in range(sizes[SLOTS]):
+        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        if row[ACTS] != 0.0:
+            T = poses[int(row[LINK])]
+            for c in range(3):
+                turned = T[c, 0] * row[POINT] + T[c, 1] * row[POINT + 1] + T[c, 2] * row[POINT + 2]
+                out += row[FORCE_COLUMN + c] * (turned + T[c, 3] - points[3 * i + c])
+    return out
+
+
+@_jit
+def halt(share, sizes, links, constants, state, poses, after, change):
+    """End of a step where loops do not close: at rest, as far along `change` as they do; nothing if `share` is zero.
+
+    The manifold ends there: the motion stops as at an inelastic stop.
+    """
+    n, budget = sizes[COORDINATES], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
+    y, tried = state[Y : Y + n], after[:n]
+    for _ in range(8):
+        for i in range(sizes[CLOSING]):  # multipliers at the start of the step, from the copy of the state
+            state[sizes[MULTIPLIERS] + i] = state[sizes[WORK] + sizes[MULTIPLIERS] + i]
+        for i in range(n):
+            tried[i] = y[i] + share * change[i]
+        if share > 0.0 and locate(tried, sizes, links, constants, state, poses):
+            break
+        share *= 0.5
+    else:
+        share = 0.0
+    if share == 0.0:
+        for i in range(sizes[CLOSING]):
+            state[sizes[MULTIPLIERS] + i] = state[sizes[WORK] + sizes[MULTIPLIERS] + i]
+    for i in range(n):
+        y[i] = tried[i] if share > 0.0 else y[i]
+        state[Y + n + i] = 0.0
+        state[sizes[FORCES] + i] = 0.0
+    budget[SET] = 0.0
+    budget[HALTS] += 1.0
+    state[TIME] += constants[TIMESTEP]
+    return locate(y, sizes, links, constants, state, poses)
+
+
 @_inline
 def _respond(sizes, constants, state, linear, after):
     """Coordinates and rates after a step, from its linear part and the forces FORCES."""
@@ -1072,6 +1168,7 @@ def full_step(sizes, links, constants, state, poses, work):
     loads, drag, inertial = work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w]
     mass, system = matrix(work, 11 * w, n, w), matrix(work, 11 * w + n * w, n, n)
     answer = matrix(work, 11 * w + 2 * n * w, n, 1)
+    load_points(sizes, state, poses, state[sizes[POINTS] :])
     if budget[SET] == 0.0:
         displace(y, sizes, constants, state)
         elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
@@ -1088,7 +1185,7 @@ def full_step(sizes, links, constants, state, poses, work):
         if not evaluate(
             middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
         ):
-            return False
+            return halt(0.0, sizes, links, constants, state, poses, after, change)
         # (1 + (B/h) dM) a = (linear - v)/h + (B/h) r, with r all forces but those of the linear part and dM a
         for i in range(n):
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
@@ -1131,11 +1228,15 @@ def full_step(sizes, links, constants, state, poses, work):
     find_rates(change, sizes, constants, state)
     stored, lost = joint_work(sizes, constants, state)
     budget[ENERGY] += worked + stored - lost / h
+    linear_work(sizes, links, constants, state, poses, state[sizes[POINTS] :])
     for i in range(n):
         y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
         v[i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
     if not locate(y, sizes, links, constants, state, poses):
-        return False
+        for i in range(n):
+            y[i] -= change[i]
+        return halt(0.5, sizes, links, constants, state, poses, after, change)
+    budget[ENERGY] += extra_work(sizes, state, poses, state[sizes[POINTS] :])
     elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
     band = kinetic
     for i in range(n):

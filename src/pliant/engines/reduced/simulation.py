@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -21,7 +22,7 @@ from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
 from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantWarning
 from pliant.mechanism import Mechanism, kinematics
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.load_kernels import LINK
@@ -62,7 +63,9 @@ class ReducedSimulation(Simulation):
         "_arrays",
         "_at",
         "_base",
+        "_closes",
         "_floating",
+        "_halted",
         "_map",
         "_method",
         "_model",
@@ -124,6 +127,7 @@ class ReducedSimulation(Simulation):
         self._model, self._mechanism, self._mark = model, _whole(model), 0
         self._slots = len(model.end_effectors) + _SPARE
         self._lay_out()
+        self._halted, self._closes = False, self.exact and len(self._map.manifold.rows) > 0
 
     def _lay_out(self) -> None:
         model = self._model
@@ -216,6 +220,15 @@ class ReducedSimulation(Simulation):
         done = self._advance_at(n, self._pool is not None, self._at)
         if self._pool is not None:
             self._reconstruct()
+        if self._closes and not self._halted and self._state[self._packed.sizes[mk.BUDGET] + mk.HALTS] > 0.0:
+            self._halted = True
+            warnings.warn(
+                f"'{self._mechanism.name}' went as far as the loops of its reduced model close, and stopped there at "
+                f"t = {self.time:.4g} s: beyond it the model knows nothing; use `pliant.ConstrainedSimulation`, or "
+                "reduce at a pose nearby",
+                PliantWarning,
+                stacklevel=3,
+            )
         return done
 
     def _why(self) -> str:
