@@ -749,7 +749,7 @@ class NaturalCoordinates:
         )
 
     def _stray(self, work: Floats, i: int, amplitude: float) -> float:
-        """Error of the linear map from wrenches to forces at an amplitude of mode i, relative; it is of second order."""
+        """Error of the linear map from wrenches to forces at an amplitude of mode i, relative: second order."""
         unit = np.array([1.0] * 3 + [self.manifold.mechanism.radius] * 3)[:, None]
         size, worst = np.linalg.norm(unit * work[:, 0], axis=(1, 2)), 0.0
         for sign in (1.0, -1.0):
