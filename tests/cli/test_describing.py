@@ -163,6 +163,16 @@ def test_reduce_under_load(cli_json):
     np.testing.assert_array_equal(found["compliance"], hanging.compliance)
 
 
+def test_reduce_with_a_reach(cli, cli_json):
+    model = pliant.reduce(pliant.gallery.helix(20), reach=0.4, tolerance=0.02)
+    arguments = ("reduce", "gallery:helix:20", "--reach", "0.4", "--tolerance", "0.02", "-o", "model.npz")
+    found = cli_json(*arguments)
+    assert [found[word] for word in ("vectors", "reach", "tolerance")] == [model.vectors, model.reach, 0.02]
+    assert cli_json("info", "model.npz")["model"]["reach"] == model.reach
+    assert "radii at 2 % static error" in cli(*arguments).stdout
+    assert cli_json("reduce", "gallery:helix:20")["reach"] is None
+
+
 def test_springs_for_those_without(cli_json, robot):
     robot.write_text(robot.read_text().replace('stiffness="10"', ""))
     model = pliant.reduce(pliant.load(robot), "tip", default_stiffness=3.0)

@@ -6,6 +6,7 @@ from typing import Any
 
 from pliant.cli import options
 from pliant.cli.output import print_json, print_table
+from pliant.cli.reduce import reach_facts
 
 __all__ = ["info", "mechanism_facts", "print_things", "world_facts"]
 
@@ -49,6 +50,7 @@ def info(
                 "end_effectors": model.end_effectors,
                 "rank": model.rank,
                 "modes": model.modes,
+                **reach_facts(model),
                 "projection": model.projection,
                 "inertia": model.inertia,
                 "frequencies": model.frequencies(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from pliant.files import replacing_path
 if TYPE_CHECKING:
     from pliant.engines.reduced import ReducedModel
 
-__all__ = ["reduce"]
+__all__ = ["reach_facts", "reduce"]
 
 _AXES = ("x", "y", "z")
 
@@ -32,6 +33,15 @@ def reduce(
         bool, typer.Option("--gravity", help="Linearise where it hangs under gravity.")
     ] = False,
     modes: Annotated[int, typer.Option(min=0, help="Fixed-interface modes to keep.")] = 0,
+    reach: Annotated[
+        float | None,
+        typer.Option(
+            metavar="RADII", help="Choose vectors so that it is right at rest up to pushes of this size."
+        ),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="Static error within --reach, as a fraction of the displacement.")
+    ] = 0.01,
     plot: options.Plot = None,
     as_json: options.Json = False,
     default_stiffness: options.Stiffness = None,
@@ -47,6 +57,7 @@ def reduce(
     Examples:
       pliant reduce gallery:hand
       pliant reduce hand.xml -e ff_tip -e th_tip -o model.npz
+      pliant reduce gallery:helix --reach 0.5
       pliant reduce gallery:helix:100 -w link100:0,0,-50 --json
     """
     from pliant.engines.reduced import BlendedModel
@@ -56,14 +67,16 @@ def reduce(
     check_target(plot)
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
     loads = options.parse_wrenches(wrenches, found.mechanism)
-    if found.model is not None and not (end_effectors or loads or gravity or modes):
+    if found.model is not None and not (end_effectors or loads or gravity or modes or reach is not None):
         if isinstance(found.model, BlendedModel):
             raise InputError(
                 f"'{file}' is a blend of models: `pliant info` tells of it; -e BODY reduces anew"
             )
         model = found.model
     else:
-        model = _reduced(found.mechanism, end_effectors, loads, gravity, modes)
+        model = _reduced(
+            found.mechanism, end_effectors, loads, gravity, modes=modes, reach=reach, tolerance=tolerance
+        )
     if output is not None:
         model.save(output)
     if plot is not None:
@@ -78,12 +91,24 @@ def reduce(
 
 
 def _reduced(
-    m: Any, bodies: list[str] | None, loads: dict[str, Any], gravity: bool, modes: int
+    m: Any, bodies: list[str] | None, loads: dict[str, Any], gravity: bool, **words: Any
 ) -> ReducedModel:
     from pliant.checks import EARTH
 
     at = pliant.equilibrium(m, loads, gravity=EARTH if gravity else None) if loads or gravity else None
-    return pliant.reduce(m, bodies, at=at, modes=modes)
+    return pliant.reduce(m, bodies, at=at, progress=words["reach"] is not None, **words)
+
+
+def reach_facts(model: ReducedModel) -> dict[str, Any]:
+    """Reach of a model and what it took, for JSON; None for what was not measured."""
+    measured = isfinite(model.reach)
+    return {
+        "vectors": model.vectors,
+        "reach": model.reach if measured else None,
+        "tolerance": model.tolerance if measured else None,
+        "samples": model.samples,
+        "failures": model.failures,
+    }
 
 
 def _facts(model: ReducedModel) -> dict[str, Any]:
@@ -96,6 +121,7 @@ def _facts(model: ReducedModel) -> dict[str, Any]:
         "end_effectors": model.end_effectors,
         "rank": model.rank,
         "modes": model.modes,
+        **reach_facts(model),
         "compliance": model.compliance,
         "principal": principal,
         "frequencies": model.frequencies(),

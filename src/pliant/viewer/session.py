@@ -727,7 +727,7 @@ class Models:
     def _reduced(self, setup: Setup, sample: Sample, modes: bool) -> ReducedModel:
         key = (setup.mechanism, sample, setup.end_effectors)
         found = self._kept.get(key)
-        if found is None or (found.modes and not modes):  # models with modes cannot be blended
+        if found is None or (found.modes + found.vectors and not modes):  # blends take static shapes only
             if len(self._kept) > _MODELS_KEPT:
                 self._kept.clear()
             found = reduce(setup.mechanism, setup.end_effectors, at=sample)

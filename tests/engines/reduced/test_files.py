@@ -64,7 +64,7 @@ def with_nan(entries):
 
 
 CHANGES = {
-    "newer": (lambda e: about(e, version=2), "newer pliant"),
+    "newer": (lambda e: about(e, version=3), "newer pliant"),
     "version": (lambda e: about(e, version="one"), "whole number"),
     "other": (lambda e: about(e, format="something"), "holds no reduced model"),
     "no about": (lambda e: e.pop("about.npy"), "holds no reduced model"),

@@ -65,10 +65,10 @@ def test_words_and_picture(tmp_path):
     assert "linearised under a load of 10 N" in loaded.summary()
 
 
-def test_tolerance_decides_the_rank():
+def test_rank_tolerance_decides_the_rank():
     m = stage(ky=1e8)
     assert pliant.reduce(m, "table").rank == 2
-    assert pliant.reduce(m, "table", tolerance=1e-4).rank == 1
+    assert pliant.reduce(m, "table", rank_tolerance=1e-4).rank == 1
 
 
 def test_total_inertia_of_a_floating_base():
@@ -123,7 +123,7 @@ def test_bad_input():
         ((left,), {"modes": 2, "inertia": "operational"}, InputError, "modes go with"),
         ((left,), {"default_stiffness": 0.0}, InputError, "default_stiffness: a number above 0"),
         ((left,), {"default_stiffness": np.nan}, InputError, "default_stiffness"),
-        ((left,), {"tolerance": 2.0}, InputError, "tolerance"),
+        ((left,), {"rank_tolerance": 2.0}, InputError, "rank_tolerance"),
         ((left,), {"at": "rest"}, InputError, "a Configuration expected"),
         ((left,), {"at": pliant.Configuration(pliant.gallery.helix(5))}, InputError, "this very 'y'"),
     ]

@@ -361,8 +361,9 @@ def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
             raise InputError(
                 f"blend: model {i} has the end effectors {', '.join(model.end_effectors)}, the first others"
             )
-        if model.modes:
-            raise InputError(f"blend: model {i} has modes; models that are blended have none")
+        if model.basis.shape[1] > model.rank:
+            kind = "modes" if model.modes else "vectors"
+            raise InputError(f"blend: model {i} has {kind}; models that are blended have none")
         if (model.base is None) != (first.base is None):
             raise InputError("blend: some of the models have a floating base and some have not")
         if model.limits != first.limits:

@@ -14,7 +14,7 @@ deficient, is never inverted outside its range. There are three inertias:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,17 @@ from pliant.statics import Configuration
 from pliant.statics.inertia import Inertia
 from pliant.statics.tangent import Tangent
 
-__all__ = ["INERTIAS", "Condensed", "admissible_directions", "condense", "length_unit", "twist_scale"]
+__all__ = [
+    "INERTIAS",
+    "Condensed",
+    "StaticShapes",
+    "admissible_directions",
+    "condense",
+    "length_unit",
+    "lowest_square",
+    "static_shapes",
+    "twist_scale",
+]
 
 Floats = NDArray[np.float64]
 INERTIAS = ("condensed", "operational", "accelerability")
@@ -73,40 +83,64 @@ def admissible_directions(compliance: Floats, scale: Floats, dofs: int, toleranc
     return np.ascontiguousarray(vectors[:, : int((values > tolerance * values[0]).sum())])
 
 
+class StaticShapes(NamedTuple):
+    """Joint motions under static loads on the end effectors.
+
+    Attributes:
+        basis: joint motions per displacement along each direction, (nv, r).
+        stiffness: (r, r).
+        inverse: displacements per joint motion, (r, nv): zero for motions that are orthogonal to `basis` in the
+            metric of the stiffness.
+    """
+
+    basis: Floats
+    stiffness: Floats
+    inverse: Floats
+
+
+def static_shapes(p: Projection, directions: Floats, scale: Floats) -> StaticShapes:
+    """Static shapes of unit displacements along the admissible directions."""
+    loaded = scale[:, None] * directions  # unit wrenches along the admissible directions
+    stiffness = _inverse(loaded.T @ p.compliance @ loaded)
+    return StaticShapes(p.joint_map @ (loaded @ stiffness), stiffness, loaded.T @ p.rows)
+
+
 def condense(
-    m: Mechanism, p: Projection, directions: Floats, scale: Floats, inertia: str, modes: int
+    m: Mechanism,
+    p: Projection,
+    shapes: StaticShapes,
+    directions: Floats,
+    scale: Floats,
+    inertia: str,
+    modes: int,
 ) -> Condensed:
     """Reduced matrices of one of the three inertias, with fixed-interface modes appended."""
-    loaded = scale[:, None] * directions  # unit wrenches along the admissible directions
+    loaded = scale[:, None] * directions
     rank = directions.shape[1]
-    stiffness = _inverse(loaded.T @ p.compliance @ loaded)
-    basis = p.joint_map @ (loaded @ stiffness)
+    basis, stiffness, inverse = shapes
     kinetic = Inertia(m, p.q)
     momentum = kinetic.times(np.ascontiguousarray(basis.T))
     mass = momentum @ basis
     if inertia == "condensed":
-        reach, back = (
-            loaded.T @ p.rows,
-            basis.T,
-        )  # motion of the end effectors, and joint motions per unit of it
+        back = basis.T
 
         def held(force: Floats) -> Floats:
             """Joint motions under generalised forces with the end effectors held."""
             motion = p.solve(force)
-            return motion - (motion @ reach.T) @ back
+            return motion - (motion @ inverse.T) @ back
 
         lag = momentum @ held(momentum).T
         speed = np.zeros(0)
         if modes:
             from pliant.statics.modes import natural_modes
 
-            fastest = _FASTEST * np.sqrt(_lowest_square(stiffness, mass))
-            speed, shapes = natural_modes(kinetic, held, modes, fastest)
-            basis = np.concatenate([basis, shapes.T], axis=1)
-            lag -= (momentum @ shapes.T / speed**2) @ (shapes @ momentum.T)
+            fastest = _FASTEST * np.sqrt(lowest_square(stiffness, mass))
+            speed, inner = natural_modes(kinetic, held, modes, fastest)
+            basis = np.concatenate([basis, inner.T], axis=1)
+            lag -= (momentum @ inner.T / speed**2) @ (inner @ momentum.T)
             none = np.zeros((rank, len(speed)))
             stiffness = np.block([[stiffness, none], [none.T, np.diag(speed**2)]])
-            mass = np.block([[mass, momentum @ shapes.T], [shapes @ momentum.T, np.eye(len(speed))]])
+            mass = np.block([[mass, momentum @ inner.T], [inner @ momentum.T, np.eye(len(speed))]])
         added = np.zeros_like(mass)
         added[:rank, :rank] = lag
         mass = _with_lag(stiffness, mass, added)
@@ -126,7 +160,7 @@ def _inverse(matrix: Floats) -> Floats:
     return np.linalg.inv(matrix).astype(np.float64)
 
 
-def _lowest_square(stiffness: Floats, mass: Floats) -> float:
+def lowest_square(stiffness: Floats, mass: Floats) -> float:
     """Square of the lowest natural frequency, (rad/s)²."""
     squares: Any = eig(stiffness, mass, right=False)
     return float(np.abs(squares).min())
@@ -141,7 +175,7 @@ def _with_lag(stiffness: Floats, mass: Floats, lag: Floats) -> Floats:
     """
     square = 0.0
     for _ in range(10):
-        previous, square = square, _lowest_square(stiffness, mass + square * lag)
+        previous, square = square, lowest_square(stiffness, mass + square * lag)
         if abs(square - previous) < 1e-6 * square:
             break
     return mass + square * lag

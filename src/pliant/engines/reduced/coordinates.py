@@ -79,14 +79,15 @@ class Amplitudes:
     def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
         """Coordinates and rates nearest to joint coordinates and velocities.
 
-        End effectors keep their displacements and velocities; the rest is projected onto the modes by inertia.
+        End effectors keep their displacements and velocities; the rest is projected onto modes and vectors by inertia.
         """
         model = self.model
         rows = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
         into = (model.directions * model.scale[:, None]).T @ rows
-        if model.modes:
+        if self.count > model.rank:
             shapes = model.basis[:, model.rank :]
-            share = Inertia(model.mechanism, model.q).times(np.ascontiguousarray(shapes.T))
+            momentum = Inertia(model.mechanism, model.q).times(np.ascontiguousarray(shapes.T))
+            share = np.linalg.solve(momentum @ shapes, momentum)
             left = np.eye(len(shapes)) - model.basis[:, : model.rank] @ into
             into = np.concatenate([into, share @ left])
         return into @ coordinate_difference(model.mechanism, model.q, q), into @ rates

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pliant.checks import number, vector, whole
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.condensation import INERTIAS
 from pliant.engines.reduced.model import FreeBase, ReducedModel
@@ -17,13 +19,11 @@ from pliant.files import as_path
 from pliant.formats.archive import Arrays, mechanism_bytes, read_archive, require, write_archive
 from pliant.formats.json_file import read
 from pliant.mechanism import Mechanism
-from pliant.statics.limit_springs import make_stops
-from pliant.statics.load_kernels import LINK
-from pliant.statics.loads import LOAD_SIZE, Loads, row_sizes
+from pliant.statics.loads import Load, parse_wrenches
 
 __all__ = ["load_blend", "load_model", "load_single", "save_model"]
 
-_SINGLE, _BLEND = {"pliant-reduced-model": 1}, {"pliant-blended-model": 1}  # format: newest version
+_SINGLE, _BLEND = {"pliant-reduced-model": 2}, {"pliant-blended-model": 1}  # format: newest version
 _NO_MODEL = (
     "holds no reduced model: `ReducedModel.save` writes such files, and `BlendedModel.load` reads blends"
 )
@@ -40,7 +40,6 @@ _ARRAYS = (
     "basis",
     *_MATRICES,
 )
-_HELD = ("gravity", "held", "rest", "tendon_rest", "balance")  # what acts beside wrenches on end effectors
 _POLYNOMIAL = ("slope", "directions", "coefficients")
 _WEIGHTS = ("exponent", "distance", "matrices")
 
@@ -89,14 +88,32 @@ def _description(model: ReducedModel) -> dict[str, Any]:
         "base": model.base and model.base.body,
         "length": model.length,
         "limits": model.limits,
+        "gravity": model.gravity,
+        "wrenches": None if model.wrenches is None else _wrench_words(model.wrenches),
+        "vectors": model.vectors,
+        "reach": _finite(model.reach),
+        "tolerance": _finite(model.tolerance),
+        "samples": model.samples,
+        "failures": model.failures,
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+def _wrench_words(wrenches: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Words of every wrench, as `pliant.equilibrium` takes them."""
+    loads = {body: Load.parse(value, body) for body, value in wrenches.items()}
+    return {
+        body: {word: list(getattr(load, word)) for word in ("force", "torque", "point")}
+        | {"frame": load.frame}
+        for body, load in loads.items()
     }
 
 
 def _arrays(model: ReducedModel) -> Arrays:
     arrays: Arrays = {name: getattr(model, name) for name in _ARRAYS}
-    if model.loads is not None:
-        held = model.gravity, model.loads.rows, model.loads.rest, model.loads.tendon_rest, model.balance
-        arrays |= dict(zip(_HELD, held, strict=True))
     if model.base is not None:
         arrays |= {
             "base_inertia": model.base.inertia,
@@ -192,7 +209,7 @@ def _restore(about: dict[str, Any], arrays: Arrays, mechanism: Mechanism, path: 
                 raise FormatError(f"'{path}': the world is no end effector")
     except MechanismError as error:
         raise FormatError(f"'{path}': {error}") from None
-    _check_shapes(arrays, path, mechanism, len(effectors))
+    _check_shapes(arrays, path, mechanism.nq, mechanism.nv, len(effectors))
     base = None
     if carrier is not None:
         free = read(arrays["base_mechanism"].tobytes(), path)
@@ -200,6 +217,8 @@ def _restore(about: dict[str, Any], arrays: Arrays, mechanism: Mechanism, path: 
         if (free.body_names, free.joint_names) != names or free.nv != mechanism.nv + 6:
             raise FormatError(f"'{path}': 'base_mechanism' is another mechanism: the file is damaged")
         base = FreeBase(carrier, arrays["base_inertia"], free)
+    words: dict[str, Any] = {name: arrays[name] for name in _ARRAYS}
+    words |= _restore_loads(about, mechanism, path) | _restore_reach(about, arrays, path)
     model = ReducedModel(
         mechanism=mechanism,
         end_effectors=tuple(effectors),
@@ -208,8 +227,7 @@ def _restore(about: dict[str, Any], arrays: Arrays, mechanism: Mechanism, path: 
         inertia=about["inertia"],
         length=about["length"],
         limits=about["limits"],
-        **{name: arrays[name] for name in _ARRAYS},
-        **_restore_loads(mechanism, arrays, about["limits"], path),
+        **words,
     )
     for name, matrix in (("reduced_mass", model.reduced_mass), ("base_inertia", base and base.inertia)):
         if matrix is not None and np.linalg.eigvalsh((matrix + matrix.T) / 2).min(initial=1.0) <= 0:
@@ -217,18 +235,33 @@ def _restore(about: dict[str, Any], arrays: Arrays, mechanism: Mechanism, path: 
     return model
 
 
-def _restore_loads(m: Mechanism, arrays: Arrays, limits: bool, path: Path) -> dict[str, Any]:
-    """Loads, gravity and constraint forces of a model; none in older files."""
-    if "held" not in arrays:
-        return {}
-    require(arrays, _HELD, path)
-    gravity, held, rest, tendon_rest, balance = (arrays[name] for name in _HELD)
-    link = held[:, LINK] if held.ndim == 2 and held.shape[1] == LOAD_SIZE else np.array([-1.0])
-    if not np.isin(link, np.arange(len(m.links))).all():
-        raise FormatError(f"'{path}': 'held' names links that are not there")
-    stops = make_stops(m) if limits else None
-    loads = Loads(held, rest, tendon_rest, float(row_sizes(m, held).sum()), stops)
-    return {"loads": loads, "gravity": gravity, "balance": balance}
+def _restore_loads(about: dict[str, Any], m: Mechanism, path: Path) -> dict[str, Any]:
+    """Gravity and wrenches at the configuration; None for wrenches in older files, which do not tell."""
+    gravity, wrenches = about.get("gravity"), about.get("wrenches")
+    try:
+        if gravity is not None:
+            gravity = tuple(vector(gravity, "gravity").tolist())
+        if wrenches is not None:
+            if not isinstance(wrenches, dict):
+                raise InputError("wrenches: a mapping {body: wrench} expected")
+            wrenches = {m.body_names[body]: load for body, load in parse_wrenches(m, wrenches).items()}
+    except (InputError, MechanismError) as error:
+        raise FormatError(f"'{path}': {error}") from None
+    return {"gravity": gravity, "wrenches": wrenches}
+
+
+def _restore_reach(about: dict[str, Any], arrays: Arrays, path: Path) -> dict[str, Any]:
+    """Reach, and what it took; older files have none."""
+    try:
+        most = arrays["basis"].shape[1] - arrays["directions"].shape[1]
+        out: dict[str, Any] = {"vectors": whole(about.get("vectors", 0), "vectors", 0, most)}
+        out |= {word: whole(about.get(word, 0), word) for word in ("samples", "failures")}
+        for word in ("reach", "tolerance"):
+            value = about.get(word)
+            out[word] = float("nan") if value is None else number(value, word, least=0.0)
+    except InputError as error:
+        raise FormatError(f"'{path}': {error}") from None
+    return out
 
 
 def _check_description(about: dict[str, Any], path: Path) -> None:
@@ -246,10 +279,7 @@ def _check_description(about: dict[str, Any], path: Path) -> None:
         raise FormatError(f"'{path}': limits: true or false expected")
 
 
-def _check_shapes(arrays: Arrays, path: Path, m: Mechanism, effectors: int) -> None:
-    nq, nv, tendons = m.nq, m.nv, len(m.tendons)
-    constraints = 6 * m.topology.loops + len(m.couplings)
-
+def _check_shapes(arrays: Arrays, path: Path, nq: int, nv: int, effectors: int) -> None:
     def second(name: str) -> int:
         return arrays[name].shape[1] if arrays[name].ndim == 2 else 0
 
@@ -266,10 +296,6 @@ def _check_shapes(arrays: Arrays, path: Path, m: Mechanism, effectors: int) -> N
         "basis": (nv, n),
         **dict.fromkeys(_MATRICES, (n, n)),
         "base_inertia": (6, 6),
-        "gravity": (3,),
-        "rest": (nq,),
-        "tendon_rest": (tendons,),
-        "balance": (constraints,),
     }
     for name, shape in shapes.items():
         if name in arrays and (arrays[name].shape != shape or arrays[name].dtype != np.float64):

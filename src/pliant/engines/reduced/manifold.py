@@ -33,9 +33,11 @@ from pliant.statics.loads import (
     collect_loads,
     coordinate_difference,
     load_rows,
+    parse_wrenches,
     spring_coordinates,
     tendon_lengths,
 )
+from pliant.statics.tangent import Tangent
 
 __all__ = [
     "Manifold",
@@ -107,19 +109,55 @@ class Manifold:
 
 def manifold_of(model: ReducedModel) -> Manifold:
     """Manifold of a model."""
-    m = model.mechanism
-    loads = held_loads(m, model.q) if model.loads is None else model.loads
-    gravity = model.gravity
+    m, loads, gravity = model.mechanism, *acting_loads(model)
     found = Closing(np.zeros(0, dtype=np.int64), np.zeros((m.nv, 0)), None)
     if m.topology.loops or len(m.couplings):
-        balance = model.balance if len(model.balance) else np.zeros(6 * m.topology.loops + len(m.couplings))
+        rank = model.rank
         per_y = np.zeros((len(model.compliance), model.basis.shape[1]))
-        per_y[:, : model.rank] = (
-            model.scale[:, None] * model.directions @ model.reduced_stiffness[: model.rank, : model.rank]
-        )
-        found = close(m, model.q, model.basis, _all_loads(model, loads), balance, model.end_effectors, per_y)
-    closing, rows, curvature = found.closing, found.rows, _moderate(m, model.basis, found.curvature)
-    return Manifold(m, model.q, model.basis, loads, gravity, closing, rows, curvature)
+        per_y[:, :rank] = model.scale[:, None] * model.directions @ model.reduced_stiffness[:rank, :rank]
+        given = _with_wrenches(model, loads, gravity)
+        balance = _balance(m, model.q, given)
+        found = close(m, model.q, model.basis, given, balance, model.end_effectors, per_y)
+    curvature = _moderate(m, model.basis, found.curvature)
+    return Manifold(m, model.q, model.basis, loads, gravity, found.closing, found.rows, curvature)
+
+
+def acting_loads(model: ReducedModel) -> tuple[Loads, Floats]:
+    """What acts at a model's configuration beside weights and wrenches on end effectors, and gravity, m/s², (3,)."""
+    m = model.mechanism
+    if not (model.wrenches or model.gravity or model.limits):
+        return held_loads(m, model.q), np.zeros(3)
+    others = {
+        body: value for body, value in (model.wrenches or {}).items() if body not in model.end_effectors
+    }
+    given = collect_loads(m, others, model.gravity, model.limits)
+    rows = load_rows(parse_wrenches(m, others), m.links.body_link)
+    return replace(given, rows=rows), np.zeros(3) if model.gravity is None else np.array(model.gravity)
+
+
+def _with_wrenches(model: ReducedModel, loads: Loads, gravity: Floats) -> Loads:
+    """All loads of a model's configuration: those beside it, weights, and wrenches that turn with end effectors."""
+    m = model.mechanism
+    wrenches = {
+        m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
+        for body, wrench in zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
+        if wrench.any()
+    }
+    rows = [load_rows(wrenches, m.links.body_link), loads.rows]
+    if gravity.any():
+        rows.append(collect_loads(m, {}, gravity).rows)
+    return replace(loads, rows=np.concatenate(rows))
+
+
+def _balance(m: Mechanism, q: Floats, loads: Loads) -> Floats:
+    """Constraint forces of loops and couplings that balance springs and loads at `q`: the least that do."""
+    none = np.zeros(6 * m.topology.loops + len(m.couplings))
+    force = Tangent(m, q, loads, none).residual
+    if not np.abs(force).max(initial=0.0) > 0:
+        return none
+    scale = m.elimination.scale[: len(none)]
+    rows = scale[:, None] * kinematics.constraint_rows(m, kinematics.link_poses(m, q)) * m.dof_unit
+    return -scale * np.linalg.lstsq(rows.T, force * m.dof_unit, rcond=1e-9)[0]
 
 
 def _moderate(m: Mechanism, basis: Floats, curvature: Floats | None) -> Floats | None:
@@ -132,19 +170,6 @@ def _moderate(m: Mechanism, basis: Floats, curvature: Floats | None) -> Floats |
     unit = 1 / np.maximum(np.abs(basis / m.dof_unit[:, None]).max(axis=0), 1e-300)
     bent = np.abs(curvature * unit[:, None, None] * unit[:, None] / m.dof_unit).max(initial=0.0)
     return curvature if bent <= _BENDS else None
-
-
-def _all_loads(model: ReducedModel, loads: Loads) -> Loads:
-    """Loads of the configuration of a model: those beside it, weights, and wrenches that turn with end effectors."""
-    m = model.mechanism
-    wrenches = {
-        m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
-        for body, wrench in zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
-        if wrench.any()
-    }
-    weights = collect_loads(m, {}, model.gravity) if model.gravity.any() else None
-    rows = [load_rows(wrenches, m.links.body_link), loads.rows, *([] if weights is None else [weights.rows])]
-    return replace(loads, rows=np.concatenate(rows))
 
 
 def settle(model: ReducedModel, wrenches: Mapping[int, Load]) -> Floats:
@@ -235,7 +260,7 @@ def _refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | N
 
 def unknown_mechanics(model: ReducedModel) -> str | None:
     """Why the manifold of a model does not know all of its mechanics; None: it does."""
-    if model.loads is None and model.wrench.any():
+    if model.wrenches is None and model.wrench.any():
         return "a loaded model of an older file"
     return None
 

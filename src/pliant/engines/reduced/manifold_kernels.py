@@ -95,7 +95,7 @@ ENERGY, SET, HALTS, BUDGET_SIZE = range(
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ITERATIONS = 12
 ROUNDS = 2  # evaluations in a step at most
-AGAIN = 1e-4  # change of the inertia by a change of the midpoint that asks for another evaluation
+AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
 BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 
 # --- places and tangent
@@ -1216,7 +1216,7 @@ def full_step(sizes, links, constants, state, poses, work):
             for j in range(n):
                 total += step[2 * n + j, i] * (g[j] - before[j])
             moved += 0.5 * abs(total) * constants[sizes[SPREAD] + i]
-        if moved <= AGAIN:
+        if moved <= AGAIN and sizes[PLAIN] == 1:
             break
     _respond(sizes, constants, state, linear, after)
     # Budget of energy: work of loads at the midpoint, less that of dampers

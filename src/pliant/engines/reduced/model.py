@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from pliant.engines.reduced.manifold import Manifold, NaturalCoordinates
     from pliant.engines.reduced.simulation import ReducedSimulation
     from pliant.statics import Configuration
-    from pliant.statics.loads import Loads
 
 __all__ = ["FreeBase", "Model", "ReducedModel", "StiffnessEllipsoid"]
 
@@ -118,14 +117,19 @@ class ReducedModel(Model):
         length: unit of length in `directions`, about the size of the mechanism, m.
         directions: orthonormal admissible directions, (6e, rank).
         basis: joint motions per coordinate y of the model: displacement along each of the `directions`, then
-            amplitudes of fixed-interface modes; (nv, rank + modes).
+            amplitudes of fixed-interface modes, then of vectors for large motion; (nv, rank + modes + vectors).
         reduced_stiffness, reduced_mass, reduced_damping: the model in the coordinates y.
         base: the floating base, or None.
         projection, inertia: arguments of `pliant.reduce`.
         limits: whether it was made at an equilibrium with joint limits enforced.
-        loads: wrenches on other bodies than end effectors, rest positions of springs; None in older files.
-        gravity: m/s², (3,).
-        balance: constraint forces of loops and couplings at the configuration.
+        gravity: gravity of that equilibrium, m/s²; None if it is compensated.
+        wrenches: all wrenches of that equilibrium, `{body: wrench}`; None if an older file does not tell.
+        vectors: number of vectors for large motion in the `basis`.
+        reach: size of pushes, in radii of the mechanism, up to which the error at rest is within the `tolerance`: the
+            displacement of an end effector by a force at its origin, to first order. NaN if it was not measured.
+        tolerance: error of the positions of end effectors at rest, as a fraction of their displacement; NaN if reach
+            was not measured.
+        samples, failures: number of equilibria that the vectors were chosen from, and of loads without one.
     """
 
     mechanism: Mechanism
@@ -146,9 +150,13 @@ class ReducedModel(Model):
     projection: str = "exact"
     inertia: str = "condensed"
     limits: bool = False
-    loads: Loads | None = None
-    gravity: Floats = field(default_factory=lambda: np.zeros(3))
-    balance: Floats = field(default_factory=lambda: np.zeros(0))
+    gravity: tuple[float, ...] | None = None
+    wrenches: Mapping[str, Any] | None = field(default_factory=dict[str, Any])
+    vectors: int = 0
+    reach: float = float("nan")
+    tolerance: float = float("nan")
+    samples: int = 0
+    failures: int = 0
 
     # --- sizes and names
 
@@ -160,7 +168,7 @@ class ReducedModel(Model):
     @property
     def modes(self) -> int:
         """Number of fixed-interface modes."""
-        return self.basis.shape[1] - self.rank
+        return self.basis.shape[1] - self.rank - self.vectors
 
     def index(self, body: str) -> int:
         """Number of a body among the end effectors."""
@@ -234,13 +242,13 @@ class ReducedModel(Model):
         return Configuration(self.mechanism, settle(self, parse_wrenches(self.mechanism, wrenches)))
 
     def without_modes(self) -> ReducedModel:
-        """The model without its modes, which do not affect statics and which blends refuse."""
+        """The model without its modes and vectors, which do not affect linear statics and which blends refuse."""
         n = self.rank
         cut = {
             word: getattr(self, word)[:n, :n]
             for word in ("reduced_stiffness", "reduced_mass", "reduced_damping")
         }
-        return self if not self.modes else replace(self, basis=self.basis[:, :n], **cut)
+        return self if self.basis.shape[1] == n else replace(self, basis=self.basis[:, :n], vectors=0, **cut)
 
     @cached_property
     def at(self) -> Configuration:
@@ -296,6 +304,19 @@ class ReducedModel(Model):
         if index < 0:
             raise InputError("the world passes no wrench on: name a body")
         return self.wrench_maps[index]
+
+    def extend(self, configuration: Configuration) -> ReducedModel:
+        """The model with the vectors that a configuration adds: its displacement, and its slopes if loads act there.
+
+        For motion near a configuration that the model does not reach, while a simulation runs, for instance:
+        `simulation.switch(model.extend(equilibrium))`. Vectors that the basis has already are left out.
+
+        Args:
+            configuration: of the same mechanism, such as an equilibrium under wrenches on the end effectors.
+        """
+        from pliant.engines.reduced.reach import extend
+
+        return extend(self, configuration)
 
     # --- frequencies, stiffness, text
 
@@ -354,6 +375,7 @@ class ReducedModel(Model):
 
     def __repr__(self) -> str:
         extra = f", {self.modes} modes" if self.modes else ""
+        extra += f", {self.vectors} vectors" if self.vectors else ""
         floating = ", free base" if self.base else ""
         return (
             f"<ReducedModel of '{self.mechanism.name}': {', '.join(self.end_effectors[:6])}"

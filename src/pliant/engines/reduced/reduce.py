@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +14,16 @@ from pliant.engines.reduced.condensation import (
     admissible_directions,
     condense,
     length_unit,
+    static_shapes,
     twist_scale,
 )
 from pliant.engines.reduced.model import FreeBase, ReducedModel
-from pliant.engines.reduced.projection import held_loads, project, project_recursively
+from pliant.engines.reduced.projection import project, project_recursively
+from pliant.engines.reduced.reach import reaching
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
-from pliant.statics.loads import collect_loads, load_rows, parse_wrenches
+from pliant.statics.loads import Load
 
 __all__ = ["reduce"]
 
@@ -40,8 +40,11 @@ def reduce(
     inertia: str = "condensed",
     modes: int = 0,
     *,
+    reach: float | None = None,
+    tolerance: float = 0.01,
     default_stiffness: float | None = None,
-    tolerance: float | None = None,
+    rank_tolerance: float | None = None,
+    progress: bool = False,
 ) -> ReducedModel:
     """Reduce a mechanism to compliance, inertia and damping at its end effectors (FORK⁻¹S, TVCG sections 3 to 6).
 
@@ -57,9 +60,15 @@ def reduce(
         inertia: "condensed", links follow statically; "operational", right at the first instant of an impact;
             "accelerability", TVCG's.
         modes: number of fixed-interface modes to add to a condensed model: inner vibrations.
+        reach: add vectors to the basis, chosen from sampled equilibria, until the error at rest is within `tolerance`
+            for forces on the end effectors that move them by this many radii to first order. With several end
+            effectors the basis is compressed to as few coordinates as that takes. `ReducedModel.reach` is what was
+            reached.
+        tolerance: with `reach`: error of the positions of end effectors at rest, as a fraction of their displacement.
         default_stiffness: for degrees of freedom that no spring holds, N m/rad or N/m.
-        tolerance: singular values of the compliance (lengths in radii) below this fraction of the largest count
-            as zero; rounding decides if None (TVCG Eq. 9).
+        rank_tolerance: singular values of the compliance (lengths in radii) below this fraction of the largest
+            count as zero; rounding decides if None (TVCG Eq. 9).
+        progress: show a progress bar while vectors are chosen.
 
     Raises:
         InputError: an argument is unusable, an end effector cannot move at all, or one is held by no spring.
@@ -70,7 +79,8 @@ def reduce(
         >>> model.rank
         6
     """
-    _check(mechanism, projection, inertia, modes, default_stiffness, tolerance)
+    _check(mechanism, projection, inertia, modes, default_stiffness, rank_tolerance)
+    _check_reach(reach, tolerance, inertia)
     bodies = _end_effectors(mechanism, end_effectors)
     if at is not None:
         _check_configuration(mechanism, at)
@@ -83,7 +93,11 @@ def reduce(
             )
         m = m.with_stiffness(m.springless, default_stiffness)
         at = None if at is None else Configuration(m, at.q)
-    found = project(m, bodies, at) if projection == "exact" else project_recursively(m, bodies, at, tolerance)
+    found = (
+        project(m, bodies, at)
+        if projection == "exact"
+        else project_recursively(m, bodies, at, rank_tolerance)
+    )
     if not np.isfinite(found.compliance).all():
         raise InputError(
             f"the compliance of {', '.join(bodies)} is not finite: the configuration is singular"
@@ -91,9 +105,11 @@ def reduce(
     length = length_unit(Configuration(m, found.q))
     scale = twist_scale(length, len(bodies))
     _check_mobility(m, bodies, scale[:, None] * found.compliance * scale, scale[:, None] * found.rows)
-    directions = admissible_directions(found.compliance, scale, m.nv, tolerance)
-    condensed = condense(m, found, directions, scale, inertia, modes)
-    return ReducedModel(
+    directions = admissible_directions(found.compliance, scale, m.nv, rank_tolerance)
+    shapes = static_shapes(found, directions, scale)
+    condensed = condense(m, found, shapes, directions, scale, inertia, modes)
+    held = None if at is None or at.residual is None else at
+    model = ReducedModel(
         mechanism=m,
         end_effectors=bodies,
         q=found.q,
@@ -112,26 +128,14 @@ def reduce(
         projection=projection,
         inertia=inertia,
         limits=at is not None and at.limits,
-        **_held(m, bodies, at, found.q),
+        gravity=held and held.gravity,
+        wrenches={body: Load.parse(value, body) for body, value in held.wrenches.items()} if held else {},
     )
-
-
-def _held(
-    m: Mechanism, bodies: Sequence[str], at: Configuration | None, q: NDArray[np.float64]
-) -> dict[str, Any]:
-    """What acts beside wrenches on end effectors: `loads`, `gravity` and `balance` of a model."""
-    if at is None or at.residual is None:
-        rows = 6 * m.topology.loops + len(m.couplings)
-        return {"loads": held_loads(m, q), "gravity": np.zeros(3), "balance": np.zeros(rows)}
-    others = {body: wrench for body, wrench in at.wrenches.items() if body not in bodies}
-    given = collect_loads(m, others, at.gravity, at.limits)
-    rows = load_rows(parse_wrenches(m, others), m.links.body_link)
-    gravity = np.zeros(3) if at.gravity is None else np.array(at.gravity, dtype=np.float64)
-    return {"loads": replace(given, rows=rows), "gravity": gravity, "balance": at.multipliers}
+    return model if reach is None else reaching(model, found, modes, reach, tolerance, progress)
 
 
 def _check(
-    m: object, projection: str, inertia: str, modes: int, default: float | None, tolerance: float | None
+    m: object, projection: str, inertia: str, modes: int, default: float | None, rank_tolerance: float | None
 ) -> None:
     if not isinstance(m, Mechanism):
         raise InputError(f"reduce: a Mechanism expected, not {m!r:.80}")
@@ -142,8 +146,19 @@ def _check(
         raise InputError(f'modes go with inertia="condensed": with {inertia!r} they would count mass twice')
     if default is not None:
         number(default, "default_stiffness", above=0.0)
-    if tolerance is not None:
-        number(tolerance, "tolerance", least=0.0, below=1.0)
+    if rank_tolerance is not None:
+        number(rank_tolerance, "rank_tolerance", least=0.0, below=1.0)
+
+
+def _check_reach(reach: float | None, tolerance: float, inertia: str) -> None:
+    if reach is None:
+        return
+    number(reach, "reach", above=0.0, most=10.0, expected="a number of radii above 0, at most 10,")
+    number(tolerance, "tolerance", above=0.0, below=1.0)
+    if inertia != "condensed":
+        raise InputError(
+            f'reach goes with inertia="condensed": with {inertia!r} vectors would count mass twice'
+        )
 
 
 def _end_effectors(m: Mechanism, given: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -26,6 +26,7 @@ __all__ = [
     "facts",
     "model_html",
     "plot",
+    "reach_words",
     "stiffness_rows",
     "summarize",
 ]
@@ -60,9 +61,25 @@ def facts(model: ReducedModel) -> list[str]:
         + (f", floating on '{model.base.body}' ({model.base.inertia[0, 0]:.4g} kg)" if model.base else ""),
         f"natural frequencies: {listed([f'{f:.4g}' for f in found], 6, quoted=False)} Hz",
     ]
+    if model.vectors or np.isfinite(model.reach):
+        lines.append(reach_words(model))
     if model.wrench.any():
         lines.append(f"linearised under a load of {_force(model):.4g} N")
     return lines
+
+
+def reach_words(model: ReducedModel) -> str:
+    """How far a model reaches, and what that took."""
+    out = "reach: not measured"
+    if np.isfinite(model.reach):
+        out = f"reach: {model.reach:.3g} radii at {100 * model.tolerance:.3g} % static error"
+    took = [
+        f"{counted(model.basis.shape[1], 'coordinate')} ({counted(model.vectors, 'vector')})",
+        counted(model.samples, "sampled equilibrium", "sampled equilibria"),
+    ]
+    if model.failures:
+        took.append(f"{counted(model.failures, 'load')} without a stable one nearby")
+    return f"{out}; {', '.join(took)}"
 
 
 def stiffness_rows(model: ReducedModel, most: int | None = None) -> list[list[str]]:

@@ -1,0 +1,729 @@
+"""Reach: how far from rest a basis of joint motions holds a tolerance, and the vectors that make it reach farther.
+
+Statics on a manifold of joint coordinates `q = move(q0, basis @ y)`, with the springs and loads of the whole mechanism,
+is exact but for what the basis cannot express. Near rest the static shapes of the end effectors suffice. Farther away
+more vectors are needed: those that true equilibria leave over, most energetic first, as few as hold the tolerance on
+equilibria that nothing was chosen from.
+
+Loads are forces at the origins of the end effectors. Their size is the displacement they cause to first order: a push
+by 0.5 radii would move an end effector by half the mechanism's radius if its compliance were constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from pliant import spatial
+from pliant.engines.reduced.condensation import StaticShapes, condense, lowest_square
+from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.reduced.projection import Projection, held_loads, project
+from pliant.errors import ConvergenceError, InputError
+from pliant.mechanism import Mechanism, kinematics
+from pliant.statics import Configuration
+from pliant.statics import equilibrium as true_equilibrium
+from pliant.statics.arrays import Given
+from pliant.statics.bordered import BorderedTree
+from pliant.statics.equilibria import solve_cases
+from pliant.statics.inertia import Inertia
+from pliant.statics.limit_springs import typical_stiffness
+from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, POINT
+from pliant.statics.loads import (
+    Load,
+    Loads,
+    chart,
+    collect_loads,
+    coordinate_difference,
+    load_rows,
+    parse_wrenches,
+)
+from pliant.statics.tangent import Tangent
+from pliant.statics.workspace import allocate_point, model_of
+from pliant.text import counted, track
+
+__all__ = ["Manifold", "append_vectors", "equilibrium", "extend", "extend_basis", "measure_reach"]
+
+Floats = NDArray[np.float64]
+
+SAMPLES, FRESH, JUDGES = 48, 36, 48  # loads that vectors come from, that choose them, that measure reach
+FARTHEST = 2.0  # radii: reach is measured up to here, or up to twice what was asked for
+_MARGIN = 0.3  # of the tolerance: static error that vectors are chosen for, so that other directions and motion hold it
+_ROUNDS = 3  # of adding samples, where the measured reach falls short
+_BUCKLED = 2.0  # times the first-order displacement: equilibria farther away are behind a snap or a buckling
+_OTHER = 0.1  # static error above which another equilibrium may have been found
+_SLOPE = 0.1  # weight of slopes against displacements
+_CUT = 1e-6  # of the largest singular value: directions below are noise of the solver
+_DEPENDENT = 1e-7  # of the largest singular value of loop rows: below, rows depend on others
+_CLOSINGS, _GAP = 30, 1e-11  # iterations of closing loops; their largest gap, radii or radians
+_LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
+_RIGID = 0.03  # of the largest compliance: directions that count as rigid for loads of equal energy
+_GRID = np.array(
+    [0.025, 0.05, 0.1, 0.175, 0.25, 0.35, 0.5, 0.7, 1.0]
+)  # of the farthest size: they bracket reach
+
+
+# --- statics on a manifold of joint coordinates
+
+
+class Manifold(NamedTuple):
+    """Joint coordinates `q = move(q0, basis @ y + C μ)`, where μ closes loops and couplings.
+
+    Attributes:
+        mechanism: the mechanism.
+        q: joint coordinates at y = 0, (nq,).
+        basis: joint motions per coordinate, (nv, k).
+        loads: what acts beside wrenches on end effectors, and what holds the mechanism at y = 0.
+    """
+
+    mechanism: Mechanism
+    q: Floats
+    basis: Floats
+    loads: Loads
+
+
+def equilibrium(
+    manifold: Manifold, wrenches: Mapping[str, Any], start: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """Coordinates y at rest under wrenches, and joint coordinates there.
+
+    Forces of the whole mechanism do no work along the manifold: Newton's method on `Tᵀ (spring forces - load forces)
+    = 0`, T the tangent of the manifold, with the load in as few steps as end at stable equilibria; or at once from
+    joint coordinates near `start`.
+
+    Raises:
+        ConvergenceError: no equilibrium was found.
+    """
+    m = manifold.mechanism
+    problem = _Problem(manifold, load_rows(parse_wrenches(m, wrenches), m.links.body_link))
+    z, done, step = np.zeros(manifold.basis.shape[1]), 0.0, 1.0
+    least = 1 / 64
+    if start is not None:
+        z, least = problem.nearest(start), 1.0
+    while done < 1.0:
+        found = problem.solve(z, min(1.0, done + step))
+        if found is not None:
+            z, done = found, min(1.0, done + step)
+        elif step > least:
+            step /= 2
+        else:
+            raise ConvergenceError(
+                f"'{m.name}': no equilibrium on the model's basis beyond {done:.2g} of the load"
+            )
+    return problem.scale @ z, problem.place(z)[0]
+
+
+class _Problem:
+    """Forces along a manifold at coordinates z, y = scale @ z, of unit stiffness at rest."""
+
+    def __init__(self, manifold: Manifold, rows: Floats):
+        m = self._m = manifold.mechanism
+        self._q, self._loads, self._rows = manifold.q, manifold.loads, rows
+        _, size, axes = np.linalg.svd(_weigh(m, manifold.basis), full_matrices=False)
+        self.scale = axes.T / size
+        self._basis = manifold.basis @ self.scale
+        self._point = allocate_point(m)
+        self._solver = BorderedTree(m, model_of(m), self._point)
+        self._balls = m.primitive_dof[m.ball_primitives].tolist()
+        rows = kinematics.constraint_rows(m, kinematics.link_poses(m, manifold.q))
+        self._closed = len(rows) > 0
+        if self._closed:
+            # Independent combinations of rows, lengths in radii, and closing motions C of least elastic energy.
+            unit = np.ones(len(rows))
+            unit[: 6 * m.topology.loops] = np.tile([1 / m.radius] * 3 + [1.0] * 3, m.topology.loops)
+            soft = 1 / np.linalg.norm(_weigh(m, np.eye(m.nv)), axis=0)
+            mixes, sizes, motions = np.linalg.svd(unit[:, None] * rows * soft, full_matrices=False)
+            kept = sizes > _DEPENDENT * sizes[0]
+            self._mix = mixes[:, kept].T * unit
+            self._closing = soft[:, None] * motions[kept].T / sizes[kept]
+
+    def place(self, z: Floats) -> tuple[Floats, Floats]:
+        """Joint coordinates, loops closed, and the tangent there: joint rates per rate of z, (nv, k)."""
+        m, s, tangent = self._m, self._basis @ z, self._basis
+        q = kinematics.move(m, self._q, s)
+        for _ in range(_CLOSINGS if self._closed else 0):
+            poses = kinematics.link_poses(m, q)
+            rows = self._mix @ self._to_chart(s, kinematics.constraint_rows(m, poses).T).T
+            gaps = self._mix @ kinematics.constraint_gaps(m, q, poses)
+            answer = np.linalg.solve(rows @ self._closing, np.column_stack([gaps, rows @ self._basis]))
+            tangent = self._basis - self._closing @ answer[:, 1:]
+            if np.abs(gaps).max() < _GAP:
+                break
+            s = s - self._closing @ answer[:, 0]
+            q = kinematics.move(m, self._q, s)
+        else:
+            if self._closed:
+                raise ConvergenceError(f"'{m.name}': loops do not close there")
+        return q, self._from_chart(s, tangent)
+
+    def _to_chart(self, s: Floats, forces: Floats) -> Floats:
+        """Generalised forces on joint rates, (nv, n), as forces on rotation vectors of balls."""
+        out = forces.copy() if self._balls else forces
+        for d in self._balls:
+            out[d : d + 3] = spatial.so3_right_jacobian(s[d : d + 3]).T @ forces[d : d + 3]
+        return out
+
+    def _from_chart(self, s: Floats, motions: Floats) -> Floats:
+        """Rates of rotation vectors of balls as joint rates, (nv, n)."""
+        out = motions.copy() if self._balls else motions
+        for d in self._balls:
+            out[d : d + 3] = spatial.so3_right_jacobian(s[d : d + 3]) @ motions[d : d + 3]
+        return out
+
+    def nearest(self, q: Floats) -> Floats:
+        """Coordinates z nearest to joint coordinates in the metric of elastic energy."""
+        shift = coordinate_difference(self._m, self._q, q)
+        return _weigh(self._m, self._basis).T @ _weigh(self._m, shift[:, None])[:, 0]
+
+    def solve(self, z: Floats, part: float) -> Floats | None:
+        """Equilibrium under a part of the load, by Newton's method from z; None if it does not converge."""
+        rows = self._rows.copy()
+        rows[:, :POINT] *= part
+        rows[:, FOLLOWER_FORCE:ACTS] *= part
+        given = self._loads.with_rows(rows, 0.0).arrays
+        rest, alone = 0.0 * z, self._loads.arrays
+        held = self._force(rest, alone)
+        unit = float(np.linalg.norm(held) + np.linalg.norm(self._force(rest, given) - held))
+        force = self._force(z, given)
+        size = float(np.linalg.norm(force))
+        for _ in range(30):
+            if size <= 1e-11 * unit:
+                return z if self._stable(z, force, given) else None
+            change = -np.linalg.solve(self._slope(z, force, given), force)
+            damping = 1.0
+            while True:
+                trial = self._try(z + damping * change, given)
+                smaller = float(np.linalg.norm(trial))
+                if smaller < (1 - 0.1 * damping) * size:
+                    break
+                damping /= 2
+                if damping < 1e-3:
+                    return z if size <= 1e-8 * unit and self._stable(z, force, given) else None
+            z, force, size = z + damping * change, trial, smaller
+        return None
+
+    def _stable(self, z: Floats, force: Floats, given: Given) -> bool:
+        """Whether the stiffness along the manifold is positive."""
+        slope = self._slope(z, force, given)
+        return bool(np.linalg.eigvalsh(slope + slope.T)[0] > 0)
+
+    def _try(self, z: Floats, given: Given) -> Floats:
+        """Force; infinite where loops do not close."""
+        try:
+            return self._force(z, given)
+        except (ConvergenceError, np.linalg.LinAlgError):
+            return np.full(len(z), np.inf)
+
+    def _force(self, z: Floats, given: Given) -> Floats:
+        self._point.q[:], tangent = self.place(z)
+        self._solver.evaluate(given, False)
+        return tangent.T @ self._point.residual
+
+    def _slope(self, z: Floats, force: Floats, given: Given) -> Floats:
+        """Derivative of the force, by forward differences."""
+        step = 1e-6 * max(1.0, float(np.linalg.norm(z)))
+        columns = [(self._force(z + step * unit, given) - force) / step for unit in np.eye(len(z))]
+        return np.array(columns).T
+
+
+def manifold_of(model: ReducedModel, basis: Floats | None = None) -> Manifold:
+    """Manifold of a model, or of another basis about its configuration."""
+    return Manifold(model.mechanism, model.q, model.basis if basis is None else basis, acting_loads(model))
+
+
+def acting_loads(model: ReducedModel) -> Loads:
+    """What acts at the model's configuration beside wrenches on end effectors."""
+    m, given = model.mechanism, _known_wrenches(model)
+    if not (given or model.gravity or model.limits):
+        return held_loads(m, model.q)
+    others = {body: value for body, value in given.items() if body not in model.end_effectors}
+    return collect_loads(m, others, model.gravity, model.limits)
+
+
+def _known_wrenches(model: ReducedModel) -> Mapping[str, Any]:
+    if model.wrenches is None:
+        raise InputError(
+            "the model's file is of an older version that does not tell which loads it was made under: reduce again"
+        )
+    return model.wrenches
+
+
+# --- equilibria of the whole mechanism
+
+
+class Samples(NamedTuple):
+    """True equilibria under forces on the end effectors.
+
+    Attributes:
+        wrenches: of the equilibria, as `pliant.equilibrium` takes them.
+        configurations: the equilibria.
+        failures: loads without one, with an unstable one, or with one behind a buckling.
+    """
+
+    wrenches: tuple[Mapping[str, Any], ...]
+    configurations: tuple[Configuration, ...]
+    failures: int
+
+    def joined(self, other: Samples) -> Samples:
+        """These equilibria and others."""
+        return Samples(
+            self.wrenches + other.wrenches,
+            self.configurations + other.configurations,
+            self.failures + other.failures,
+        )
+
+
+class Pushes:
+    """Random forces on the end effectors of a model, and the equilibria under them.
+
+    One end effector: half of the directions are uniform, the other half of uniform elastic energy, which has more of
+    the stiff directions. Several end effectors: half of the loads push all of them, the other half a single one.
+    """
+
+    def __init__(self, model: ReducedModel, progress: bool = False):
+        """Forces about the model's configuration; `progress` shows progress bars."""
+        m, e = model.mechanism, len(model.end_effectors)
+        self._model, self._progress = model, progress
+        self._base = {body: Load.parse(value, body) for body, value in _known_wrenches(model).items()}
+        for body in model.end_effectors:
+            load = self._base.get(body)
+            if load is not None and (load.frame != "world" or load.point.any()):
+                raise InputError(f"reach: the load on '{body}' acts at its origin in world axes, or nowhere")
+        held = not (self._base or model.gravity or model.limits)
+        moved = held and not np.array_equal(model.q, m.reference)
+        self._truth = m.with_pose(model.q) if moved else m
+        self._start = None if held else Configuration(m, model.q)
+        self._indices = np.array([m.body_index(body) for body in model.end_effectors])
+        self._rest = self.points(model.q)
+        turn = np.zeros((6 * e, 3 * e))  # forces in world axes to wrenches in body axes
+        for i, body in enumerate(model.end_effectors):
+            turn[6 * i : 6 * i + 3, 3 * i : 3 * i + 3] = model.at.pose(body)[:3, :3].T
+        C = model.compliance
+        fixed = np.linalg.solve(np.eye(len(C)) - C @ model.load_stiffness, C)
+        compliance = turn.T @ fixed @ turn
+        self._compliance = (compliance + compliance.T) / 2
+        values, axes = np.linalg.eigh(self._compliance)
+        if not values[-1] > 0 or values[-1] < 1e-12 * m.radius**2 * float(np.abs(C).max()):
+            raise InputError("reach: no end effector gives way to a force at its origin")
+        rigid = _RIGID * values[-1]
+        weight = np.sqrt(np.maximum(values, 0.0) / (values**2 + rigid**2))
+        self._evenly = (axes * weight) @ axes.T  # near C^-1/2, without rigid directions
+        own = np.diag(self._compliance).reshape(e, 3).sum(axis=1)
+        self._mobile = np.flatnonzero(own > 1e-9 * own.max())
+
+    def points(self, q: Floats) -> Floats:
+        """Positions of the end effectors, (e, 3)."""
+        return kinematics.body_poses(self._model.mechanism, np.atleast_2d(q), self._indices)[0, :, :3, 3]
+
+    def displacement(self, q: Floats) -> Floats:
+        """Displacements of the end effectors, (e, 3)."""
+        return self.points(q) - self._rest
+
+    def directions(self, rng: np.random.Generator, count: int) -> Floats:
+        """Forces, world axes, that move one end effector by one radius to first order, others by less, (count, 3e)."""
+        e = len(self._model.end_effectors)
+        out = rng.standard_normal((count, e, 3))
+        for i, force in enumerate(out):
+            if i % 2 and e > 1:
+                force[np.arange(e) != self._mobile[i // 2 % len(self._mobile)]] = 0.0
+            elif i % 2:
+                force[:] = (self._evenly @ force.ravel()).reshape(e, 3)
+            moved = (self._compliance @ force.ravel()).reshape(e, 3)
+            force *= self._model.mechanism.radius / np.linalg.norm(moved, axis=1).max()
+        return out.reshape(count, -1)
+
+    def settle(self, forces: Floats, sizes: Floats) -> tuple[list[Any], list[Configuration | None]]:
+        """Wrenches, and the true equilibrium of each or None, of unit `forces` times `sizes` in radii."""
+        model = self._model
+        wrenches: list[Any] = []
+        for force, size in zip(forces, sizes, strict=True):
+            each: dict[str, Any] = dict(self._base)
+            for body, own in zip(model.end_effectors, size * force.reshape(-1, 3), strict=True):
+                load = each.get(body, Load.of(body))
+                each[body] = Load(load.force + own, load.torque, load.point)
+            wrenches.append(each)
+        found = solve_cases(
+            self._truth,
+            wrenches,
+            gravity=model.gravity,
+            start=self._start,
+            limits=model.limits,
+            progress="equilibria" if self._progress else "",
+        )
+        good = found.converged & (found.stability != "unstable")
+        out: list[Configuration | None] = []
+        for i, size in enumerate(sizes.tolist()):
+            moved = np.linalg.norm(self.displacement(found.q[i]), axis=1).max()
+            near = moved <= _BUCKLED * size * model.mechanism.radius
+            out.append(found.configuration(i) if good[i] and near else None)
+        return wrenches, out
+
+    def draw(self, rng: np.random.Generator, sizes: Floats) -> Samples:
+        """Equilibria under random forces of these sizes, radii."""
+        wrenches, found = self.settle(self.directions(rng, len(sizes)), sizes)
+        kept = [i for i, one in enumerate(found) if one is not None]
+        good = tuple(one for one in found if one is not None)
+        return Samples(tuple(wrenches[i] for i in kept), good, len(sizes) - len(kept))
+
+    def error(self, manifold: Manifold, wrenches: Mapping[str, Any], truth: Configuration) -> float:
+        """Distance of the end effectors from a true equilibrium, over their displacement; infinite if none is found.
+
+        Where several equilibria are stable under one load, the one near the true one counts.
+        """
+        own = {body: wrenches[body] for body in self._model.end_effectors}
+        apart = np.inf
+        for start in (None, truth.q):
+            try:
+                _, reached = equilibrium(manifold, own, start)
+            except (ConvergenceError, np.linalg.LinAlgError):
+                continue
+            distance = np.linalg.norm(self.points(reached) - self.points(truth.q))
+            apart = min(apart, float(distance / np.linalg.norm(self.displacement(truth.q))))
+            if apart < _OTHER:
+                break
+        return apart
+
+    def worst(self, manifold: Manifold, samples: Samples) -> float:
+        """Largest error under samples."""
+        each = list(zip(samples.wrenches, samples.configurations, strict=True))
+        coordinates = counted(manifold.basis.shape[1], "coordinate")
+        return max(
+            (self.error(manifold, *one) for one in track(each, f"errors of {coordinates}", self._progress)),
+            default=0.0,
+        )
+
+
+# --- vectors
+
+
+def _weigh(m: Mechanism, motions: Floats) -> Floats:
+    """Motions (nv, n) in coordinates whose squares sum up to twice their elastic energy: joints, then tendons."""
+    lent = _LENT * typical_stiffness(m) / m.dof_unit**2
+    joints = np.sqrt(np.where(m.stiffness > 0, m.stiffness, lent))[:, None] * motions
+    tendons = np.sqrt(m.tendon_stiffness)[:, None] * (m.tendons.dense(m.nv) @ motions)
+    return np.concatenate([joints, tendons])
+
+
+def _principal(m: Mechanism, motions: Floats, least: float = 0.0) -> Floats:
+    """Orthonormal motions in the metric of elastic energy, most energetic first, above a cut, (nv, n)."""
+    _, sizes, mixes = np.linalg.svd(_weigh(m, motions), full_matrices=False)
+    kept = sizes > _CUT * max(least, float(sizes.max(initial=0.0)))
+    found = motions @ (mixes[kept].T / sizes[kept])
+    return found * np.where(np.cos(1.7 * np.arange(1, m.nv + 1)) @ found < 0, -1.0, 1.0)
+
+
+class _Linear:
+    """Static tangent of a model at its configuration."""
+
+    def __init__(self, model: ReducedModel):
+        self._model, self._loads = model, acting_loads(model)
+        own = {e: 6 * i for i, e in enumerate(model.end_effectors)}
+        wrench = {
+            e: Load(model.wrench[i : i + 3], model.wrench[i + 3 : i + 6], np.zeros(3), "body")
+            for e, i in own.items()
+        }
+        m = model.mechanism
+        if model.wrench.any():
+            self._loads = self._loads.with_rows(load_rows(parse_wrenches(m, wrench), m.links.body_link), 0.0)
+        self._free = not (len(self._loads.rows) or model.limits or model.gravity)
+        self._closed = m.topology.loops > 0 or len(m.couplings) > 0
+        self._multipliers = None
+        if self._closed and not self._free:
+            found = true_equilibrium(
+                m, _known_wrenches(model), gravity=model.gravity, start=model.at, limits=model.limits
+            )
+            self._multipliers = found.multipliers
+
+    def times(self, motions: Floats) -> Floats:
+        """Forces per joint motion, (nv, n): springs and tendons; under load central differences of all forces."""
+        m, q = self._model.mechanism, self._model.q
+        if self._free:
+            rows = m.tendons.dense(m.nv)
+            return m.stiffness[:, None] * motions + rows.T @ (m.tendon_stiffness[:, None] * (rows @ motions))
+        out = np.empty_like(motions)
+        for column in range(motions.shape[1]):
+            motion = motions[:, column]
+            step = 1e-5 / max(float(np.abs(motion / m.dof_unit).max()), 1e-300)
+            ahead, behind = (
+                Tangent(
+                    m, kinematics.move(m, q, sign * step * motion), self._loads, self._multipliers
+                ).residual
+                for sign in (1, -1)
+            )
+            out[:, column] = (ahead - behind) / (2 * step)
+        return out
+
+    def close(self, motions: Floats) -> Floats:
+        """Nearest motions that keep loops and couplings closed, to first order."""
+        if not self._closed:
+            return motions
+        tangent = Tangent(self._model.mechanism, self._model.q, self._loads, self._multipliers)
+        tangent.factor()
+        return tangent.solve(self.times(motions).T, exact=True)[0].T
+
+
+def _shapes_at(model: ReducedModel, c: Configuration) -> Floats:
+    """Displacement of an equilibrium, then its slopes per unit of elastic energy at the model, (nv, 1 + rank)."""
+    m, r = model.mechanism, model.rank
+    shift, slope = chart(m, model.q, c.q, project(c.mechanism, model.end_effectors, c).joint_map)
+    stiffness = model.reduced_stiffness[:r, :r]
+    root = np.linalg.cholesky((stiffness + stiffness.T) / 2)
+    loaded = model.scale[:, None] * model.directions @ stiffness
+    slopes: Floats = np.linalg.solve(root, (slope @ loaded).T).astype(np.float64).T
+    return np.concatenate([shift[:, None], slopes], axis=1)
+
+
+def _left_over(model: ReducedModel, configurations: Sequence[Configuration]) -> Floats:
+    """Motions in configurations that the model's basis lacks, most energetic first, (nv, n).
+
+    Displacements and slopes, less their projection onto the basis in the metric of the stiffness; principal axes of
+    the rest.
+    """
+    m, linear = model.mechanism, _Linear(model)
+    found = np.array([_shapes_at(model, c) for c in configurations])  # (samples, nv, 1 + rank)
+    forces = linear.times(model.basis).T
+    inverse = np.linalg.solve(forces @ model.basis, forces)
+    shifts = found[:, :, 0].T
+    size = float(np.sqrt((_weigh(m, model.basis @ (inverse @ shifts)) ** 2).sum(axis=0).mean()))
+    slopes = _SLOPE * size * found[:, :, 1:].transpose(1, 0, 2).reshape(m.nv, -1)
+    motions = linear.close(np.concatenate([shifts, slopes], axis=1))
+    motions = _principal(m, motions - model.basis @ (inverse @ motions), size)
+    return motions - model.basis @ (inverse @ motions)
+
+
+def append_vectors(model: ReducedModel, vectors: Floats) -> ReducedModel:
+    """The model with further joint motions, (nv, n), orthogonal to its basis in the metric of the stiffness.
+
+    Motions that move no end effector come last in the basis. Others, which compressed coordinates leave over, become
+    directions of their own. Links that follow the vectors lag less: their part of the lag is taken out of the inertia.
+    """
+    m, r, n = model.mechanism, model.rank, model.basis.shape[1]
+    if not vectors.shape[1]:
+        return model
+    linear, kinetic = _Linear(model), Inertia(m, model.q)
+    basis = np.concatenate([model.basis, vectors], axis=1)
+    force, momentum = linear.times(vectors), kinetic.times(np.ascontiguousarray(vectors.T))
+    rows = m.tendons.dense(m.nv)
+    resist = m.damping[:, None] * vectors + rows.T @ (m.tendon_damping[:, None] * (rows @ vectors))
+    matrices = []
+    for old, product in (
+        (model.reduced_stiffness, force),
+        (model.reduced_mass, momentum.T),
+        (model.reduced_damping, resist),
+    ):
+        matrix = np.zeros((basis.shape[1], basis.shape[1]))
+        matrix[:n, :n] = old
+        matrix[:, n:] = basis.T @ product
+        matrix[n:, :n] = matrix[:n, n:].T
+        matrices.append(matrix)
+    stiffness, mass, _ = matrices
+    coupling = mass[:r, n:]
+    square = lowest_square(model.reduced_stiffness, model.reduced_mass)
+    mass[:r, :r] -= square * coupling @ np.linalg.solve(stiffness[n:, n:], coupling.T)
+    # Twists of the end effectors beyond those of the model's own directions.
+    ends = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
+    twists = model.scale[:, None] * (ends @ vectors)
+    along = model.directions.T @ twists
+    axes, sizes, mixes = np.linalg.svd(twists - model.directions @ along)
+    largest = float(
+        np.linalg.norm(model.scale[:, None] * ends, axis=1).max() * np.linalg.norm(vectors, axis=0).max()
+    )
+    new = int((sizes > _CUT * largest).sum())
+    change = np.eye(basis.shape[1])
+    if new:
+        mixes[:new] /= sizes[:new, None]
+        change[n:, n:] = mixes.T
+        change[:r, n:] = -along @ mixes.T
+        order = [*range(r), *range(n, n + new), *range(r, n), *range(n + new, basis.shape[1])]
+        change = change[:, order]
+    matrices = [change.T @ matrix @ change for matrix in matrices]
+    return replace(
+        model,
+        basis=basis @ change,
+        directions=np.concatenate([model.directions, axes[:, :new]], axis=1),
+        vectors=model.vectors + vectors.shape[1] - new,
+        **{
+            f"reduced_{word}": (a + a.T) / 2 if word != "stiffness" else a
+            for word, a in zip(("stiffness", "mass", "damping"), matrices, strict=True)
+        },
+    )
+
+
+def _fewest(error: Callable[[int], float], most: int, target: float, start: int = 0) -> int:
+    """A number of vectors whose error is within the target where that of fewer is not: doubling, then bisection."""
+    low, high = start - 1, start
+    while high < most and error(high) > target:
+        low, high = high, min(most, max(1, 2 * high))
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if error(middle) > target else (low, middle)
+    return high
+
+
+def extend_basis(
+    model: ReducedModel, pushes: Pushes, samples: Samples, fresh: Samples, target: float
+) -> ReducedModel:
+    """The model with as many vectors of the samples as bring the static error of the fresh ones to the target."""
+    vectors = (
+        _left_over(model, samples.configurations)
+        if samples.configurations
+        else np.zeros((len(model.basis), 0))
+    )
+
+    def error(count: int) -> float:
+        basis = np.concatenate([model.basis, vectors[:, :count]], axis=1)
+        return pushes.worst(manifold_of(model, basis), fresh)
+
+    return append_vectors(model, vectors[:, : _fewest(error, vectors.shape[1], target)])
+
+
+def _compress(
+    model: ReducedModel,
+    found: Projection,
+    modes: int,
+    pushes: Pushes,
+    samples: Samples,
+    fresh: Samples,
+    target: float,
+) -> ReducedModel:
+    """The model in fewer coordinates than directions in which its end effectors give way, if that holds the target."""
+    m = model.mechanism
+    shapes = static_axes(model, found, samples.configurations)
+    most = min(shapes.shape[1], model.rank)
+    count = _fewest(lambda n: pushes.worst(manifold_of(model, shapes[:, :n]), fresh), most, target, 1)
+    if count >= model.rank:
+        return model
+    basis = shapes[:, :count]
+    axes, sizes, mixes = np.linalg.svd(model.scale[:, None] * (found.rows @ basis), full_matrices=False)
+    kept = int((sizes > _CUT * sizes[0]).sum())
+    moving = basis @ (mixes[:kept].T / sizes[:kept])
+    force = _Linear(model).times(moving).T
+    stiffness = force @ moving
+    static = StaticShapes(moving, stiffness, np.linalg.solve(stiffness, force).astype(np.float64))
+    directions = np.ascontiguousarray(axes[:, :kept])
+    condensed = condense(m, found, static, directions, model.scale, model.inertia, modes)
+    small = replace(
+        model,
+        directions=directions,
+        basis=condensed.basis,
+        reduced_stiffness=condensed.stiffness,
+        reduced_mass=condensed.mass,
+        reduced_damping=condensed.damping,
+    )
+    rest = basis @ mixes[kept:].T
+    return append_vectors(small, rest - moving @ (static.inverse @ rest))
+
+
+def static_axes(model: ReducedModel, found: Projection, configurations: Sequence[Configuration]) -> Floats:
+    """Principal axes of static shapes under forces on the end effectors, most energetic first, (nv, n).
+
+    Shapes of the springs at rest under the forces that act on joints at rest and in other configurations.
+    """
+    shapes = [found.solve(_force_rows(model, c.q)).T for c in (model.at, *configurations)]
+    return _principal(model.mechanism, np.concatenate(shapes, axis=1))
+
+
+def _force_rows(model: ReducedModel, q: Floats) -> Floats:
+    """Joint forces per force on the end effectors in a configuration, in the chart about the model, (3e, nv)."""
+    m = model.mechanism
+    c, shift = Configuration(m, q), coordinate_difference(m, model.q, q)
+    rows = np.concatenate([c.jacobian(body, "world")[:3] for body in model.end_effectors])
+    for d in m.primitive_dof[m.ball_primitives].tolist():
+        rows[:, d : d + 3] = rows[:, d : d + 3] @ spatial.so3_right_jacobian(shift[d : d + 3])
+    return rows
+
+
+# --- reach
+
+
+def measure_reach(
+    model: ReducedModel, tolerance: float, farthest: float = FARTHEST, progress: bool = False
+) -> float:
+    """Largest size of pushes, radii, up to which the static error holds a tolerance, on some fixed directions.
+
+    A direction counts up to where the mechanism buckles or finds no equilibrium. At most `farthest`.
+    """
+    pushes, manifold = Pushes(model), manifold_of(model)
+    forces = pushes.directions(np.random.default_rng(1), JUDGES)
+    open_directions = np.arange(len(forces))
+
+    def errors(which: NDArray[np.int64], size: float) -> Floats:
+        """Errors of directions; NaN where there is no true equilibrium."""
+        found = pushes.settle(forces[which], np.full(len(which), size))
+        return np.array(
+            [np.nan if c is None else pushes.error(manifold, w, c) for w, c in zip(*found, strict=True)]
+        )
+
+    held, find_root = 0.0, cast("Any", brentq)  # its type hints leave out plain floats
+    for size in track((farthest * _GRID).tolist(), "reach", progress):
+        after = errors(open_directions, size)
+        beyond = after > tolerance
+        if beyond.any():
+
+            def excess(x: float, which: NDArray[np.int64] = open_directions[beyond]) -> float:
+                """Error beyond the tolerance; bounded, as it is infinite where the model does not settle."""
+                found = errors(which, x) if x > 0 else np.zeros(1)
+                return (
+                    float(np.nan_to_num(np.minimum(found, 3 * tolerance), nan=3 * tolerance).max())
+                    - tolerance
+                )
+
+            return float(find_root(excess, held, size, xtol=1e-8 * farthest, rtol=1e-8))
+        known = np.isfinite(after)
+        if not known.any():
+            break
+        held, open_directions = size, open_directions[known]
+    return held
+
+
+def reaching(
+    model: ReducedModel, found: Projection, modes: int, reach: float, tolerance: float, progress: bool = False
+) -> ReducedModel:
+    """The model with a basis that holds a tolerance at rest up to a reach; see `pliant.reduce`.
+
+    Args:
+        model: of static shapes, and modes.
+        found: the projection it was made of.
+        modes: number of fixed-interface modes.
+        reach: size of pushes, radii.
+        tolerance: largest static error.
+        progress: show a progress bar.
+    """
+    pushes, target = Pushes(model, progress), _MARGIN * tolerance
+    rng, farthest = np.random.default_rng(0), max(FARTHEST, 2 * reach)
+    samples = fresh = Samples((), (), 0)
+    out = model
+    for _ in range(_ROUNDS):
+        if out.reach >= reach:
+            break
+        samples = samples.joined(pushes.draw(rng, reach * np.arange(1, SAMPLES + 1) / SAMPLES))
+        fresh = fresh.joined(pushes.draw(rng, np.full(FRESH, reach)))
+        out = model
+        if len(model.end_effectors) > 1:
+            out = _compress(model, found, modes, pushes, samples, fresh, target)
+        out = extend_basis(out, pushes, samples, fresh, target)
+        out = replace(out, reach=measure_reach(out, tolerance, farthest, progress))
+    count = len(samples.configurations) + len(fresh.configurations)
+    return replace(out, tolerance=tolerance, samples=count, failures=samples.failures + fresh.failures)
+
+
+def extend(model: ReducedModel, configuration: Configuration) -> ReducedModel:
+    """See `ReducedModel.extend`."""
+    if not isinstance(configuration, Configuration):
+        raise InputError(
+            f"extend: a Configuration expected, as `pliant.equilibrium` gives it, not {configuration!r:.80}"
+        )
+    m = model.mechanism
+    if configuration.mechanism.joint_names != m.joint_names or len(configuration.q) != m.nq:
+        raise InputError("extend: the configuration is one of another mechanism")
+    if model.inertia != "condensed":
+        raise InputError(f'extend: vectors go with inertia="condensed", not {model.inertia!r}')
+    return replace(
+        append_vectors(model, _left_over(model, [configuration])),
+        reach=float("nan"),
+        samples=model.samples + 1,
+    )
