@@ -18,7 +18,7 @@ from pliant.engines.reduced._intrinsics import BALL, MOTION
 from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.closing import Closing, close
-from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH
+from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH, Y
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.projection import held_loads
 from pliant.errors import ConvergenceError, InputError, PliantWarning
@@ -449,6 +449,7 @@ class NaturalCoordinates:
         """Take arrays to evaluate the mechanics in: the constants of a simulation, and a state of their own."""
         sizes, links, constants, state, poses = packed.arrays
         self._arrays = sizes, links, constants, state.copy(), poses.copy()
+        self._moving = state  # of the simulation
 
     def to_model(self, z: Floats) -> Floats:
         """Coordinates of the model, (n,)."""
@@ -485,6 +486,9 @@ class NaturalCoordinates:
         """
         z, mu = np.ascontiguousarray(z), self._part(mk.MULTIPLIERS, len(self.manifold.rows))
         mu[:] = 0.0
+        if np.array_equal(z, self._moving[Y : Y + self.count]):  # where the simulation has closed them
+            at = int(self._arrays[0][mk.MULTIPLIERS])
+            mu[:] = self._moving[at : at + len(mu)]
         if not mk.locate(z, *self._arrays):
             mu[:] = 0.0
             for share in np.linspace(0.0, 1.0, _APPROACH + 1)[1:]:
