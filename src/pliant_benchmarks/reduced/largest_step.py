@@ -13,6 +13,7 @@ MuJoCo with loops as stiff as they can be is stated.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +22,7 @@ from typing import Protocol
 import numpy as np
 
 import pliant
+from pliant.errors import PliantWarning
 
 from ..harness.results import Figure, Progress, Row, Table, log_figure
 from ..harness.timing import Timing, time_steps
@@ -36,6 +38,7 @@ STEPS = [0.25, 0.1, 5e-2, 2e-2, 1e-2, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4]
 QUICK_STEPS = [2e-2, 2e-3, 5e-4]
 SIZES = {"small": 0.02, "large": 0.3, "huge": 1.0}  # radii
 MODES = 6
+REACH = 0.5  # radii
 DURATION = 0.5  # s
 FINE = 1e-4  # s, step of the reference
 TURN = 0.01  # processor time of a turn, s
@@ -142,10 +145,17 @@ class _Own:
 
 def _models(case: RandomPushes) -> dict[str, Model]:
     """Reduced models of a mechanism, by name: a line for every kind that is measured."""
-    out: dict[str, Model] = {"reduced": case.model}
+    out: dict[str, Model] = {"reduced": case.model, "reduced, reach": _reaching(case)}
     if not case.m.topology.loops and (modes := min(MODES, case.m.nv - case.model.rank)):
         out[f"reduced, {modes} modes"] = pliant.reduce(case.m, modes=modes)
     return out
+
+
+def _reaching(case: RandomPushes) -> Model:
+    """Model with vectors for pushes by half a radius."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PliantWarning)
+        return pliant.reduce(case.m, reach=REACH, progress=False)
 
 
 def list_contenders(case: RandomPushes, integrators: Sequence[str] = INTEGRATORS) -> Contenders:
@@ -153,6 +163,7 @@ def list_contenders(case: RandomPushes, integrators: Sequence[str] = INTEGRATORS
     out: Contenders = {}
     for name, model in _models(case).items():
         out[name] = lambda h, model=model: _Own(case, pliant.ReducedSimulation(model, h))
+    out["TVCG"] = lambda h: _Own(case, pliant.ReducedSimulation(case.model, h, method="tvcg"))
     out["constrained"] = lambda h: _Own(case, pliant.ConstrainedSimulation(case.m, h, (0, 0, 0)))
     for integrator in integrators:
         for soft in (False, True) if _is_closed(case.m) else (False,):

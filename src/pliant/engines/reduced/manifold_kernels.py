@@ -102,7 +102,7 @@ BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 
 
 @_jit
-def displace(y, sizes, constants, state):
+def _displace(y, sizes, constants, state):
     """Joint displacements `s = Φ y + ½ Ψ(y, y) + C μ` of all rows, to MOTION."""
     n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
     motion = state[sizes[MOTION] : sizes[MOTION] + rows]
@@ -124,7 +124,7 @@ def displace(y, sizes, constants, state):
 
 
 @_jit
-def place(sizes, links, constants, state, poses):
+def _place(sizes, links, constants, state, poses):
     """Poses of all links at the displacements MOTION."""
     rows = sizes[ROWS]
     motion = state[sizes[MOTION] : sizes[MOTION] + rows]
@@ -137,14 +137,14 @@ def place(sizes, links, constants, state, poses):
 
 
 @_jit
-def turn_rows(sizes, state, columns):
+def _turn_rows(sizes, state, columns):
     """Multiply the rows of balls by the right Jacobian at their rotation vectors, in place: rates of joints."""
     balls = sizes[sizes[BALL_TABLE] :]
     for ball in range(sizes[BALLS]):
         row = balls[ball]
         at = sizes[MOTION] + row
         x, y, z = state[at], state[at + 1], state[at + 2]
-        c1, c2, _, _ = right_coefficients(x * x + y * y + z * z)
+        c1, c2, _, _ = _right_coefficients(x * x + y * y + z * z)
         for j in range(columns.shape[1]):
             a, b, c = columns[row, j], columns[row + 1, j], columns[row + 2, j]
             u0, u1, u2 = y * c - z * b, z * a - x * c, x * b - y * a
@@ -154,7 +154,7 @@ def turn_rows(sizes, state, columns):
 
 
 @_inline
-def rows_of(links, k):
+def _rows_of(links, k):
     """First and last row (excluded) of a link's motion."""
     ball = links[k, BALL] == 1
     first = links[k, MOTION_ROW] if ball else k
@@ -162,7 +162,7 @@ def rows_of(links, k):
 
 
 @_jit
-def world_axes(sizes, links, constants, state, poses):
+def _world_axes(sizes, links, constants, state, poses):
     """Twists of all rows about the origin, world axes, to AXIS."""
     rows = sizes[ROWS]
     screw, axis = matrix(constants, sizes[SCREW], rows, 6), matrix(state, sizes[AXIS], rows, 6)
@@ -171,7 +171,7 @@ def world_axes(sizes, links, constants, state, poses):
     for k in range(sizes[LINKS]):
         T = poses[links[k, PLACE]]
         px, py, pz = T[0, 3] - ox, T[1, 3] - oy, T[2, 3] - oz
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         for row in range(first, last):
             a, b, c = screw[row, 0], screw[row, 1], screw[row, 2]
             d, e, f = screw[row, 3], screw[row, 4], screw[row, 5]
@@ -185,7 +185,7 @@ def world_axes(sizes, links, constants, state, poses):
 
 
 @_jit
-def sweep_columns(columns, sizes, links, state, out):
+def _sweep_columns(columns, sizes, links, state, out):
     """Twists of all links per column of joint motions (rows, c): `out` (places, 6 c), component by component."""
     count, axis = columns.shape[1], matrix(state, sizes[AXIS], sizes[ROWS], 6)
     for i in range(6 * count):
@@ -193,7 +193,7 @@ def sweep_columns(columns, sizes, links, state, out):
         out[out.shape[0] - 2, i] = 0.0
     for k in range(sizes[LINKS]):
         here, above = links[k, PLACE], links[k, PARENT]
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         for i in range(6):
             a, start = axis[first, i], i * count
             for j in range(count):
@@ -206,7 +206,7 @@ def sweep_columns(columns, sizes, links, state, out):
 
 
 @_jit
-def measure_gaps(sizes, constants, state, poses):
+def _measure_gaps(sizes, constants, state, poses):
     """Gaps of the closing rows, in radii and radians, to GAP. Returns the largest."""
     loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
     rows, gap, worst = sizes[ROWS], state[sizes[GAP] :], 0.0
@@ -233,7 +233,7 @@ def measure_gaps(sizes, constants, state, poses):
 
 
 @_jit
-def gap_rates(columns, sweep, sizes, constants, state, poses, out):
+def _gap_rates(columns, sweep, sizes, constants, state, poses, out):
     """Rates of the gaps per column of joint motions, whose twists are in `sweep`: `out` (r, columns)."""
     loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
     count, rows = columns.shape[1], sizes[ROWS]
@@ -269,43 +269,43 @@ def gap_rates(columns, sweep, sizes, constants, state, poses, out):
 
 
 @_jit
-def closing_rates(sizes, links, constants, state, poses):
+def _closing_rates(sizes, links, constants, state, poses):
     """C as rates of joints, to CLOSERS, and the rates G C of the gaps, to PIVOT; AXIS is that of the poses."""
     rows, r = sizes[ROWS], sizes[CLOSING]
     closers, sweep = matrix(state, sizes[CLOSERS], rows, r), matrix(state, sizes[OPEN], poses.shape[0], 6 * r)
     for i in range(rows * r):
         state[sizes[CLOSERS] + i] = constants[sizes[CLOSE] + i]
-    turn_rows(sizes, state, closers)
-    sweep_columns(closers, sizes, links, state, sweep)
-    gap_rates(closers, sweep, sizes, constants, state, poses, matrix(state, sizes[PIVOT], r, r))
+    _turn_rows(sizes, state, closers)
+    _sweep_columns(closers, sizes, links, state, sweep)
+    _gap_rates(closers, sweep, sizes, constants, state, poses, matrix(state, sizes[PIVOT], r, r))
 
 
 @_jit
 def locate(y, sizes, links, constants, state, poses):
     """Poses at coordinates `y` with closed loops, from the multipliers of the last call. False: they do not close."""
     r = sizes[CLOSING]
-    displace(y, sizes, constants, state)
-    place(sizes, links, constants, state, poses)
+    _displace(y, sizes, constants, state)
+    _place(sizes, links, constants, state, poses)
     if r == 0:
         return True
     mu, step = state[sizes[MULTIPLIERS] :], matrix(state, sizes[ANSWER], r, 1)
     for _ in range(ITERATIONS):
-        worst = measure_gaps(sizes, constants, state, poses)
+        worst = _measure_gaps(sizes, constants, state, poses)
         if worst <= TOLERANCE:
             return True
         if not worst < inf:
             return False
-        world_axes(sizes, links, constants, state, poses)
-        closing_rates(sizes, links, constants, state, poses)
+        _world_axes(sizes, links, constants, state, poses)
+        _closing_rates(sizes, links, constants, state, poses)
         for i in range(r):
             step[i, 0] = state[sizes[GAP] + i]
-        if eliminate(matrix(state, sizes[PIVOT], r, r), step) < 1e-9:
+        if _eliminate(matrix(state, sizes[PIVOT], r, r), step) < 1e-9:
             return False
         for i in range(r):
             mu[i] -= step[i, 0]
-        displace(y, sizes, constants, state)
-        place(sizes, links, constants, state, poses)
-    return measure_gaps(sizes, constants, state, poses) <= 1e4 * TOLERANCE
+        _displace(y, sizes, constants, state)
+        _place(sizes, links, constants, state, poses)
+    return _measure_gaps(sizes, constants, state, poses) <= 1e4 * TOLERANCE
 
 
 @_jit
@@ -317,14 +317,14 @@ def sweep_tangent(T, sizes, links, state, poses):
         state[i] = 0.0
     for k in range(sizes[LINKS]):
         here, above = start + links[k, PLACE] * size, start + links[k, PARENT] * size
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         add_twist(state, sizes[AXIS] + 6 * first, T, first * width, width, state, above, state, here)
         for row in range(first + 1, last):
             add_twist(state, sizes[AXIS] + 6 * row, T, row * width, width, state, here, state, here)
 
 
 @_inline
-def tangent_of(sizes, constants, state):
+def _tangent_of(sizes, constants, state):
     """Tangent T, (rows, width): Φ if it is the same everywhere."""
     if sizes[PLAIN] == 1:
         return matrix(constants, sizes[PHI], sizes[ROWS], sizes[WIDTH])
@@ -335,7 +335,7 @@ def tangent_of(sizes, constants, state):
 def find_tangent(y, sizes, links, constants, state, poses):
     """Tangent T, (rows, width), to TANGENT unless it is Φ, and AXIS, at closed poses."""
     n, rows, r, width = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING], sizes[WIDTH]
-    world_axes(sizes, links, constants, state, poses)
+    _world_axes(sizes, links, constants, state, poses)
     if sizes[PLAIN] == 1:
         return
     T = matrix(state, sizes[TANGENT], rows, width)
@@ -347,16 +347,16 @@ def find_tangent(y, sizes, links, constants, state, poses):
             for j in range(n):
                 for k in range(rows):
                     T[k, j] += y[i] * curvature[i * n + j, k]
-    turn_rows(sizes, state, T)
+    _turn_rows(sizes, state, T)
     if r > 0:
-        closing_rates(sizes, links, constants, state, poses)
+        _closing_rates(sizes, links, constants, state, poses)
         sweep_tangent(T, sizes, links, state, poses)
         X, sweep = (
             matrix(state, sizes[ANSWER], r, width),
             matrix(state, sizes[SWEEP], poses.shape[0], 6 * width),
         )
-        gap_rates(T, sweep, sizes, constants, state, poses, X)
-        eliminate(matrix(state, sizes[PIVOT], r, r), X)
+        _gap_rates(T, sweep, sizes, constants, state, poses, X)
+        _eliminate(matrix(state, sizes[PIVOT], r, r), X)
         _subtract_closing(T, X, sizes, state)
 
 
@@ -377,7 +377,7 @@ def _subtract_closing(columns, X, sizes, state):
 
 
 @_jit
-def find_rates(v, sizes, constants, state):
+def _find_rates(v, sizes, constants, state):
     """Rates of all rows, `T v`, to RATE."""
     n, rows = sizes[COORDINATES], sizes[ROWS]
     rate = state[sizes[RATE] : sizes[RATE] + rows]
@@ -395,8 +395,8 @@ def find_rates(v, sizes, constants, state):
 
 
 @_jit
-def find_bias(v, sizes, links, constants, state, poses):
-    """Accelerations of all rows that curvature, balls and loops cause at constant `v`, to BIAS; after `find_rates`."""
+def _find_bias(v, sizes, links, constants, state, poses):
+    """Accelerations of all rows that curvature, balls and loops cause at constant `v`, to BIAS; after `_find_rates`."""
     n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
     bias = state[sizes[BIAS] : sizes[BIAS] + rows]
     for k in range(rows):
@@ -410,17 +410,17 @@ def find_bias(v, sizes, links, constants, state, poses):
             for j in range(n):
                 for k in range(rows):
                     bias[k] += v[i] * v[j] * curvature[i * n + j, k]
-    turn_rows(sizes, state, column)
+    _turn_rows(sizes, state, column)
     balls = sizes[sizes[BALL_TABLE] :]
     for ball in range(sizes[BALLS]):
         _turn_bias(balls[ball], sizes, state)
     if r == 0:
         return
-    sweep_accelerations(sizes, links, constants, state, poses)
+    _sweep_accelerations(sizes, links, constants, state, poses)
     acceleration = matrix(state, sizes[ACCELERATION], poses.shape[0], 6)
     twist = matrix(state, sizes[TWIST], poses.shape[0], 6)
     X = matrix(state, sizes[ANSWER], r, 1)
-    gap_rates(column, acceleration, sizes, constants, state, poses, X)
+    _gap_rates(column, acceleration, sizes, constants, state, poses, X)
     # velocities of origins turn with the links: ω x (v + ω x p), equal on both sides of a closed loop up to its gap
     loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
     for i in range(r):
@@ -430,8 +430,8 @@ def find_bias(v, sizes, links, constants, state, poses):
             change = _centripetal(component, twist[one], poses[one], sizes, constants)
             change -= _centripetal(component, twist[other], poses[other], sizes, constants)
             X[i, 0] += change / constants[sizes[FIXED] + LENGTH]
-    closing_rates(sizes, links, constants, state, poses)
-    eliminate(matrix(state, sizes[PIVOT], r, r), X)
+    _closing_rates(sizes, links, constants, state, poses)
+    _eliminate(matrix(state, sizes[PIVOT], r, r), X)
     _subtract_closing(column, X, sizes, state)
 
 
@@ -459,7 +459,7 @@ def _turn_bias(row, sizes, state):
     at, rate, bias = sizes[MOTION] + row, sizes[RATE] + row, sizes[BIAS] + row
     x, y, z = state[at], state[at + 1], state[at + 2]
     square = x * x + y * y + z * z
-    _, c2, d1, d2 = right_coefficients(square)
+    _, c2, d1, d2 = _right_coefficients(square)
     # J^-1 at s is J^-T at -s
     a, b, c = se3.inverse_transpose_product(-x, -y, -z, state[rate], state[rate + 1], state[rate + 2])
     dot = 2.0 * (x * a + y * b + z * c)
@@ -470,7 +470,7 @@ def _turn_bias(row, sizes, state):
 
 
 @_jit
-def sweep_accelerations(sizes, links, constants, state, poses):
+def _sweep_accelerations(sizes, links, constants, state, poses):
     """Twists and, at the accelerations BIAS of the rows, accelerations of all links, to TWIST and ACCELERATION."""
     places, rows = poses.shape[0], sizes[ROWS]
     twist, acceleration = (
@@ -487,7 +487,7 @@ def sweep_accelerations(sizes, links, constants, state, poses):
         w0, w1, w2 = twist[above, 3], twist[above, 4], twist[above, 5]
         a0 = a1 = a2 = a3 = a4 = a5 = 0.0
         b0 = b1 = b2 = b3 = b4 = b5 = 0.0
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         for row in range(first, last):
             x, y = rate[row], bias[row]
             a0, a1, a2 = a0 + axis[row, 0] * x, a1 + axis[row, 1] * x, a2 + axis[row, 2] * x
@@ -506,7 +506,7 @@ def sweep_accelerations(sizes, links, constants, state, poses):
 
 
 @_jit
-def link_moments(body, T, sizes, constants):
+def _link_moments(body, T, sizes, constants):
     """Mass, first and second moments of a link's body about the origin, world axes: ten numbers."""
     at = sizes[FIXED] + ORIGIN
     m, x, y, z = body[MASS], body[COM], body[COM + 1], body[COM + 2]
@@ -552,14 +552,14 @@ def _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2):
 
 
 @_jit
-def clear_loads(sizes, state, poses):
+def _clear_loads(sizes, state, poses):
     """Set LOAD to zero."""
     for i in range(sizes[LOAD], sizes[LOAD] + 6 * poses.shape[0]):
         state[i] = 0.0
 
 
 @_jit
-def add_load(row, link, share, sizes, constants, state, poses):
+def _add_load(row, link, share, sizes, constants, state, poses):
     """Add a share of a load on the link at this place to LOAD."""
     at, pose = sizes[LOAD] + 6 * link, poses[link]
     fx, fy, fz, tx, ty, tz = wrench_in_world(row, pose)
@@ -574,20 +574,20 @@ def add_load(row, link, share, sizes, constants, state, poses):
 
 
 @_jit
-def collect_loads(share, sizes, constants, state, poses):
+def _collect_loads(share, sizes, constants, state, poses):
     """Wrenches on links about the origin, world axes: held ones, and a share of those of the simulation; to LOAD."""
-    clear_loads(sizes, state, poses)
+    _clear_loads(sizes, state, poses)
     for i in range(sizes[HELD]):
         row = constants[sizes[HELD_ROWS] + i * LOAD_SIZE :]
-        add_load(row, int(row[LINK]), 1.0, sizes, constants, state, poses)
+        _add_load(row, int(row[LINK]), 1.0, sizes, constants, state, poses)
     for i in range(sizes[SLOTS]):
         row = state[sizes[WRENCH] + i * LOAD_SIZE :]
         if row[ACTS] != 0.0:
-            add_load(row, int(row[LINK]), share, sizes, constants, state, poses)
+            _add_load(row, int(row[LINK]), share, sizes, constants, state, poses)
 
 
 @_jit
-def tendon_gradient(tendon, sizes, constants, state):
+def _tendon_gradient(tendon, sizes, constants, state):
     """Change of a tendon's length per motion of the rows, to GRADIENT. Returns its stretch from y = 0.
 
     The coordinates of a ball are its rotation vector x from rest; x' = J^-1 ω with J the right Jacobian.
@@ -602,15 +602,15 @@ def tendon_gradient(tendon, sizes, constants, state):
         k, rest = balls[ball], constants[sizes[REST] + ball * REST_SIZE :]
         a, b, c = row[k], row[k + 1], row[k + 2]
         if a != 0.0 or b != 0.0 or c != 0.0:
-            x, y, z = ball_rotation(rest, motion[k], motion[k + 1], motion[k + 2])
-            u, v, w = ball_rotation(rest, 0.0, 0.0, 0.0)
+            x, y, z = _ball_rotation(rest, motion[k], motion[k + 1], motion[k + 2])
+            u, v, w = _ball_rotation(rest, 0.0, 0.0, 0.0)
             stretch += a * (x - u - motion[k]) + b * (y - v - motion[k + 1]) + c * (z - w - motion[k + 2])
             out[k], out[k + 1], out[k + 2] = se3.inverse_transpose_product(x, y, z, a, b, c)
     return stretch
 
 
 @_jit
-def joint_forces(sizes, constants, state, out):
+def _joint_forces(sizes, constants, state, out):
     """Forces of springs, tendons and motors on all rows at MOTION, against the displacements, to `out` (rows,)."""
     rows, motion = sizes[ROWS], state[sizes[MOTION] :]
     joint, motor = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), constants[sizes[MOTOR] :]
@@ -618,13 +618,13 @@ def joint_forces(sizes, constants, state, out):
         out[k] = joint[k, STIFFNESS] * motion[k] + joint[k, PULL] - motor[k]
     for t in range(sizes[TENDONS]):
         spring, gradient = constants[sizes[TENSION] + t * TENSION_SIZE :], state[sizes[GRADIENT] :]
-        tension = spring[SPRING] * tendon_gradient(t, sizes, constants, state) + spring[SLACK]
+        tension = spring[SPRING] * _tendon_gradient(t, sizes, constants, state) + spring[SLACK]
         for k in range(rows):
             out[k] += tension * gradient[k]
     balls = sizes[sizes[BALL_TABLE] :]
     for ball in range(sizes[BALLS]):
         rest, row = constants[sizes[REST] + ball * REST_SIZE :], balls[ball]
-        x, y, z = ball_rotation(rest, motion[row], motion[row + 1], motion[row + 2])
+        x, y, z = _ball_rotation(rest, motion[row], motion[row + 1], motion[row + 2])
         a = rest[BALL_STIFFNESS] * x + rest[BALL_PULL]
         b = rest[BALL_STIFFNESS + 1] * y + rest[BALL_PULL + 1]
         c = rest[BALL_STIFFNESS + 2] * z + rest[BALL_PULL + 2]
@@ -633,14 +633,14 @@ def joint_forces(sizes, constants, state, out):
 
 
 @_jit
-def ball_rotation(rest, x, y, z):
+def _ball_rotation(rest, x, y, z):
     """Rotation vector of a ball from the rest of its spring, at the rotation vector x, y, z from q0."""
     w, a, b, c = se3.quat_turn(rest[TURN], rest[TURN + 1], rest[TURN + 2], rest[TURN + 3], x, y, z)
     return se3.log_vector(w, a, b, c)
 
 
 @_jit
-def elastic_energy(sizes, constants, state):
+def _elastic_energy(sizes, constants, state):
     """Energy of springs and tendons at MOTION, J, up to a constant."""
     rows, motion = sizes[ROWS], state[sizes[MOTION] :]
     joint, out = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), 0.0
@@ -648,12 +648,12 @@ def elastic_energy(sizes, constants, state):
         out += motion[k] * (0.5 * joint[k, STIFFNESS] * motion[k] + joint[k, PULL])
     for t in range(sizes[TENDONS]):
         spring = constants[sizes[TENSION] + t * TENSION_SIZE :]
-        stretch = tendon_gradient(t, sizes, constants, state)
+        stretch = _tendon_gradient(t, sizes, constants, state)
         out += stretch * (0.5 * spring[SPRING] * stretch + spring[SLACK])
     balls = sizes[sizes[BALL_TABLE] :]
     for ball in range(sizes[BALLS]):
         rest, row = constants[sizes[REST] + ball * REST_SIZE :], balls[ball]
-        x, y, z = ball_rotation(rest, motion[row], motion[row + 1], motion[row + 2])
+        x, y, z = _ball_rotation(rest, motion[row], motion[row + 1], motion[row + 2])
         out += x * (0.5 * rest[BALL_STIFFNESS] * x + rest[BALL_PULL])
         out += y * (0.5 * rest[BALL_STIFFNESS + 1] * y + rest[BALL_PULL + 1])
         out += z * (0.5 * rest[BALL_STIFFNESS + 2] * z + rest[BALL_PULL + 2])
@@ -661,16 +661,16 @@ def elastic_energy(sizes, constants, state):
 
 
 @_jit
-def static_force(sizes, links, constants, state, poses, out):
+def _static_force(sizes, links, constants, state, poses, out):
     """Force on the coordinates of springs, motors, weights and loads LOAD, by virtual work, to `out` (width,).
 
-    After `locate`, `find_tangent` and `collect_loads`; LOAD becomes sums over subtrees.
+    After `locate`, `find_tangent` and `_collect_loads`; LOAD becomes sums over subtrees.
     """
     rows, places, width = sizes[ROWS], poses.shape[0], sizes[WIDTH]
-    T, at = tangent_of(sizes, constants, state), sizes[FIXED] + GRAVITY
+    T, at = _tangent_of(sizes, constants, state), sizes[FIXED] + GRAVITY
     load, axis = matrix(state, sizes[LOAD], places, 6), matrix(state, sizes[AXIS], rows, 6)
     torque = state[sizes[TORQUE] :]
-    joint_forces(sizes, constants, state, torque)
+    _joint_forces(sizes, constants, state, torque)
     gx, gy, gz = constants[at], constants[at + 1], constants[at + 2]
     if gx != 0.0 or gy != 0.0 or gz != 0.0:
         bodies = matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE)
@@ -683,7 +683,7 @@ def static_force(sizes, links, constants, state, poses, out):
     for k in range(sizes[LINKS] - 1, -1, -1):
         f, above = load[links[k, PLACE]], load[links[k, PARENT]]
         f0, f1, f2, f3, f4, f5 = f[0], f[1], f[2], f[3], f[4], f[5]
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         for row in range(first, last):
             S = axis[row]
             total = S[0] * f0 + S[1] * f1 + S[2] * f2 + S[3] * f3 + S[4] * f4 + S[5] * f5 - torque[row]
@@ -714,7 +714,7 @@ def _add_weight(body, T, gx, gy, gz, sizes, constants, load):
 
 
 @_jit
-def damping_force(sizes, constants, state, T, out):
+def _damping_force(sizes, constants, state, T, out):
     """Force of the dampers of joints and tendons at RATE on the coordinates, to `out` (width,)."""
     width, rows, rate = sizes[WIDTH], sizes[ROWS], state[sizes[RATE] :]
     joint = matrix(constants, sizes[JOINT], rows, JOINT_SIZE)
@@ -724,7 +724,7 @@ def damping_force(sizes, constants, state, T, out):
         total = joint[k, DAMPER] * rate[k]
         add_rows(-total, T, k * width, width, out, 0)
     for t in range(sizes[TENDONS]):
-        tendon_gradient(t, sizes, constants, state)
+        _tendon_gradient(t, sizes, constants, state)
         row, speed = state[sizes[GRADIENT] :], 0.0
         for k in range(rows):
             speed += row[k] * rate[k]
@@ -734,7 +734,7 @@ def damping_force(sizes, constants, state, T, out):
 
 
 @_jit
-def joint_work(sizes, constants, state):
+def _joint_work(sizes, constants, state):
     """Work of springs and tendons over displacements RATE of the rows at their forces TORQUE, and twice the power of
     dampers at those rates; motors are no springs.
     """
@@ -745,7 +745,7 @@ def joint_work(sizes, constants, state):
         stored += rate[k] * (torque[k] + motor[k])
         lost += joint[k, DAMPER] * rate[k] * rate[k]
     for t in range(sizes[TENDONS]):
-        tendon_gradient(t, sizes, constants, state)
+        _tendon_gradient(t, sizes, constants, state)
         row, speed = state[sizes[GRADIENT] :], 0.0
         for k in range(rows):
             speed += row[k] * rate[k]
@@ -754,15 +754,15 @@ def joint_work(sizes, constants, state):
 
 
 @_jit
-def inertia_force(sizes, links, constants, state, poses, out):
+def _inertia_force(sizes, links, constants, state, poses, out):
     """Inertia force on the coordinates at constant rates, to `out` (width,).
 
-    After `find_tangent`, `find_rates` and `find_bias`. Per body, mass times the acceleration of its centre, and the
+    After `find_tangent`, `_find_rates` and `_find_bias`. Per body, mass times the acceleration of its centre, and the
     change of its angular momentum about it in its own axes.
     """
     rows, places, width = sizes[ROWS], poses.shape[0], sizes[WIDTH]
     T, axis, twist = (
-        tangent_of(sizes, constants, state),
+        _tangent_of(sizes, constants, state),
         matrix(state, sizes[AXIS], rows, 6),
         matrix(state, sizes[TWIST], places, 6),
     )
@@ -776,7 +776,7 @@ def inertia_force(sizes, links, constants, state, poses, out):
     )
     bias, origin = state[sizes[BIAS] :], constants[sizes[FIXED] + ORIGIN :]
     ox, oy, oz = origin[0], origin[1], origin[2]
-    sweep_accelerations(sizes, links, constants, state, poses)
+    _sweep_accelerations(sizes, links, constants, state, poses)
     for k in range(sizes[LINKS]):
         here, body = links[k, PLACE], bodies[k]
         f, m = force[here], body[MASS]
@@ -824,7 +824,7 @@ def inertia_force(sizes, links, constants, state, poses, out):
     for k in range(sizes[LINKS] - 1, -1, -1):
         f, above = force[links[k, PLACE]], force[links[k, PARENT]]
         f0, f1, f2, f3, f4, f5 = f[0], f[1], f[2], f[3], f[4], f[5]
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         for row in range(first, last):
             S = axis[row]
             total = S[0] * f0 + S[1] * f1 + S[2] * f2 + S[3] * f3 + S[4] * f4 + S[5] * f5
@@ -838,14 +838,14 @@ def inertia_force(sizes, links, constants, state, poses, out):
 
 
 @_jit
-def find_mass(sizes, links, constants, state, poses, out):
+def _find_mass(sizes, links, constants, state, poses, out):
     """Inertia of the coordinates, T^T M T, to `out` (n, width); after `find_tangent`.
 
     A sum over rows k of the tangent: with c the momentum of all that row k moves at unit rate, U the twists per
     coordinate of the link above and d = c . axis, T_k^T (c U + ½ d T_k), and its transpose (composite rigid bodies).
     """
     n, rows, places, width = sizes[COORDINATES], sizes[ROWS], poses.shape[0], sizes[WIDTH]
-    T, axis = tangent_of(sizes, constants, state), matrix(state, sizes[AXIS], rows, 6)
+    T, axis = _tangent_of(sizes, constants, state), matrix(state, sizes[AXIS], rows, 6)
     subtree = matrix(state, sizes[SUBTREE], places, SUBTREE_SIZE)
     bodies, joint = (
         matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
@@ -859,7 +859,7 @@ def find_mass(sizes, links, constants, state, poses, out):
             for i in range(SUBTREE_SIZE):
                 moments[i] = 0.0
             continue
-        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = link_moments(bodies[k], poses[here], sizes, constants)
+        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _link_moments(bodies[k], poses[here], sizes, constants)
         moments[0], moments[1], moments[2], moments[3], moments[4] = m, hx, hy, hz, xx
         moments[5], moments[6], moments[7], moments[8], moments[9] = xy, xz, yy, yz, zz
     for i in range(n):
@@ -869,7 +869,7 @@ def find_mass(sizes, links, constants, state, poses, out):
         I, above = subtree[links[k, PLACE]], subtree[links[k, PARENT]]
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = I[0], I[1], I[2], I[3], I[4], I[5], I[6], I[7], I[8], I[9]
         at = sizes[SWEEP] + 6 * width * links[k, PARENT]
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         for row in range(first, last):
             S = axis[row]
             s0, s1, s2, s3, s4, s5 = S[0], S[1], S[2], S[3], S[4], S[5]
@@ -898,7 +898,7 @@ def find_mass(sizes, links, constants, state, poses, out):
 
 
 @_jit
-def kinetic_energy(sizes, links, constants, state, poses):
+def _kinetic_energy(sizes, links, constants, state, poses):
     """Kinetic energy of all links and rotors at RATE, J; AXIS is that of the poses."""
     rows, places = sizes[ROWS], poses.shape[0]
     twist, axis = matrix(state, sizes[TWIST], places, 6), matrix(state, sizes[AXIS], rows, 6)
@@ -915,7 +915,7 @@ def kinetic_energy(sizes, links, constants, state, poses):
         v, V = twist[here], twist[above]
         for i in range(6):
             v[i] = V[i]
-        first, last = rows_of(links, k)
+        first, last = _rows_of(links, k)
         for row in range(first, last):
             x = rate[row]
             out += joint[row, ARMATURE] * x * x
@@ -950,14 +950,14 @@ def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads,
     if not locate(y, sizes, links, constants, state, poses):
         return False
     find_tangent(y, sizes, links, constants, state, poses)
-    collect_loads(share, sizes, constants, state, poses)
-    static_force(sizes, links, constants, state, poses, loads)
-    find_rates(v, sizes, constants, state)
-    damping_force(sizes, constants, state, tangent_of(sizes, constants, state), drag)
-    find_bias(v, sizes, links, constants, state, poses)
-    inertia_force(sizes, links, constants, state, poses, inertial)
+    _collect_loads(share, sizes, constants, state, poses)
+    _static_force(sizes, links, constants, state, poses, loads)
+    _find_rates(v, sizes, constants, state)
+    _damping_force(sizes, constants, state, _tangent_of(sizes, constants, state), drag)
+    _find_bias(v, sizes, links, constants, state, poses)
+    _inertia_force(sizes, links, constants, state, poses, inertial)
     if inertia:
-        find_mass(sizes, links, constants, state, poses, mass)
+        _find_mass(sizes, links, constants, state, poses, mass)
     return True
 
 
@@ -967,13 +967,13 @@ def residual(y, share, sizes, links, constants, state, poses, out):
     if not locate(y, sizes, links, constants, state, poses):
         return False
     find_tangent(y, sizes, links, constants, state, poses)
-    collect_loads(share, sizes, constants, state, poses)
-    static_force(sizes, links, constants, state, poses, out)
+    _collect_loads(share, sizes, constants, state, poses)
+    _static_force(sizes, links, constants, state, poses, out)
     return True
 
 
 @_jit
-def energy(y, v, sizes, links, constants, state, poses):
+def _energy(y, v, sizes, links, constants, state, poses):
     """Energy of springs, J, and of the motion that steps account for, J, at poses that are those of `y`.
 
     Kinetic energy is that of the linear part; of what the filter lets pass, that of the whole mechanism.
@@ -991,16 +991,16 @@ def energy(y, v, sizes, links, constants, state, poses):
         for j in range(n):
             kinetic -= 0.5 * passed[i] * rest[i, j] * passed[j]
     if sizes[PLAIN] == 1:
-        world_axes(sizes, links, constants, state, poses)
+        _world_axes(sizes, links, constants, state, poses)
     else:
         find_tangent(y, sizes, links, constants, state, poses)
-    find_rates(passed, sizes, constants, state)
-    kinetic += kinetic_energy(sizes, links, constants, state, poses)
-    return elastic_energy(sizes, constants, state), kinetic
+    _find_rates(passed, sizes, constants, state)
+    kinetic += _kinetic_energy(sizes, links, constants, state, poses)
+    return _elastic_energy(sizes, constants, state), kinetic
 
 
 @_jit
-def small_step(sizes, links, constants, state, poses, work):
+def _small_step(sizes, links, constants, state, poses, work):
     """Step of small motion: exact linear part, work of forces to first order in the displacement."""
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     g, at, size = sizes[FORCES], sizes[MAP], 2 * w * n
@@ -1049,7 +1049,7 @@ def small_step(sizes, links, constants, state, poses, work):
 
 
 @_jit
-def load_points(sizes, state, poses, out):
+def _load_points(sizes, state, poses, out):
     """World positions of the points where loads act, (slots, 3)."""
     for i in range(sizes[SLOTS]):
         row = state[sizes[WRENCH] + i * LOAD_SIZE :]
@@ -1061,10 +1061,10 @@ def load_points(sizes, state, poses, out):
 
 
 @_jit
-def linear_work(sizes, links, constants, state, poses, points):
+def _linear_work(sizes, links, constants, state, poses, points):
     """Add to the points of loads the displacements that they have at the twists of displacements RATE at these poses.
 
-    The work of forces at the midpoint is that over these displacements; `extra_work` gives the rest.
+    The work of forces at the midpoint is that over these displacements; `_extra_work` gives the rest.
     """
     places, rows = poses.shape[0], sizes[ROWS]
     twist, axis = matrix(state, sizes[TWIST], places, 6), matrix(state, sizes[AXIS], rows, 6)
@@ -1079,7 +1079,7 @@ def linear_work(sizes, links, constants, state, poses, points):
             V[c] = 0.0
         k = sizes[sizes[CHAINS] + place]
         while k >= 0:
-            first, last = rows_of(links, k)
+            first, last = _rows_of(links, k)
             for r in range(first, last):
                 for c in range(6):
                     V[c] += axis[r, c] * rate[r]
@@ -1094,7 +1094,7 @@ def linear_work(sizes, links, constants, state, poses, points):
 
 
 @_jit
-def extra_work(sizes, state, poses, points):
+def _extra_work(sizes, state, poses, points):
     """Work of forces fixed in the world beyond that at the midpoint: over the way from `points` to where they act."""
     out = 0.0
     for i in range(sizes[SLOTS]):
@@ -1108,7 +1108,7 @@ def extra_work(sizes, state, poses, points):
 
 
 @_jit
-def halt(share, sizes, links, constants, state, poses, after, change):
+def _halt(share, sizes, links, constants, state, poses, after, change):
     """End of a step where loops do not close: at rest, as far along `change` as they do; nothing if `share` is zero.
 
     The manifold ends there: the motion stops as at an inelastic stop.
@@ -1149,7 +1149,7 @@ def _respond(sizes, constants, state, linear, after):
 
 
 @_jit
-def full_step(sizes, links, constants, state, poses, work):
+def _full_step(sizes, links, constants, state, poses, work):
     """Step of large motion: exact linear part, other forces and inertia at the midpoint, energy within its budget.
 
     Poses included. False: loops do not close on the way.
@@ -1167,10 +1167,10 @@ def full_step(sizes, links, constants, state, poses, work):
     loads, drag, inertial = work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w]
     mass, system = matrix(work, 11 * w, n, w), matrix(work, 11 * w + n * w, n, n)
     answer = matrix(work, 11 * w + 2 * n * w, n, 1)
-    load_points(sizes, state, poses, state[sizes[POINTS] :])
+    _load_points(sizes, state, poses, state[sizes[POINTS] :])
     if budget[SET] == 0.0:
-        displace(y, sizes, constants, state)
-        elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
+        _displace(y, sizes, constants, state)
+        elastic, kinetic = _energy(y, v, sizes, links, constants, state, poses)
         budget[ENERGY], budget[SET] = elastic + kinetic, 1.0
     for i in range(2 * w):
         linear[i] = 0.0
@@ -1184,7 +1184,7 @@ def full_step(sizes, links, constants, state, poses, work):
         if not evaluate(
             middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
         ):
-            return halt(0.0, sizes, links, constants, state, poses, after, change)
+            return _halt(0.0, sizes, links, constants, state, poses, after, change)
         # (1 + (B/h) dM) a = (linear - v)/h + (B/h) r, with r all forces but those of the linear part and dM a
         for i in range(n):
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
@@ -1204,7 +1204,7 @@ def full_step(sizes, links, constants, state, poses, work):
                 for j in range(n):
                     system[i, j] += share * mass[k, j]
             system[i, i] += 1.0
-        if eliminate(system, answer) == 0.0:
+        if _eliminate(system, answer) == 0.0:
             return False
         for i in range(n):
             for j in range(n):
@@ -1224,19 +1224,19 @@ def full_step(sizes, links, constants, state, poses, work):
     for i in range(n):
         change[i] = after[i] - y[i]
         worked += change[i] * loads[i]
-    find_rates(change, sizes, constants, state)
-    stored, lost = joint_work(sizes, constants, state)
+    _find_rates(change, sizes, constants, state)
+    stored, lost = _joint_work(sizes, constants, state)
     budget[ENERGY] += worked + stored - lost / h
-    linear_work(sizes, links, constants, state, poses, state[sizes[POINTS] :])
+    _linear_work(sizes, links, constants, state, poses, state[sizes[POINTS] :])
     for i in range(n):
         y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
         v[i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
     if not locate(y, sizes, links, constants, state, poses):
         for i in range(n):
             y[i] -= change[i]
-        return halt(0.5, sizes, links, constants, state, poses, after, change)
-    budget[ENERGY] += extra_work(sizes, state, poses, state[sizes[POINTS] :])
-    elastic, kinetic = energy(y, v, sizes, links, constants, state, poses)
+        return _halt(0.5, sizes, links, constants, state, poses, after, change)
+    budget[ENERGY] += _extra_work(sizes, state, poses, state[sizes[POINTS] :])
+    elastic, kinetic = _energy(y, v, sizes, links, constants, state, poses)
     band = kinetic
     for i in range(n):
         band += 0.5 * mode[i, SQUARE] * y[i] * y[i]
@@ -1269,8 +1269,8 @@ def reconstruct(sizes, links, constants, state, poses, work):
     locate(state[Y : Y + sizes[COORDINATES]], sizes, links, constants, state, poses)
 
 
-@_jit
-def advance(count, ends, sizes, links, constants, state, poses):
+@_inline
+def _advance(count, sizes, links, constants, state, poses):
     """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
     moving, n = sizes[WRENCH], sizes[COORDINATES]
     copy, work = state[sizes[WORK] :], state[sizes[STEP_WORK] :]
@@ -1278,10 +1278,10 @@ def advance(count, ends, sizes, links, constants, state, poses):
         for i in range(moving):
             copy[i] = state[i]
         if is_small(sizes, constants, state):
-            small_step(sizes, links, constants, state, poses, work)
+            _small_step(sizes, links, constants, state, poses, work)
             whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
-            whole = full_step(sizes, links, constants, state, poses, work)
+            whole = _full_step(sizes, links, constants, state, poses, work)
         total = 0.0
         for i in range(moving):
             total += abs(state[i])
@@ -1295,9 +1295,9 @@ def advance(count, ends, sizes, links, constants, state, poses):
 
 @njit(counts_references=True, error_model="numpy", nogil=True)
 def advance_at(count, ends, at):
-    """`advance` on the arrays of `five_arrays`."""
+    """Take up to `count` steps on the arrays of `five_arrays`; see `_advance`."""
     sizes, links, constants, state, poses = five_arrays(at)
-    return advance(count, ends, sizes, links, constants, state, poses)
+    return _advance(count, sizes, links, constants, state, poses)
 
 
 @_jit
@@ -1305,7 +1305,7 @@ def advance_batch(count, sizes, links, constants, states, poses):
     """Take `count` steps of every copy. Returns the copy that took the fewest, and their number."""
     worst, least = -1, count
     for copy in range(states.shape[0]):
-        done = advance(count, False, sizes, links, constants, states[copy], poses[copy])
+        done = _advance(count, sizes, links, constants, states[copy], poses[copy])
         if done < least:
             worst, least = copy, done
     return worst, least
@@ -1322,7 +1322,7 @@ def reconstruct_batch(sizes, links, constants, states, poses):
 
 
 @_jit
-def right_coefficients(square):
+def _right_coefficients(square):
     """(1 - cos θ)/θ², (θ - sin θ)/θ³ and their derivatives with respect to θ², from θ²."""
     t = square
     if t < 0.25:
@@ -1341,7 +1341,7 @@ def right_coefficients(square):
 
 
 @_jit
-def eliminate(A, b):
+def _eliminate(A, b):
     """Solve `A x = b` in place by Gauss elimination with row pivots; (n, n) and (n, m). Returns the smallest pivot."""
     n, count = A.shape[0], b.shape[1]
     least = inf
