@@ -457,7 +457,8 @@ class NaturalCoordinates:
 
     def from_model(self, y: Floats) -> Floats:
         """Natural coordinates, (n,)."""
-        return self._back @ y
+        with np.errstate(over="ignore", invalid="ignore"):  # `ReducedSimulation` refuses what is not finite
+            return self._back @ y
 
     def motor(self, torque: Floats) -> tuple[Floats, Floats]:
         """Torques on the rows of motion, from those on dofs, and their force on the coordinates at y = 0, (n,)."""

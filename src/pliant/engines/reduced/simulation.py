@@ -189,6 +189,8 @@ class ReducedSimulation(Simulation):
 
     def _place(self, y: Floats, rates: Floats) -> None:
         """Set coordinates and rates, as the kernels have them, and forget forces and energy of the last step."""
+        if not (np.isfinite(y).all() and np.isfinite(rates).all()):
+            raise InputError("coordinates and rates: smaller numbers expected")
         if self.exact:
             self._map.joints(y)  # raises where loops do not close
             self._base[:] = self._map.rest_of_state()
