@@ -477,7 +477,7 @@ def test_no_interrupt_is_lost(kind):
 def test_divergence_leaves_whole_steps(name):
     s = busy(name)
     if name == "reduced loop":
-        with pytest.raises((ConvergenceError, InputError), match="close so far|smaller numbers"):
+        with pytest.raises((ConvergenceError, InputError), match=r"close so far|smaller numbers"):
             s.coordinates = np.full_like(s.coordinates, 1e308)  # pyright: ignore[reportAttributeAccessIssue]
     elif name.startswith("reduced"):
         s.coordinates = np.full_like(s.coordinates, 1e308)  # a linear model never diverges by a finite wrench  # pyright: ignore[reportAttributeAccessIssue]

@@ -380,7 +380,7 @@ class ReducedSimulation(Simulation):
     def _potential(self) -> tuple[float, float]:
         """Elastic energy and energy in gravity.
 
-        On the manifold, of the forces that act there: springs rest where the model was made, if that was no equilibrium.
+        On the manifold, of the forces that act there: springs rest where the model was made if that is no equilibrium.
         In the linear model gravity is that of a floating base; on a fixed one it is part of the linearisation.
         """
         if isinstance(self._map, NaturalCoordinates):
