@@ -516,7 +516,7 @@ def test_mobility_of_large_ones_is_bounded(hand, monkeypatch):
 
 
 def test_adding_a_model(hand):
-    session = Session(hand)
+    session = Session(pliant.ReducedSimulation(pliant.reduce(hand, TIP), 1 / 240, method="tvcg"))
     pulled(session, by=(0, 0, 0.05), steps=960)
     before = session.violation
     assert before > 1e-4
@@ -537,7 +537,9 @@ def test_adding_a_model(hand):
 
 
 def test_adding_a_model_closes_loops():
-    session = Session(pliant.gallery.ladder(6))
+    session = Session(
+        pliant.ReducedSimulation(pliant.reduce(pliant.gallery.ladder(6)), 1 / 240, method="tvcg")
+    )
     pulled(session, session.end_effectors[0], (2.0, 0, 0), 3000)
     before = session.violation
     session.add_model()
