@@ -35,7 +35,7 @@ def main() -> None:
     truth = runs["all links"]
     moved = float(np.linalg.norm(truth - truth[0], axis=1).max())
     print(
-        f"{np.linalg.norm(FORCE):.0f} N pull '{FINGER}' by {1000 * moved:.0f} mm, {moved / hand.radius:.2f} radii of the hand; "
+        f"{np.linalg.norm(FORCE):.0f} N pull '{FINGER}' by {1000 * moved:.0f} mm, {moved / hand.radius:.2f} radii; "
         f"the model holds 1 % up to {model.reach:.2g} radii at rest"
     )
     for name, path in list(runs.items())[:2]:

@@ -476,11 +476,15 @@ def test_no_interrupt_is_lost(kind):
 
 def test_divergence_leaves_whole_steps(name):
     s = busy(name)
-    if name.startswith("reduced"):
+    if name == "reduced loop":
+        with pytest.raises((ConvergenceError, InputError), match=r"close so far|smaller numbers"):
+            s.coordinates = np.full_like(s.coordinates, 1e308)  # pyright: ignore[reportAttributeAccessIssue]
+    elif name.startswith("reduced"):
         s.coordinates = np.full_like(s.coordinates, 1e308)  # a linear model never diverges by a finite wrench  # pyright: ignore[reportAttributeAccessIssue]
     s.apply_wrench(end(s), force=(0, 1e305, 1e308))
     other = s.copy()
-    with pytest.raises(ConvergenceError, match="left the finite numbers"):
+    message = "do not close beyond t" if name == "reduced loop" else "left the finite numbers"
+    with pytest.raises(ConvergenceError, match=message):
         s.step(10_000)
     assert np.isfinite(np.asarray(s.state)).all()
     other.step(round((s.time - other.time) / H))

@@ -255,7 +255,7 @@ def _refuses_loops():
 def test_loops_are_closed_on_the_way_to_all_links():
     session = Session(pliant.gallery.ladder(4))
     pulled(session, session.end_effectors[0], (3.0, 0, 0))
-    assert session.violation > 1e-6
+    assert session.violation < 1e-9
     session.set_engine("constrained")
     assert session.violation < 1e-9
 
@@ -491,7 +491,7 @@ def test_mobility_is_that_of_the_reduced_model(hand):
     """Dense and reduced answers agree where a reduced model knows everything: an arm of two links with one tip."""
     m = pliant.gallery.two_link()
     body, h = m.end_effectors[0], 1 / 240
-    reduced = pliant.ReducedSimulation(pliant.reduce(m, m.body_names), h)
+    reduced = pliant.ReducedSimulation(pliant.reduce(m, m.body_names), h, method="tvcg")
     full = pliant.ConstrainedSimulation(m, h, (0, 0, 0))
     point = np.array([0.01, 0.02, 0.03])
     assert mobility(full, body, point) == pytest.approx(mobility(reduced, body, point), rel=1e-6)
@@ -516,7 +516,7 @@ def test_mobility_of_large_ones_is_bounded(hand, monkeypatch):
 
 
 def test_adding_a_model(hand):
-    session = Session(hand)
+    session = Session(pliant.ReducedSimulation(pliant.reduce(hand, TIP), 1 / 240, method="tvcg"))
     pulled(session, by=(0, 0, 0.05), steps=960)
     before = session.violation
     assert before > 1e-4
@@ -537,7 +537,9 @@ def test_adding_a_model(hand):
 
 
 def test_adding_a_model_closes_loops():
-    session = Session(pliant.gallery.ladder(6))
+    session = Session(
+        pliant.ReducedSimulation(pliant.reduce(pliant.gallery.ladder(6)), 1 / 240, method="tvcg")
+    )
     pulled(session, session.end_effectors[0], (2.0, 0, 0), 3000)
     before = session.violation
     session.add_model()
@@ -636,7 +638,7 @@ def test_energy_of_a_reduced_model_is_that_of_all_links():
 def test_violation_grows_with_the_square_of_the_pull(hand):
     gaps = []
     for by in (0.01, 0.02, 0.04):
-        session = Session(hand)
+        session = Session(pliant.ReducedSimulation(pliant.reduce(hand, TIP), 1 / 240, method="tvcg"))
         pulled(session, by=(0, 0, by), steps=960)
         gaps.append(session.violation)
     assert 3.0 < gaps[1] / gaps[0] < 5.0

@@ -338,7 +338,7 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         mk.REST: rest,
         mk.MOTOR: np.zeros(rows),
         mk.FIXED: np.concatenate([manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius]]),
-        mk.MODE: np.stack([modes.squares, resolved, np.zeros(n)], axis=1),
+        mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n)], axis=1),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
         mk.WORKING: np.zeros((effectors, 2, 3 * n + 4, width)),
@@ -457,7 +457,8 @@ class NaturalCoordinates:
 
     def from_model(self, y: Floats) -> Floats:
         """Natural coordinates, (n,)."""
-        return self._back @ y
+        with np.errstate(over="ignore", invalid="ignore"):  # `ReducedSimulation` refuses what is not finite
+            return self._back @ y
 
     def motor(self, torque: Floats) -> tuple[Floats, Floats]:
         """Torques on the rows of motion, from those on dofs, and their force on the coordinates at y = 0, (n,)."""
@@ -771,6 +772,8 @@ class NaturalCoordinates:
             slope[i, i] += self.modes.squares[i]
             large[i] = max(spread[i] / _HEAVIER, np.sqrt(self._stray(work, i, far[i]) / _ASTRAY) / far[i])
         part(mk.MODE, n, mk.MODE_SIZE)[:, mk.LARGE] = large
+        swing = np.where(self.modes.squares > 0, np.sqrt(self.modes.squares), 1 / self._h)
+        part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FAST] = large / swing
         # per end effector the rows of forces, then those of torques, each for (1, z)
         rows = part(mk.WORKING, e, 2, 3 * n + 4, width)
         rows[:, :, : 3 * n + 3, :n] = (

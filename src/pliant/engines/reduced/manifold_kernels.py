@@ -83,8 +83,9 @@ SPRING, SLACK, DASHPOT, TENSION_SIZE = range(4)  # columns of TENSION: stiffness
 TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = 0, 4, 7, 10
 # of FIXED: gravity, m/s²; point that twists are about; unit of gaps, m
 GRAVITY, ORIGIN, LENGTH, FIXED_SIZE = 0, 3, 6, 7
-# columns of MODE: ω²; the share of inertia forces that a step resolves; 1 / amplitude from which motion counts as large
-SQUARE, FILTER, LARGE, MODE_SIZE = range(4)
+# columns of MODE: ω²; the share of inertia forces that a step resolves; 1 / displacement and 1 / rate from which on
+# motion counts as large
+SQUARE, FILTER, LARGE, FAST, MODE_SIZE = range(5)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
 SUBTREE_SIZE = 10  # columns of SUBTREE: mass, first moment, second moment about the origin
@@ -1256,7 +1257,12 @@ def is_small(sizes, constants, state):
         return sizes[METHOD] == SMALL
     total = 0.0
     for i in range(sizes[COORDINATES]):
-        total += constants[sizes[MODE] + MODE_SIZE * i + LARGE] * abs(state[Y + i])
+        # of a swing the amplitude counts, also on its way through the middle
+        mode = sizes[MODE] + MODE_SIZE * i
+        total += max(
+            constants[mode + LARGE] * abs(state[Y + i]),
+            constants[mode + FAST] * abs(state[Y + sizes[COORDINATES] + i]),
+        )
     for i in range(sizes[EFFECTORS], sizes[SLOTS]):  # loads on other bodies
         if state[sizes[WRENCH] + i * LOAD_SIZE + ACTS] != 0.0:
             total = inf

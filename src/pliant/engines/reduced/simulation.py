@@ -189,6 +189,8 @@ class ReducedSimulation(Simulation):
 
     def _place(self, y: Floats, rates: Floats) -> None:
         """Set coordinates and rates, as the kernels have them, and forget forces and energy of the last step."""
+        if not (np.isfinite(y).all() and np.isfinite(rates).all()):
+            raise InputError("coordinates and rates: smaller numbers expected")
         if self.exact:
             self._map.joints(y)  # raises where loops do not close
             self._base[:] = self._map.rest_of_state()
@@ -378,7 +380,7 @@ class ReducedSimulation(Simulation):
     def _potential(self) -> tuple[float, float]:
         """Elastic energy and energy in gravity.
 
-        On the manifold, of the forces that act there: springs rest where the model was made, unless in equilibrium.
+        On the manifold, of the forces that act there: springs rest where the model was made if that is no equilibrium.
         In the linear model gravity is that of a floating base; on a fixed one it is part of the linearisation.
         """
         if isinstance(self._map, NaturalCoordinates):
