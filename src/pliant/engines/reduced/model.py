@@ -267,10 +267,9 @@ class ReducedModel(Model):
     @cached_property
     def natural_coordinates(self) -> NaturalCoordinates:
         """Mechanics on the manifold, in the natural coordinates of the model."""
-        from pliant.engines.reduced.manifold import pack_manifold
+        from pliant.engines.reduced.manifold import statics
 
-        slots = max(self.mechanism.body_count, len(self.end_effectors))
-        return pack_manifold(self, 1.0, "full", slots, probe=False).coordinates
+        return statics(self)
 
     @cached_property
     def twist_maps(self) -> Floats:
