@@ -1,5 +1,8 @@
 """Reach of reduced models: statics on the basis, vectors from equilibria, compressed coordinates."""
 
+import warnings
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.linalg import null_space
@@ -297,6 +300,94 @@ def test_at_a_loaded_equilibrium():
     n = plain.rank
     np.testing.assert_allclose(model.reduced_stiffness[:n, n:], model.reduced_stiffness[n:, :n].T, atol=1e-6)
     assert np.linalg.eigvalsh(model.reduced_mass)[0] > 0
+
+
+# --- beyond reach
+
+
+def near_and_far():
+    """Model that reaches 0.5 radii, and forces on its tip that move it by less, and by more."""
+    m = pliant.gallery.helix(20)
+    model = replace(pliant.reduce(m), reach=0.5, tolerance=0.01)
+    unit = m.radius * model.stiffness_ellipsoid("link20").stiffness[0]
+    axis = model.stiffness_ellipsoid("link20").axes[:, 0]
+    return model, 0.1 * unit * axis, 0.8 * unit * axis
+
+
+def warnings_of(function):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        function()
+    return [str(one.message) for one in found if one.category is PliantWarning]
+
+
+def test_statics_beyond_reach_warns_once():
+    model, near, far = near_and_far()
+    assert not warnings_of(lambda: model.configuration({"link20": near}))
+    (words,) = warnings_of(lambda: model.configuration({"link20": far}))
+    moved = tips(model, model.configuration({"link20": far}).q) - tips(model, model.q)
+    away = np.linalg.norm(moved) / model.mechanism.radius
+    assert away > 0.5
+    assert f"went {away:.3g} radii" in words
+    assert "reach of 0.5" in words
+    for remedy in ("pliant.reduce(..., reach=...)", "model.extend", "pliant.ConstrainedSimulation"):
+        assert remedy in words
+    assert not warnings_of(lambda: model.configuration({"link20": 1.1 * far}))
+    assert not warnings_of(lambda: replace(model, reach=float("nan")).configuration({"link20": far}))
+
+
+@pytest.mark.parametrize("method", ["small", "full"])
+def test_motion_beyond_reach_warns_once(method):
+    model, near, far = near_and_far()
+    simulation = model.simulate(1e-3, method=method)
+    simulation.apply_wrench("link20", force=near)
+    assert not warnings_of(lambda: simulation.step(100))
+    simulation.apply_wrench("link20", force=far)
+    paths = []
+    (words,) = warnings_of(
+        lambda: paths.append(
+            simulation.record(200, act=lambda _: None).poses
+        )  # largest distance of all steps
+    )
+    index = model.mechanism.body_index("link20")
+    away = (
+        np.linalg.norm(paths[0][:, index, :3, 3] - tips(model, model.q)[0], axis=1) / model.mechanism.radius
+    )
+    assert away.max() > 0.5
+    told = float(words.split("went ")[1].split(" radii")[0])
+    assert 0.5 < told <= away.max() + 1e-3
+    assert "reach of 0.5" in words
+    assert not warnings_of(lambda: simulation.step(100))
+    simulation.reset()
+    simulation.apply_wrench("link20", force=far)
+    assert not warnings_of(lambda: simulation.step(200))
+    other = model.simulate(1e-3, method=method)
+    other.apply_wrench("link20", force=far)
+    (words,) = warnings_of(lambda: other.step(300))
+    other.switch(replace(model, reach=float("nan")))
+    assert not warnings_of(lambda: other.step(100))
+
+
+def test_the_warning_tells_the_largest_distance():
+    """One call of many steps: the distance is that of the farthest step, not of the last."""
+    model, _, far = near_and_far()
+    one, other = model.simulate(1e-3), replace(model, reach=float("nan")).simulate(1e-3)
+    one.apply_wrench("link20", force=far)
+    other.apply_wrench("link20", force=far)
+    (words,) = warnings_of(lambda: one.step(200))
+    path = other.record(200).poses[:, model.mechanism.body_index("link20"), :3, 3]
+    away = np.linalg.norm(path - tips(model, model.q)[0], axis=1) / model.mechanism.radius
+    assert away[-1] < 0.99 * away.max()
+    assert f"went {away.max():.3g} radii" in words
+
+
+def test_models_without_measured_reach_never_warn():
+    model, _, far = near_and_far()
+    free = replace(model, reach=float("nan"))
+    simulation = free.simulate(1e-3)
+    simulation.apply_wrench("link20", force=far)
+    assert not warnings_of(lambda: simulation.step(300))
+    assert np.isnan(pliant.blend([free]).reach)
 
 
 # --- extend

@@ -378,6 +378,8 @@ def _pack(
         turned = _bent(manifold.curvature, modes.vectors)
         curvature = by_row(turned.reshape(n * n, -1).T).T
     effectors = len(model.end_effectors)
+    ends = np.array([model.at.pose(body)[:3, 3] for body in model.end_effectors])
+    boundary = (model.reach * m.radius) ** 2 if np.isfinite(model.reach) else np.inf
     parts = {
         BASIS: found.motions,
         BOUND: np.zeros(n),
@@ -397,7 +399,9 @@ def _pack(
         mk.TENSION: tension,
         mk.REST: rest,
         mk.MOTOR: np.zeros(rows),
-        mk.FIXED: np.concatenate([manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius]]),
+        mk.FIXED: np.concatenate(
+            [manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius, boundary], ends.ravel()]
+        ),
         mk.MODE: np.stack([modes.squares, resolved], axis=1),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),

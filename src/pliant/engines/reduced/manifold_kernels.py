@@ -81,16 +81,17 @@ MASS, COM, ABOUT, BODY_SIZE = 0, 1, 4, 10
 SPRING, SLACK, DASHPOT, TENSION_SIZE = range(4)  # columns of TENSION: stiffness, tension at y = 0, damping
 # columns of REST, per ball: quaternion from rest to q0, stiffness, torque at rest
 TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = 0, 4, 7, 10
-# of FIXED: gravity, m/s²; point that twists are about; unit of gaps, m
-GRAVITY, ORIGIN, LENGTH, FIXED_SIZE = 0, 3, 6, 7
+# of FIXED: gravity, m/s²; point that twists are about; unit of gaps, m; square of the distance that end effectors may
+# go, m², infinite if unknown; their origins at y = 0
+GRAVITY, ORIGIN, LENGTH, BOUNDARY, ENDS = 0, 3, 6, 7, 8
 # columns of MODE: ω², and the share of inertia forces that a step resolves
 SQUARE, FILTER, MODE_SIZE = range(3)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
 SUBTREE_SIZE = 10  # columns of SUBTREE: mass, first moment, second moment about the origin
-ENERGY, SET, HALTS, BUDGET_SIZE = range(
-    4
-)  # of BUDGET: J; whether it is set; steps that ended where loops part
+# of BUDGET: J; whether it is set; steps that ended where loops part; square of the largest distance of an end effector
+# beyond the boundary, m²
+ENERGY, SET, HALTS, FARTHEST, BUDGET_SIZE = range(5)
 
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ITERATIONS = 12
@@ -1270,11 +1271,23 @@ def reconstruct(sizes, links, constants, state, poses, work):
     locate(state[Y : Y + sizes[COORDINATES]], sizes, links, constants, state, poses)
 
 
+@_inline
+def square_distance(sizes, links, constants, poses):
+    """Square of the largest distance of an end effector's origin from where it is at y = 0, m²."""
+    out, at = 0.0, sizes[FIXED] + ENDS
+    for e in range(sizes[EFFECTORS]):
+        T = poses[links[sizes[LINKS] + e, PLACE]]
+        x, y, z = T[0, 3] - constants[at], T[1, 3] - constants[at + 1], T[2, 3] - constants[at + 2]
+        out, at = max(out, x * x + y * y + z * z), at + 3
+    return out
+
+
 @_jit
 def advance(count, ends, sizes, links, constants, state, poses):
     """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
     moving, n = sizes[WRENCH], sizes[COORDINATES]
     copy, work = state[sizes[WORK] :], state[sizes[STEP_WORK] :]
+    boundary = constants[sizes[FIXED] + BOUNDARY]
     for done in range(count):
         for i in range(moving):
             copy[i] = state[i]
@@ -1283,6 +1296,10 @@ def advance(count, ends, sizes, links, constants, state, poses):
             whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
             whole = full_step(sizes, links, constants, state, poses, work)
+        if boundary < inf:
+            square = square_distance(sizes, links, constants, poses)
+            if square > boundary:
+                state[sizes[BUDGET] + FARTHEST] = max(state[sizes[BUDGET] + FARTHEST], square)
         total = 0.0
         for i in range(moving):
             total += abs(state[i])
@@ -1296,9 +1313,11 @@ def advance(count, ends, sizes, links, constants, state, poses):
 
 @njit(counts_references=True, error_model="numpy", nogil=True)
 def advance_at(count, ends, at):
-    """`advance` on the arrays of `five_arrays`."""
+    """`advance` on the arrays of `five_arrays`. Returns `-1 - steps` if HALTS or FARTHEST of BUDGET are above zero."""
     sizes, links, constants, state, poses = five_arrays(at)
-    return advance(count, ends, sizes, links, constants, state, poses)
+    done = advance(count, ends, sizes, links, constants, state, poses)
+    budget = sizes[BUDGET]
+    return -1 - done if state[budget + HALTS] + state[budget + FARTHEST] > 0.0 else done
 
 
 @_jit
