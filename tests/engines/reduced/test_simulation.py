@@ -50,7 +50,7 @@ def test_steps_and_poses(name, modes):
         out[6 * e : 6 * e + 6] = np.r_[f, turn.T @ torque + np.cross(point, f)]
         return out
 
-    simulation = pliant.ReducedSimulation(model, 0.003)
+    simulation = pliant.ReducedSimulation(model, 0.003, method="tvcg")
     simulation.apply_wrench(tip, force, torque, point=point)
     simulation.step(17)
     y, v = slow(model, 0.003, 17, wrench)
@@ -77,7 +77,7 @@ def test_poses_of_random_mechanisms(seed, loops, size):
         model = pliant.reduce(m, ["b5", "b2"])
     except InputError:
         reject()  # locked
-    simulation = pliant.ReducedSimulation(model, 0.01)
+    simulation = pliant.ReducedSimulation(model, 0.01, method="tvcg")
     rng = np.random.default_rng(seed)
     y = rng.normal(size=model.rank)
     y *= size / np.abs(model.basis @ y).max()
@@ -123,7 +123,8 @@ def test_small_loads_equal_the_equilibrium_to_second_order(name):
         truth = pliant.equilibrium(m, {tip: force})
         errors.append(np.linalg.norm(simulation.pose(tip)[:3, 3] - truth.pose(tip)[:3, 3]) / m.radius)
     assert errors[0] < 0.01
-    assert errors[1] < 0.3 * errors[0]  # a quarter, up to higher orders
+    # A quarter, up to higher orders; or none but rounding, where the manifold has these equilibria
+    assert errors[1] < 0.3 * errors[0] or errors[0] < 1e-9
 
 
 @pytest.mark.parametrize("name", ["helix", "ladder", "arm", "y", "hand"])
@@ -134,7 +135,7 @@ def test_large_steps_settle_at_the_same_place(name):
     soft = model.stiffness_ellipsoid(tip).stiffness[0]
     ends = []
     for h in (1 / 60, 1 / 400):
-        simulation = pliant.ReducedSimulation(model, h)
+        simulation = pliant.ReducedSimulation(model, h, method="tvcg")
         simulation.apply_wrench(tip, 0.1 * m.radius * soft * np.array([1.0, 1.0, -1.0]) / np.sqrt(3))
         for _ in range(2000):
             simulation.step(1000)
@@ -150,7 +151,7 @@ def test_large_steps_settle_at_the_same_place(name):
 @pytest.mark.parametrize("h", [1e-4, 1 / 60, 1.0])
 def test_energy_never_grows(h):
     model = pliant.reduce(pliant.gallery.helix(50))
-    simulation = pliant.ReducedSimulation(model, h)
+    simulation = pliant.ReducedSimulation(model, h, method="tvcg")
     rng = np.random.default_rng(3)
     n = model.rank
     simulation.coordinates, simulation.rates = 0.01 * rng.normal(size=n), rng.normal(size=n)
@@ -307,8 +308,6 @@ def test_bad_arguments_leave_everything_as_it_was():
     ]:
         with pytest.raises(InputError, match=error):
             call()
-    with pytest.raises(UnknownNameError, match="no end effector"):
-        simulation.apply_wrench("link2", (0, 0, 1))
     with pytest.raises(UnknownNameError, match="no body"):
         simulation.apply_wrench("link55", (0, 0, 1))
     assert np.array_equal(simulation.state, state)
@@ -318,7 +317,7 @@ def test_bad_arguments_leave_everything_as_it_was():
 def test_what_leaves_the_finite_numbers_comes_back():
     model = pliant.reduce(pliant.gallery.helix(5))
     unstable = replace(model, reduced_stiffness=-model.reduced_stiffness)
-    simulation = pliant.ReducedSimulation(unstable, 1e-4)
+    simulation = pliant.ReducedSimulation(unstable, 1e-4, method="tvcg")
     simulation.apply_wrench("link5", (0, 0, 1.0))
     simulation.step(3)
     other = simulation.copy()
@@ -338,7 +337,7 @@ def test_what_leaves_the_finite_numbers_comes_back():
 def test_impulses(name):
     model = pliant.reduce(pliant.gallery.make(name))
     one, two = model.end_effectors[:2]
-    simulation = pliant.ReducedSimulation(model, 0.005)
+    simulation = pliant.ReducedSimulation(model, 0.005, method="tvcg")
     simulation.apply_wrench(one, (0.02, 0.04, 0.08))
     simulation.step(4)
     if model.base is not None:
@@ -466,12 +465,14 @@ def test_a_moved_base_carries_all_links(reconstruction):
 # --- levels of detail
 
 
-def test_switching_levels_of_detail():
+# On the manifold, forces of the last step predict the next midpoint; they do not carry over.
+@pytest.mark.parametrize(("method", "tolerance"), [("tvcg", 1e-9), ("auto", 1e-6)])
+def test_switching_levels_of_detail(method, tolerance):
     m = pliant.gallery.hand()
     thumb = pliant.reduce(m, "thumb_tip")
     tips = pliant.reduce(m)
     detailed = pliant.reduce(m, [*m.end_effectors, "thumb_proximal"], modes=4)
-    simulation = pliant.ReducedSimulation(thumb, 0.002)
+    simulation = pliant.ReducedSimulation(thumb, 0.002, method=method)
     simulation.apply_wrench("thumb_tip", (0.3, 0.1, -0.2))
     simulation.step(30)
     pose, rate, poses = (
@@ -487,10 +488,10 @@ def test_switching_levels_of_detail():
         assert simulation.twist("thumb_tip")[:3] == pytest.approx(rate, rel=1e-6, abs=1e-9)
         assert simulation.poses == pytest.approx(poses, abs=1e-6)
     simulation.step(10)
-    alone = pliant.ReducedSimulation(thumb, 0.002)
+    alone = pliant.ReducedSimulation(thumb, 0.002, method=method)
     alone.apply_wrench("thumb_tip", (0.3, 0.1, -0.2))
     alone.step(40)
-    assert simulation.poses == pytest.approx(alone.poses, abs=1e-9)  # wrenches carry over
+    assert simulation.poses == pytest.approx(alone.poses, abs=tolerance)  # wrenches carry over
 
 
 def test_switching_to_another_linearisation():
@@ -498,7 +499,7 @@ def test_switching_to_another_linearisation():
     load = (5.0, 0, -10.0)
     rest = pliant.reduce(m)
     bent = pliant.reduce(m, at=pliant.equilibrium(m, {"link20": load}))
-    simulation = pliant.ReducedSimulation(rest, 1 / 60)
+    simulation = pliant.ReducedSimulation(rest, 1 / 60, method="tvcg")
     simulation.apply_wrench("link20", load)
     simulation.step(300)
     before = simulation.pose("link20")

@@ -18,7 +18,7 @@ from pliant.engines.reduced._intrinsics import BALL, MOTION
 from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.closing import Closing, close
-from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH
+from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH, Y
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.projection import held_loads
 from pliant.errors import ConvergenceError, InputError, PliantWarning
@@ -60,7 +60,11 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _RESOLVED, _LOST = 1.0, 2.0  # ω h up to which inertia forces count in full, and from which on not at all
 _PROBE = 1e-4  # rad or radii: displacement of joints for derivatives
-_SWING = 0.3  # the same for the change of inertia
+_SWING = 0.3  # the same for the change of inertia and work
+_HEAVIER, _ASTRAY = (
+    0.03,
+    0.003,
+)  # small motion: change of the inertia, error of the linear map from wrenches to forces
 _APPROACH = 20  # steps to coordinates at which loops do not close at once
 _NEAREST, _NEWTON = 50, 40  # iterations
 _BENDS = 10.0  # largest second derivative of a joint's displacement per displacement, 1/rad or 1/radius
@@ -402,7 +406,7 @@ def _pack(
         mk.FIXED: np.concatenate(
             [manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius, boundary], ends.ravel()]
         ),
-        mk.MODE: np.stack([modes.squares, resolved], axis=1),
+        mk.MODE: np.stack([modes.squares, resolved, np.zeros(n)], axis=1),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
         mk.WORKING: np.zeros((effectors, 2, 3 * n + 4, width)),
@@ -508,6 +512,7 @@ class NaturalCoordinates:
         """Take arrays to evaluate the mechanics in: the constants of a simulation, and a state of their own."""
         sizes, links, constants, state, poses = packed.arrays
         self._arrays = sizes, links, constants, state.copy(), poses.copy()
+        self._moving = state  # of the simulation
 
     def to_model(self, z: Floats) -> Floats:
         """Coordinates of the model, (n,)."""
@@ -544,6 +549,9 @@ class NaturalCoordinates:
         """
         z, mu = np.ascontiguousarray(z), self._part(mk.MULTIPLIERS, len(self.manifold.rows))
         mu[:] = 0.0
+        if np.array_equal(z, self._moving[Y : Y + self.count]):  # where the simulation has closed them
+            at = int(self._arrays[0][mk.MULTIPLIERS])
+            mu[:] = self._moving[at : at + len(mu)]
         if not mk.locate(z, *self._arrays):
             mu[:] = 0.0
             for share in np.linspace(0.0, 1.0, _APPROACH + 1)[1:]:
@@ -631,7 +639,9 @@ class NaturalCoordinates:
         """Rates at the end of the next step per impulse on the coordinates during it, (n, n)."""
         n = self.count
         response = exact_map(self.modes, self._h)[2 * n :, n:].T / self._h
-        resolved = self._arrays[2][self._arrays[0][mk.MODE] :][: 2 * n].reshape(n, 2)[:, mk.FILTER]
+        resolved = self._arrays[2][self._arrays[0][mk.MODE] :][: mk.MODE_SIZE * n].reshape(n, -1)[
+            :, mk.FILTER
+        ]
         change = resolved[:, None] * (self.mass(z) - np.eye(n)) * resolved
         return np.linalg.solve(np.eye(n) + response @ change, response).astype(np.float64)
 
@@ -827,7 +837,7 @@ class NaturalCoordinates:
         work = np.zeros((e, n + 1, 6, n))
         work[:, 0] = self.world_ends(zero)
         slope, spread = part(mk.SLOPE, n, n), part(mk.SPREAD, n)
-        resolved = part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FILTER]
+        resolved, large = part(mk.MODE, n, mk.MODE_SIZE)[:, [mk.FILTER, mk.LARGE]].T
         near, far = self._probes(_PROBE), self._probes(_SWING)
         for i in range(n):
             for sign in (1.0, -1.0):
@@ -843,8 +853,24 @@ class NaturalCoordinates:
                     continue
                 spread[i] = max(spread[i], float(np.linalg.norm(change, 2)) / far[i])
             slope[i, i] += self.modes.squares[i]
+            large[i] = max(spread[i] / _HEAVIER, np.sqrt(self._stray(work, i, far[i]) / _ASTRAY) / far[i])
+        part(mk.MODE, n, mk.MODE_SIZE)[:, mk.LARGE] = large
         # per end effector the rows of forces, then those of torques, each for (1, z)
         rows = part(mk.WORKING, e, 2, 3 * n + 4, width)
         rows[:, :, : 3 * n + 3, :n] = (
             work.reshape(e, n + 1, 2, 3, n).swapaxes(1, 2).reshape(e, 2, 3 * n + 3, n)
         )
+
+    def _stray(self, work: Floats, i: int, amplitude: float) -> float:
+        """Error of the linear map from wrenches to forces at an amplitude of mode i, relative: second order."""
+        unit = np.array([1.0] * 3 + [self.manifold.mechanism.radius] * 3)[:, None]
+        size, worst = np.linalg.norm(unit * work[:, 0], axis=(1, 2)), 0.0
+        for sign in (1.0, -1.0):
+            z = np.zeros(self.count)
+            z[i] = sign * amplitude
+            try:
+                error = unit * (self.world_ends(z) - work[:, 0] - z[i] * work[:, i + 1])
+            except ConvergenceError:
+                return np.inf
+            worst = max(worst, float((np.linalg.norm(error, axis=(1, 2)) / np.maximum(size, 1e-300)).max()))
+        return worst

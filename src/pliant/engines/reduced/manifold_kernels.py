@@ -84,8 +84,8 @@ TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = 0, 4, 7, 10
 # of FIXED: gravity, m/s²; point that twists are about; unit of gaps, m; square of the distance that end effectors may
 # go, m², infinite if unknown; their origins at y = 0
 GRAVITY, ORIGIN, LENGTH, BOUNDARY, ENDS = 0, 3, 6, 7, 8
-# columns of MODE: ω², and the share of inertia forces that a step resolves
-SQUARE, FILTER, MODE_SIZE = range(3)
+# columns of MODE: ω²; the share of inertia forces that a step resolves; 1 / amplitude from which motion counts as large
+SQUARE, FILTER, LARGE, MODE_SIZE = range(4)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
 SUBTREE_SIZE = 10  # columns of SUBTREE: mass, first moment, second moment about the origin
@@ -95,7 +95,6 @@ ENERGY, SET, HALTS, FARTHEST, BUDGET_SIZE = range(5)
 
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ITERATIONS = 12
-NEARLY = 0.03  # change of the inertia up to which motion counts as small
 ROUNDS = 2  # evaluations in a step at most
 AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
 BAND = 2.5e-3  # of the budget: excess of energy that a step may have
@@ -1258,11 +1257,11 @@ def is_small(sizes, constants, state):
         return sizes[METHOD] == SMALL
     total = 0.0
     for i in range(sizes[COORDINATES]):
-        total += constants[sizes[SPREAD] + i] * abs(state[Y + i])
+        total += constants[sizes[MODE] + MODE_SIZE * i + LARGE] * abs(state[Y + i])
     for i in range(sizes[EFFECTORS], sizes[SLOTS]):  # loads on other bodies
         if state[sizes[WRENCH] + i * LOAD_SIZE + ACTS] != 0.0:
             total = inf
-    return total <= NEARLY
+    return total <= 1.0
 
 
 @_jit

@@ -395,7 +395,15 @@ class ReducedSimulation(Simulation):
         return out
 
     def _potential(self) -> tuple[float, float]:
-        """Elastic energy at the joint coordinates; gravity of a floating base, else it is part of the linearisation."""
+        """Elastic energy and energy in gravity.
+
+        On the manifold, of the forces that act there: springs rest where the model was made, if that was no equilibrium.
+        In the linear model gravity is that of a floating base; on a fixed one it is part of the linearisation.
+        """
+        if isinstance(self._map, NaturalCoordinates):
+            manifold = self._map.manifold
+            elastic = elastic_energy(manifold.mechanism, self._map.joints(self._y), manifold.loads)
+            return elastic, gravity_energy(self._mechanism, self._room, manifold.gravity)
         elastic = elastic_energy(self._model.mechanism, self._map.joints(self._y))
         if self._model.base is None:
             return elastic, 0.0
