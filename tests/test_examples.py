@@ -71,6 +71,10 @@ EXPECTED = {
         ],
         ["workspace.png", "workspace-cloud.png"],
     ),
+    "20_pluck.py": (
+        ["10 N pull 'index_tip' by 56 mm", "linear (TVCG)   11.5", "exact forces     0.60 %"],
+        ["pluck.png"],
+    ),
     "18_many_equilibria.py": (
         ["1681 load cases", "1681 with an equilibrium", "up to 3.6 mm"],
         ["many_equilibria.png"],

@@ -536,6 +536,18 @@ def test_adding_a_model(hand):
     assert session.violation < 0.1 * between
 
 
+def test_facts_of_models(hand):
+    m = pliant.gallery.helix(20)
+    model = pliant.reduce(m, reach=0.3)
+    session = Session(model)
+    assert session.facts.startswith(f"reach: {model.reach:.3g} radii at 1 % static error")
+    session.set_engine("blended")
+    assert session.facts == "1 model blended"
+    session.set_engine("constrained")
+    assert session.facts == ""
+    assert Session(hand).facts == ""
+
+
 def test_adding_a_model_closes_loops():
     session = Session(
         pliant.ReducedSimulation(pliant.reduce(pliant.gallery.ladder(6)), 1 / 240, method="tvcg")

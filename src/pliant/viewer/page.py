@@ -420,8 +420,8 @@ class MechanismPage(Page):
         share = now.violation / session.mechanism.radius
         gap, share = (now.violation, share) if share > 1e-9 else (0.0, 0.0)  # rounding
         text = f"Constraint violation **{1000 * gap:.3g} mm**, {100 * share:.2g} % of the radius"
-        if session.engine == "blended":
-            text += f"  \n{counted(session.model_count, 'model')} blended"
+        if session.facts:
+            text += f"  \n{session.facts}"
         self._violation.content = text
 
     def _update_details(self) -> None:

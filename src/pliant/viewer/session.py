@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.checks import EARTH, number, vector
 from pliant.engines.reduced import BlendedModel, ReducedModel, blend, reduce
+from pliant.engines.reduced.report import reach_words
 from pliant.engines.simulate import ENGINES, simulate
 from pliant.engines.simulation import Energy, Pull, Simulation, matching_motion
 from pliant.errors import InputError, PliantError
@@ -28,6 +29,7 @@ from pliant.scenes.scene import Scene
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.point_springs import PointSpring, equilibrium_with_springs
+from pliant.text import counted
 from pliant.world import World
 
 __all__ = [
@@ -334,6 +336,14 @@ class Session(RealTimePlayer):
     def model_count(self) -> int:
         """Number of reduced models in a blend."""
         return len(self.setup.samples)
+
+    @property
+    def facts(self) -> str:
+        """What is known of the models: their number in a blend, the reach of a single one; empty if nothing is."""
+        if self.engine == "blended":
+            return f"{counted(self.model_count, 'model')} blended"
+        model: Any = getattr(self.simulation, "model", None)
+        return "" if model is None or np.isnan(model.reach) else reach_words(model)
 
     def reset(self) -> None:
         """Return to the start of the present engine: time zero, no pulls; at rest, or as the scene starts."""

@@ -121,6 +121,11 @@ class BlendedModel(Model):
         """Whether joint limits are enforced."""
         return self.models[0].limits
 
+    @property
+    def reach(self) -> float:
+        """Size of pushes, radii, up to which errors at rest are within a tolerance: NaN, as it is not measured."""
+        return float("nan")
+
     def index(self, body: str) -> int:
         """Number of a body among the end effectors."""
         return self.models[0].index(body)

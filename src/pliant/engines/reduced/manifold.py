@@ -14,6 +14,7 @@ from scipy.linalg import eigh, expm
 
 from pliant import spatial
 from pliant.engines.reduced import manifold_kernels as mk
+from pliant.engines.reduced import manifold_steps
 from pliant.engines.reduced._intrinsics import BALL, MOTION
 from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
 from pliant.engines.reduced.blended import BlendedModel
@@ -26,6 +27,7 @@ from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL as BALL_JOINT
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED
 from pliant.statics.inertia import Inertia
+from pliant.statics.limit_springs import typical_stiffness
 from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, LINK, LOAD_SIZE, POINT
 from pliant.statics.loads import (
     Load,
@@ -43,13 +45,16 @@ __all__ = [
     "Manifold",
     "Modes",
     "NaturalCoordinates",
+    "balanced_loads",
     "exact_map",
     "manifold_of",
     "natural_coordinates",
     "pack_manifold",
     "pack_model",
     "settle",
+    "statics",
     "unknown_mechanics",
+    "weigh",
 ]
 
 Floats = NDArray[np.float64]
@@ -68,6 +73,7 @@ _STRIDE = 0.3  # rad or radii: largest displacement of a joint in one step of th
 _SHORTEST = 1 / 512  # step of the load
 _NEUTRAL = 1e-4  # of the stiffness at rest: counts as none
 _SOFTEST = 1e-6  # of the stiffest mode: stiffness of softer ones counts as this
+_LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
 _DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
@@ -115,9 +121,7 @@ def manifold_of(model: ReducedModel) -> Manifold:
         rank = model.rank
         per_y = np.zeros((len(model.compliance), model.basis.shape[1]))
         per_y[:, :rank] = model.scale[:, None] * model.directions @ model.reduced_stiffness[:rank, :rank]
-        given = _with_wrenches(model, loads, gravity)
-        balance = _balance(m, model.q, given)
-        found = close(m, model.q, model.basis, given, balance, model.end_effectors, per_y)
+        found = close(m, model.q, model.basis, *balanced_loads(model), model.end_effectors, per_y)
     curvature = _moderate(m, model.basis, found.curvature)
     return Manifold(m, model.q, model.basis, loads, gravity, found.closing, found.rows, curvature)
 
@@ -135,9 +139,12 @@ def acting_loads(model: ReducedModel) -> tuple[Loads, Floats]:
     return replace(given, rows=rows), np.zeros(3) if model.gravity is None else np.array(model.gravity)
 
 
-def _with_wrenches(model: ReducedModel, loads: Loads, gravity: Floats) -> Loads:
-    """All loads of a model's configuration: those beside it, weights, and wrenches that turn with end effectors."""
-    m = model.mechanism
+def balanced_loads(model: ReducedModel) -> tuple[Loads, Floats]:
+    """All loads of a model's configuration, wrenches that turn with end effectors among them, and constraint forces.
+
+    The constraint forces of loops and couplings balance springs and loads, (rows,).
+    """
+    m, loads, gravity = model.mechanism, *acting_loads(model)
     wrenches = {
         m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
         for body, wrench in zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
@@ -146,12 +153,15 @@ def _with_wrenches(model: ReducedModel, loads: Loads, gravity: Floats) -> Loads:
     rows = [load_rows(wrenches, m.links.body_link), loads.rows]
     if gravity.any():
         rows.append(collect_loads(m, {}, gravity).rows)
-    return replace(loads, rows=np.concatenate(rows))
+    given = replace(loads, rows=np.concatenate(rows))
+    return given, _balance(m, model.q, given)
 
 
 def _balance(m: Mechanism, q: Floats, loads: Loads) -> Floats:
     """Constraint forces of loops and couplings that balance springs and loads at `q`: the least that do."""
     none = np.zeros(6 * m.topology.loops + len(m.couplings))
+    if not len(none):
+        return none
     force = Tangent(m, q, loads, none).residual
     if not np.abs(force).max(initial=0.0) > 0:
         return none
@@ -265,13 +275,68 @@ def unknown_mechanics(model: ReducedModel) -> str | None:
     return None
 
 
-def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe: bool = True) -> Packed:
-    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors.
+def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Packed:
+    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors."""
+    manifold, modes = model.manifold, _own_modes(model)
+    packed = _pack(model, manifold, modes, h, exact_map(modes, h), slots)
+    packed.coordinates.probe(packed)
+    loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
+    simple = manifold.plain and not loaded
+    packed.sizes[mk.BENT] = not simple
+    packed.sizes[mk.METHOD] = _LEVELS[method] if simple or method != "auto" else mk.FULL
+    return packed
 
-    Statics needs no constants of steps: `probe` is False.
+
+def statics(model: ReducedModel, basis: Floats | None = None) -> NaturalCoordinates:
+    """Mechanics at rest on a model's manifold, or on that of other joint motions at its configuration, (nv, k).
+
+    Coordinates of other motions are of unit elastic energy. Loops close by the model's `closing`, and motions bend by
+    the model's curvature as far as they are in its basis.
     """
-    manifold = model.manifold
-    modes = natural_coordinates(model.reduced_stiffness, model.reduced_mass, model.reduced_damping)
+    m, manifold = model.mechanism, model.manifold
+    if basis is None:
+        modes = _own_modes(model)
+    else:
+        k, curvature = basis.shape[1], manifold.curvature
+        _, sizes, axes = np.linalg.svd(weigh(m, basis), full_matrices=False)
+        modes = Modes(np.ascontiguousarray(axes.T / sizes), np.ones(k), np.zeros((k, k)))
+        if curvature is not None:
+            curvature = _bent(curvature, _nearest(manifold, basis))
+        manifold = replace(manifold, basis=basis, curvature=curvature)
+    slots, none = (
+        max(m.body_count, len(model.end_effectors)),
+        np.zeros((3 * manifold.size, 2 * manifold.size)),
+    )
+    return _pack(model, manifold, modes, 1.0, none, slots).coordinates
+
+
+def weigh(m: Mechanism, motions: Floats) -> Floats:
+    """Motions (nv, n) in coordinates whose squares sum up to twice their elastic energy: joints, then tendons."""
+    lent = _LENT * typical_stiffness(m) / m.dof_unit**2
+    joints = np.sqrt(np.where(m.stiffness > 0, m.stiffness, lent))[:, None] * motions
+    tendons = np.sqrt(m.tendon_stiffness)[:, None] * (m.tendons.dense(m.nv) @ motions)
+    return np.concatenate([joints, tendons])
+
+
+def _nearest(manifold: Manifold, motions: Floats) -> Floats:
+    """Coordinates y nearest to joint motions (nv, n) in the metric of elastic energy, (k, n)."""
+    m = manifold.mechanism
+    return np.linalg.lstsq(weigh(m, manifold.basis), weigh(m, motions))[0].astype(np.float64)
+
+
+def _own_modes(model: ReducedModel) -> Modes:
+    return natural_coordinates(model.reduced_stiffness, model.reduced_mass, model.reduced_damping)
+
+
+def _bent(curvature: Floats, change: Floats) -> Floats:
+    """Curvature in coordinates x with y = change x, (n, n, nv)."""
+    return np.einsum("ia,jb,ijd->abd", change, change, curvature, optimize=True)
+
+
+def _pack(
+    model: ReducedModel, manifold: Manifold, modes: Modes, h: float, step: Floats, slots: int
+) -> Packed:
+    """Arrays of a manifold at a model's configuration; `step` is the exact map of a step, zero for statics."""
     m, n = manifold.mechanism, manifold.size
     width = -(-n // 4) * 4  # kernels take vectors of four numbers
     phi = manifold.basis @ modes.vectors
@@ -315,15 +380,17 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
     curved = manifold.curvature is not None
     curvature = np.zeros((0, rows))
     if manifold.curvature is not None:
-        turned = np.einsum("ia,jb,ijd->abd", modes.vectors, modes.vectors, manifold.curvature)
+        turned = _bent(manifold.curvature, modes.vectors)
         curvature = by_row(turned.reshape(n * n, -1).T).T
     effectors = len(model.end_effectors)
+    ends = np.array([model.at.pose(body)[:3, 3] for body in model.end_effectors])
+    boundary = (model.reach * m.radius) ** 2 if np.isfinite(model.reach) else np.inf
     parts = {
         BASIS: found.motions,
         BOUND: np.zeros(n),
         LOCAL: found.local,
         HINGE: found.hinge,
-        mk.MAP: _padded(exact_map(modes, h).reshape(6 * n, n), width),
+        mk.MAP: _padded(step.reshape(6 * n, n), width),
         mk.PHI: _padded(found.motions.T, width),
         mk.SCREW: by_row(links.screw),
         mk.JOINT: by_row(per_dof),
@@ -337,7 +404,9 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
         mk.TENSION: tension,
         mk.REST: rest,
         mk.MOTOR: np.zeros(rows),
-        mk.FIXED: np.concatenate([manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius]]),
+        mk.FIXED: np.concatenate(
+            [manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius, boundary], ends.ravel()]
+        ),
         mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n)], axis=1),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
@@ -380,15 +449,12 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int, probe:
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
-    packed = lay_out(model, coordinates, mk, sizes, table, {TIMESTEP: h}, parts, scratch, 0.0, extra, slots)
+    packed = lay_out(
+        model, coordinates, manifold_steps, sizes, table, {TIMESTEP: h}, parts, scratch, 0.0, extra, slots
+    )
     rows_of_loads = packed.state[sizes[WRENCH] : sizes[WRENCH] + slots * LOAD_SIZE].reshape(slots, LOAD_SIZE)
     rows_of_loads[:effectors, LINK] = [m.body_index(body) for body in model.end_effectors]
     coordinates.bind(packed)
-    if probe:
-        coordinates.probe(packed)
-    simple = manifold.plain and not model.wrench.any() and not len(held) and not manifold.gravity.any()
-    sizes[mk.BENT] = not simple
-    sizes[mk.METHOD] = _LEVELS[method] if simple or method != "auto" else mk.FULL
     return packed
 
 
@@ -608,7 +674,7 @@ class NaturalCoordinates:
 
     # --- statics
 
-    def equilibrium(self, wrenches: Mapping[int, Load]) -> Floats:
+    def equilibrium(self, wrenches: Mapping[int, Load], snap: bool = True) -> Floats:
         """Coordinates at rest under wrenches by number of body, (n,).
 
         Newton's method in steps of the load, from the wrenches of the linearisation to the given ones, each short
@@ -616,7 +682,7 @@ class NaturalCoordinates:
         or buckles: it goes on from there downhill to another stable equilibrium under the whole load, with a warning.
 
         Raises:
-            ConvergenceError: there is none.
+            ConvergenceError: there is none, or the branch ends and `snap` is False.
         """
         rows = self._part(WRENCH, int(self._arrays[0][mk.SLOTS]), LOAD_SIZE)
         start, end = self._load_rows(wrenches, len(rows))
@@ -631,12 +697,33 @@ class NaturalCoordinates:
             if found is None:
                 mu[:], step = kept, step / 2
                 if step < _SHORTEST:
+                    if not snap:
+                        raise ConvergenceError(f"the branch of equilibria ends at {share:.1%} of the load")
                     z = self._snap(z, rows, end, share)
                     break
             else:
                 z, share, step = found, aim, 2 * step
         rows[:] = 0.0
         return z
+
+    def equilibrium_near(self, wrenches: Mapping[int, Load], q: Floats) -> Floats:
+        """Coordinates at rest under wrenches by number of body, near joint coordinates, (n,).
+
+        Newton's method from the coordinates nearest to them in the metric of elastic energy.
+
+        Raises:
+            ConvergenceError: there is no stable rest nearby.
+        """
+        shift = coordinate_difference(self.manifold.mechanism, self.manifold.q, q)
+        z = self.from_model(_nearest(self.manifold, shift[:, None])[:, 0])
+        self._locate(z)
+        rows = self._part(WRENCH, int(self._arrays[0][mk.SLOTS]), LOAD_SIZE)
+        rows[:] = self._load_rows(wrenches, len(rows))[1]
+        found = self._newton(z)
+        rows[:] = 0.0
+        if found is None:
+            raise ConvergenceError("there is no stable rest nearby")
+        return found
 
     def _snap(self, z: Floats, rows: Floats, end: Floats, share: float) -> Floats:
         """Stable equilibrium under the loads `end`, downhill from coordinates where a branch ended."""

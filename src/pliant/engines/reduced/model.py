@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eig
 
 from pliant.checks import choice
-from pliant.errors import InputError, UnknownNameError
+from pliant.errors import InputError, PliantWarning, UnknownNameError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.text import suggestion
 
@@ -221,6 +222,8 @@ class ReducedModel(Model):
     ) -> Configuration:
         """Configuration at rest under wrenches; that of the linearisation if None.
 
+        Warns, once, where an end effector goes farther than the model's `reach`.
+
         Args:
             wrenches: `{body: wrench}` on any bodies, as `pliant.equilibrium` takes them.
             method: "exact", balance of all forces on the manifold of the model, loops closed; or "tvcg", the linear
@@ -239,7 +242,25 @@ class ReducedModel(Model):
             return self.at
         if method == "tvcg" or self.limits or unknown_mechanics(self) is not None:
             return blend([self.without_modes()]).configuration(wrenches)
-        return Configuration(self.mechanism, settle(self, parse_wrenches(self.mechanism, wrenches)))
+        found = Configuration(self.mechanism, settle(self, parse_wrenches(self.mechanism, wrenches)))
+        if self._unwarned and np.isfinite(self.reach):
+            self._check_distance(found)
+        return found
+
+    @cached_property
+    def _unwarned(self) -> set[str]:
+        """Warnings that were not given yet."""
+        return {"reach"}
+
+    def _check_distance(self, found: Configuration) -> None:
+        """Warn, once, if an end effector is farther away than the reach."""
+        from pliant.engines.reduced.report import beyond_reach
+
+        shifts = [found.pose(body)[:3, 3] - self.at.pose(body)[:3, 3] for body in self.end_effectors]
+        distance = float(np.linalg.norm(shifts, axis=1).max())
+        if distance > self.reach * self.mechanism.radius:
+            self._unwarned.clear()
+            warnings.warn(beyond_reach(self, distance), PliantWarning, stacklevel=3)
 
     def without_modes(self) -> ReducedModel:
         """The model without its modes and vectors, which do not affect linear statics and which blends refuse."""
@@ -267,10 +288,9 @@ class ReducedModel(Model):
     @cached_property
     def natural_coordinates(self) -> NaturalCoordinates:
         """Mechanics on the manifold, in the natural coordinates of the model."""
-        from pliant.engines.reduced.manifold import pack_manifold
+        from pliant.engines.reduced.manifold import statics
 
-        slots = max(self.mechanism.body_count, len(self.end_effectors))
-        return pack_manifold(self, 1.0, "full", slots, probe=False).coordinates
+        return statics(self)
 
     @cached_property
     def twist_maps(self) -> Floats:

@@ -1,7 +1,7 @@
 """Reach: how far from rest a basis of joint motions holds a tolerance, and the vectors that make it reach farther.
 
-Statics on a manifold of joint coordinates `q = move(q0, basis @ y)`, with the springs and loads of the whole mechanism,
-is exact but for what the basis cannot express. Near rest the static shapes of the end effectors suffice. Farther away
+Statics on the manifold of a model (`manifold`), with the springs and loads of the whole mechanism, is exact but for
+what its basis cannot express. Near rest the static shapes of the end effectors suffice. Farther away
 more vectors are needed: those that true equilibria leave over, most energetic first, as few as hold the tolerance on
 equilibria that nothing was chosen from.
 
@@ -21,32 +21,23 @@ from scipy.optimize import brentq
 
 from pliant import spatial
 from pliant.engines.reduced.condensation import StaticShapes, condense, lowest_square
+from pliant.engines.reduced.manifold import NaturalCoordinates, balanced_loads, statics, weigh
 from pliant.engines.reduced.model import ReducedModel
-from pliant.engines.reduced.projection import Projection, held_loads, project
+from pliant.engines.reduced.projection import Projection, project
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.statics import Configuration
-from pliant.statics import equilibrium as true_equilibrium
-from pliant.statics.arrays import Given
-from pliant.statics.bordered import BorderedTree
 from pliant.statics.equilibria import solve_cases
 from pliant.statics.inertia import Inertia
-from pliant.statics.limit_springs import typical_stiffness
-from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, POINT
 from pliant.statics.loads import (
     Load,
-    Loads,
     chart,
-    collect_loads,
     coordinate_difference,
-    load_rows,
-    parse_wrenches,
 )
 from pliant.statics.tangent import Tangent
-from pliant.statics.workspace import allocate_point, model_of
 from pliant.text import counted, track
 
-__all__ = ["Manifold", "append_vectors", "equilibrium", "extend", "extend_basis", "measure_reach"]
+__all__ = ["append_vectors", "extend", "extend_basis", "measure_reach", "reaching"]
 
 Floats = NDArray[np.float64]
 
@@ -58,190 +49,13 @@ _BUCKLED = 2.0  # times the first-order displacement: equilibria farther away ar
 _OTHER = 0.1  # static error above which another equilibrium may have been found
 _SLOPE = 0.1  # weight of slopes against displacements
 _CUT = 1e-6  # of the largest singular value: directions below are noise of the solver
-_DEPENDENT = 1e-7  # of the largest singular value of loop rows: below, rows depend on others
-_CLOSINGS, _GAP = 30, 1e-11  # iterations of closing loops; their largest gap, radii or radians
-_LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
 _RIGID = 0.03  # of the largest compliance: directions that count as rigid for loads of equal energy
 _GRID = np.array(
     [0.025, 0.05, 0.1, 0.175, 0.25, 0.35, 0.5, 0.7, 1.0]
 )  # of the farthest size: they bracket reach
 
 
-# --- statics on a manifold of joint coordinates
-
-
-class Manifold(NamedTuple):
-    """Joint coordinates `q = move(q0, basis @ y + C μ)`, where μ closes loops and couplings.
-
-    Attributes:
-        mechanism: the mechanism.
-        q: joint coordinates at y = 0, (nq,).
-        basis: joint motions per coordinate, (nv, k).
-        loads: what acts beside wrenches on end effectors, and what holds the mechanism at y = 0.
-    """
-
-    mechanism: Mechanism
-    q: Floats
-    basis: Floats
-    loads: Loads
-
-
-def equilibrium(
-    manifold: Manifold, wrenches: Mapping[str, Any], start: Floats | None = None
-) -> tuple[Floats, Floats]:
-    """Coordinates y at rest under wrenches, and joint coordinates there.
-
-    Forces of the whole mechanism do no work along the manifold: Newton's method on `Tᵀ (spring forces - load forces)
-    = 0`, T the tangent of the manifold, with the load in as few steps as end at stable equilibria; or at once from
-    joint coordinates near `start`.
-
-    Raises:
-        ConvergenceError: no equilibrium was found.
-    """
-    m = manifold.mechanism
-    problem = _Problem(manifold, load_rows(parse_wrenches(m, wrenches), m.links.body_link))
-    z, done, step = np.zeros(manifold.basis.shape[1]), 0.0, 1.0
-    least = 1 / 64
-    if start is not None:
-        z, least = problem.nearest(start), 1.0
-    while done < 1.0:
-        found = problem.solve(z, min(1.0, done + step))
-        if found is not None:
-            z, done = found, min(1.0, done + step)
-        elif step > least:
-            step /= 2
-        else:
-            raise ConvergenceError(
-                f"'{m.name}': no equilibrium on the model's basis beyond {done:.2g} of the load"
-            )
-    return problem.scale @ z, problem.place(z)[0]
-
-
-class _Problem:
-    """Forces along a manifold at coordinates z, y = scale @ z, of unit stiffness at rest."""
-
-    def __init__(self, manifold: Manifold, rows: Floats):
-        m = self._m = manifold.mechanism
-        self._q, self._loads, self._rows = manifold.q, manifold.loads, rows
-        _, size, axes = np.linalg.svd(_weigh(m, manifold.basis), full_matrices=False)
-        self.scale = axes.T / size
-        self._basis = manifold.basis @ self.scale
-        self._point = allocate_point(m)
-        self._solver = BorderedTree(m, model_of(m), self._point)
-        self._balls = m.primitive_dof[m.ball_primitives].tolist()
-        rows = kinematics.constraint_rows(m, kinematics.link_poses(m, manifold.q))
-        self._closed = len(rows) > 0
-        if self._closed:
-            # Independent combinations of rows, lengths in radii, and closing motions C of least elastic energy.
-            unit = np.ones(len(rows))
-            unit[: 6 * m.topology.loops] = np.tile([1 / m.radius] * 3 + [1.0] * 3, m.topology.loops)
-            soft = 1 / np.linalg.norm(_weigh(m, np.eye(m.nv)), axis=0)
-            mixes, sizes, motions = np.linalg.svd(unit[:, None] * rows * soft, full_matrices=False)
-            kept = sizes > _DEPENDENT * sizes[0]
-            self._mix = mixes[:, kept].T * unit
-            self._closing = soft[:, None] * motions[kept].T / sizes[kept]
-
-    def place(self, z: Floats) -> tuple[Floats, Floats]:
-        """Joint coordinates, loops closed, and the tangent there: joint rates per rate of z, (nv, k)."""
-        m, s, tangent = self._m, self._basis @ z, self._basis
-        q = kinematics.move(m, self._q, s)
-        for _ in range(_CLOSINGS if self._closed else 0):
-            poses = kinematics.link_poses(m, q)
-            rows = self._mix @ self._to_chart(s, kinematics.constraint_rows(m, poses).T).T
-            gaps = self._mix @ kinematics.constraint_gaps(m, q, poses)
-            answer = np.linalg.solve(rows @ self._closing, np.column_stack([gaps, rows @ self._basis]))
-            tangent = self._basis - self._closing @ answer[:, 1:]
-            if np.abs(gaps).max() < _GAP:
-                break
-            s = s - self._closing @ answer[:, 0]
-            q = kinematics.move(m, self._q, s)
-        else:
-            if self._closed:
-                raise ConvergenceError(f"'{m.name}': loops do not close there")
-        return q, self._from_chart(s, tangent)
-
-    def _to_chart(self, s: Floats, forces: Floats) -> Floats:
-        """Generalised forces on joint rates, (nv, n), as forces on rotation vectors of balls."""
-        out = forces.copy() if self._balls else forces
-        for d in self._balls:
-            out[d : d + 3] = spatial.so3_right_jacobian(s[d : d + 3]).T @ forces[d : d + 3]
-        return out
-
-    def _from_chart(self, s: Floats, motions: Floats) -> Floats:
-        """Rates of rotation vectors of balls as joint rates, (nv, n)."""
-        out = motions.copy() if self._balls else motions
-        for d in self._balls:
-            out[d : d + 3] = spatial.so3_right_jacobian(s[d : d + 3]) @ motions[d : d + 3]
-        return out
-
-    def nearest(self, q: Floats) -> Floats:
-        """Coordinates z nearest to joint coordinates in the metric of elastic energy."""
-        shift = coordinate_difference(self._m, self._q, q)
-        return _weigh(self._m, self._basis).T @ _weigh(self._m, shift[:, None])[:, 0]
-
-    def solve(self, z: Floats, part: float) -> Floats | None:
-        """Equilibrium under a part of the load, by Newton's method from z; None if it does not converge."""
-        rows = self._rows.copy()
-        rows[:, :POINT] *= part
-        rows[:, FOLLOWER_FORCE:ACTS] *= part
-        given = self._loads.with_rows(rows, 0.0).arrays
-        rest, alone = 0.0 * z, self._loads.arrays
-        held = self._force(rest, alone)
-        unit = float(np.linalg.norm(held) + np.linalg.norm(self._force(rest, given) - held))
-        force = self._force(z, given)
-        size = float(np.linalg.norm(force))
-        for _ in range(30):
-            if size <= 1e-11 * unit:
-                return z if self._stable(z, force, given) else None
-            change = -np.linalg.solve(self._slope(z, force, given), force)
-            damping = 1.0
-            while True:
-                trial = self._try(z + damping * change, given)
-                smaller = float(np.linalg.norm(trial))
-                if smaller < (1 - 0.1 * damping) * size:
-                    break
-                damping /= 2
-                if damping < 1e-3:
-                    return z if size <= 1e-8 * unit and self._stable(z, force, given) else None
-            z, force, size = z + damping * change, trial, smaller
-        return None
-
-    def _stable(self, z: Floats, force: Floats, given: Given) -> bool:
-        """Whether the stiffness along the manifold is positive."""
-        slope = self._slope(z, force, given)
-        return bool(np.linalg.eigvalsh(slope + slope.T)[0] > 0)
-
-    def _try(self, z: Floats, given: Given) -> Floats:
-        """Force; infinite where loops do not close."""
-        try:
-            return self._force(z, given)
-        except (ConvergenceError, np.linalg.LinAlgError):
-            return np.full(len(z), np.inf)
-
-    def _force(self, z: Floats, given: Given) -> Floats:
-        self._point.q[:], tangent = self.place(z)
-        self._solver.evaluate(given, False)
-        return tangent.T @ self._point.residual
-
-    def _slope(self, z: Floats, force: Floats, given: Given) -> Floats:
-        """Derivative of the force, by forward differences."""
-        step = 1e-6 * max(1.0, float(np.linalg.norm(z)))
-        columns = [(self._force(z + step * unit, given) - force) / step for unit in np.eye(len(z))]
-        return np.array(columns).T
-
-
-def manifold_of(model: ReducedModel, basis: Floats | None = None) -> Manifold:
-    """Manifold of a model, or of another basis about its configuration."""
-    return Manifold(model.mechanism, model.q, model.basis if basis is None else basis, acting_loads(model))
-
-
-def acting_loads(model: ReducedModel) -> Loads:
-    """What acts at the model's configuration beside wrenches on end effectors."""
-    m, given = model.mechanism, _known_wrenches(model)
-    if not (given or model.gravity or model.limits):
-        return held_loads(m, model.q)
-    others = {body: value for body, value in given.items() if body not in model.end_effectors}
-    return collect_loads(m, others, model.gravity, model.limits)
+# --- equilibria of the whole mechanism
 
 
 def _known_wrenches(model: ReducedModel) -> Mapping[str, Any]:
@@ -250,9 +64,6 @@ def _known_wrenches(model: ReducedModel) -> Mapping[str, Any]:
             "the model's file is of an older version that does not tell which loads it was made under: reduce again"
         )
     return model.wrenches
-
-
-# --- equilibria of the whole mechanism
 
 
 class Samples(NamedTuple):
@@ -293,7 +104,9 @@ class Pushes:
             load = self._base.get(body)
             if load is not None and (load.frame != "world" or load.point.any()):
                 raise InputError(f"reach: the load on '{body}' acts at its origin in world axes, or nowhere")
-        held = not (self._base or model.gravity or model.limits)
+        if model.limits:
+            raise InputError("reach: statics of a model with joint limits is linear: reduce without limits")
+        held = not (self._base or model.gravity)
         moved = held and not np.array_equal(model.q, m.reference)
         self._truth = m.with_pose(model.q) if moved else m
         self._start = None if held else Configuration(m, model.q)
@@ -351,7 +164,6 @@ class Pushes:
             wrenches,
             gravity=model.gravity,
             start=self._start,
-            limits=model.limits,
             progress="equilibria" if self._progress else "",
         )
         good = found.converged & (found.stability != "unstable")
@@ -369,17 +181,21 @@ class Pushes:
         good = tuple(one for one in found if one is not None)
         return Samples(tuple(wrenches[i] for i in kept), good, len(sizes) - len(kept))
 
-    def error(self, manifold: Manifold, wrenches: Mapping[str, Any], truth: Configuration) -> float:
+    def error(self, model: NaturalCoordinates, wrenches: Mapping[str, Load], truth: Configuration) -> float:
         """Distance of the end effectors from a true equilibrium, over their displacement; infinite if none is found.
 
         Where several equilibria are stable under one load, the one near the true one counts.
         """
-        own = {body: wrenches[body] for body in self._model.end_effectors}
+        ends = zip(self._indices.tolist(), self._model.end_effectors, strict=True)
+        own = {index: wrenches[body] for index, body in ends}
         apart = np.inf
-        for start in (None, truth.q):
+        for rest in (
+            lambda: model.equilibrium(own, snap=False),
+            lambda: model.equilibrium_near(own, truth.q),
+        ):
             try:
-                _, reached = equilibrium(manifold, own, start)
-            except (ConvergenceError, np.linalg.LinAlgError):
+                reached = model.joints(rest())
+            except ConvergenceError:
                 continue
             distance = np.linalg.norm(self.points(reached) - self.points(truth.q))
             apart = min(apart, float(distance / np.linalg.norm(self.displacement(truth.q))))
@@ -387,12 +203,12 @@ class Pushes:
                 break
         return apart
 
-    def worst(self, manifold: Manifold, samples: Samples) -> float:
-        """Largest error under samples."""
+    def worst(self, basis: Floats, samples: Samples) -> float:
+        """Largest error under samples with other joint motions, (nv, k)."""
         each = list(zip(samples.wrenches, samples.configurations, strict=True))
-        coordinates = counted(manifold.basis.shape[1], "coordinate")
+        coordinates, model = counted(basis.shape[1], "coordinate"), statics(self._model, basis)
         return max(
-            (self.error(manifold, *one) for one in track(each, f"errors of {coordinates}", self._progress)),
+            (self.error(model, *one) for one in track(each, f"errors of {coordinates}", self._progress)),
             default=0.0,
         )
 
@@ -400,17 +216,9 @@ class Pushes:
 # --- vectors
 
 
-def _weigh(m: Mechanism, motions: Floats) -> Floats:
-    """Motions (nv, n) in coordinates whose squares sum up to twice their elastic energy: joints, then tendons."""
-    lent = _LENT * typical_stiffness(m) / m.dof_unit**2
-    joints = np.sqrt(np.where(m.stiffness > 0, m.stiffness, lent))[:, None] * motions
-    tendons = np.sqrt(m.tendon_stiffness)[:, None] * (m.tendons.dense(m.nv) @ motions)
-    return np.concatenate([joints, tendons])
-
-
 def _principal(m: Mechanism, motions: Floats, least: float = 0.0) -> Floats:
     """Orthonormal motions in the metric of elastic energy, most energetic first, above a cut, (nv, n)."""
-    _, sizes, mixes = np.linalg.svd(_weigh(m, motions), full_matrices=False)
+    _, sizes, mixes = np.linalg.svd(weigh(m, motions), full_matrices=False)
     kept = sizes > _CUT * max(least, float(sizes.max(initial=0.0)))
     found = motions @ (mixes[kept].T / sizes[kept])
     return found * np.where(np.cos(1.7 * np.arange(1, m.nv + 1)) @ found < 0, -1.0, 1.0)
@@ -420,23 +228,10 @@ class _Linear:
     """Static tangent of a model at its configuration."""
 
     def __init__(self, model: ReducedModel):
-        self._model, self._loads = model, acting_loads(model)
-        own = {e: 6 * i for i, e in enumerate(model.end_effectors)}
-        wrench = {
-            e: Load(model.wrench[i : i + 3], model.wrench[i + 3 : i + 6], np.zeros(3), "body")
-            for e, i in own.items()
-        }
-        m = model.mechanism
-        if model.wrench.any():
-            self._loads = self._loads.with_rows(load_rows(parse_wrenches(m, wrench), m.links.body_link), 0.0)
-        self._free = not (len(self._loads.rows) or model.limits or model.gravity)
-        self._closed = m.topology.loops > 0 or len(m.couplings) > 0
-        self._multipliers = None
-        if self._closed and not self._free:
-            found = true_equilibrium(
-                m, _known_wrenches(model), gravity=model.gravity, start=model.at, limits=model.limits
-            )
-            self._multipliers = found.multipliers
+        _known_wrenches(model)
+        self._model = model
+        self._loads, self._multipliers = balanced_loads(model)
+        self._free = not (len(self._loads.rows) or model.limits)
 
     def times(self, motions: Floats) -> Floats:
         """Forces per joint motion, (nv, n): springs and tendons; under load central differences of all forces."""
@@ -459,7 +254,7 @@ class _Linear:
 
     def close(self, motions: Floats) -> Floats:
         """Nearest motions that keep loops and couplings closed, to first order."""
-        if not self._closed:
+        if not len(self._multipliers):
             return motions
         tangent = Tangent(self._model.mechanism, self._model.q, self._loads, self._multipliers)
         tangent.factor()
@@ -488,7 +283,7 @@ def _left_over(model: ReducedModel, configurations: Sequence[Configuration]) -> 
     forces = linear.times(model.basis).T
     inverse = np.linalg.solve(forces @ model.basis, forces)
     shifts = found[:, :, 0].T
-    size = float(np.sqrt((_weigh(m, model.basis @ (inverse @ shifts)) ** 2).sum(axis=0).mean()))
+    size = float(np.sqrt((weigh(m, model.basis @ (inverse @ shifts)) ** 2).sum(axis=0).mean()))
     slopes = _SLOPE * size * found[:, :, 1:].transpose(1, 0, 2).reshape(m.nv, -1)
     motions = linear.close(np.concatenate([shifts, slopes], axis=1))
     motions = _principal(m, motions - model.basis @ (inverse @ motions), size)
@@ -575,8 +370,7 @@ def extend_basis(
     )
 
     def error(count: int) -> float:
-        basis = np.concatenate([model.basis, vectors[:, :count]], axis=1)
-        return pushes.worst(manifold_of(model, basis), fresh)
+        return pushes.worst(np.concatenate([model.basis, vectors[:, :count]], axis=1), fresh)
 
     return append_vectors(model, vectors[:, : _fewest(error, vectors.shape[1], target)])
 
@@ -594,7 +388,7 @@ def _compress(
     m = model.mechanism
     shapes = static_axes(model, found, samples.configurations)
     most = min(shapes.shape[1], model.rank)
-    count = _fewest(lambda n: pushes.worst(manifold_of(model, shapes[:, :n]), fresh), most, target, 1)
+    count = _fewest(lambda n: pushes.worst(shapes[:, :n], fresh), most, target, 1)
     if count >= model.rank:
         return model
     basis = shapes[:, :count]
@@ -647,7 +441,7 @@ def measure_reach(
 
     A direction counts up to where the mechanism buckles or finds no equilibrium. At most `farthest`.
     """
-    pushes, manifold = Pushes(model), manifold_of(model)
+    pushes, own = Pushes(model), model.natural_coordinates.copy()
     forces = pushes.directions(np.random.default_rng(1), JUDGES)
     open_directions = np.arange(len(forces))
 
@@ -655,7 +449,7 @@ def measure_reach(
         """Errors of directions; NaN where there is no true equilibrium."""
         found = pushes.settle(forces[which], np.full(len(which), size))
         return np.array(
-            [np.nan if c is None else pushes.error(manifold, w, c) for w, c in zip(*found, strict=True)]
+            [np.nan if c is None else pushes.error(own, w, c) for w, c in zip(*found, strict=True)]
         )
 
     held, find_root = 0.0, cast("Any", brentq)  # its type hints leave out plain floats

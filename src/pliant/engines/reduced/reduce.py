@@ -19,7 +19,6 @@ from pliant.engines.reduced.condensation import (
 )
 from pliant.engines.reduced.model import FreeBase, ReducedModel
 from pliant.engines.reduced.projection import project, project_recursively
-from pliant.engines.reduced.reach import reaching
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
@@ -131,7 +130,11 @@ def reduce(
         gravity=held and held.gravity,
         wrenches={body: Load.parse(value, body) for body, value in held.wrenches.items()} if held else {},
     )
-    return model if reach is None else reaching(model, found, modes, reach, tolerance, progress)
+    if reach is None:
+        return model
+    from pliant.engines.reduced.reach import reaching  # it builds on models and blends
+
+    return reaching(model, found, modes, reach, tolerance, progress)
 
 
 def _check(

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EFFORTS",
+    "beyond_reach",
     "blend_html",
     "blend_rows",
     "compliance_rows",
@@ -66,6 +67,17 @@ def facts(model: ReducedModel) -> list[str]:
     if model.wrench.any():
         lines.append(f"linearised under a load of {_force(model):.4g} N")
     return lines
+
+
+def beyond_reach(model: ReducedModel, distance: float) -> str:
+    """Warning that an end effector went farther than a model's reach, by its largest distance in metres."""
+    m = model.mechanism
+    return (
+        f"an end effector of '{m.name}' went {distance / m.radius:.3g} radii from where its reduced model was made, "
+        f"beyond the model's reach of {model.reach:.3g}: errors may be larger than "
+        f"{100 * model.tolerance:.3g} % there; use `pliant.reduce(..., reach=...)` with a larger reach, "
+        "`model.extend` with an equilibrium nearby, or `pliant.ConstrainedSimulation`"
+    )
 
 
 def reach_words(model: ReducedModel) -> str:

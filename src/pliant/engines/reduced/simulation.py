@@ -21,6 +21,7 @@ from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
 from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model
 from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.reduced.report import beyond_reach
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
 from pliant.errors import InputError, PliantWarning
 from pliant.mechanism import Mechanism, kinematics
@@ -63,9 +64,7 @@ class ReducedSimulation(Simulation):
         "_arrays",
         "_at",
         "_base",
-        "_closes",
         "_floating",
-        "_halted",
         "_map",
         "_method",
         "_model",
@@ -83,6 +82,7 @@ class ReducedSimulation(Simulation):
         "_steady",
         "_threads",
         "_twin",
+        "_unwarned",
         "_wrench_rows",
         "_y",
     )
@@ -127,7 +127,10 @@ class ReducedSimulation(Simulation):
         self._model, self._mechanism, self._mark = model, _whole(model), 0
         self._slots = len(model.end_effectors) + _SPARE
         self._lay_out()
-        self._halted, self._closes = False, self.exact and len(self._map.manifold.rows) > 0
+        self._unwarned = {
+            mk.HALTS,
+            mk.FARTHEST,
+        }  # entries of BUDGET to warn of, once, when they are above zero
 
     def _lay_out(self) -> None:
         model = self._model
@@ -222,16 +225,32 @@ class ReducedSimulation(Simulation):
         done = self._advance_at(n, self._pool is not None, self._at)
         if self._pool is not None:
             self._reconstruct()
-        if self._closes and not self._halted and self._state[self._packed.sizes[mk.BUDGET] + mk.HALTS] > 0.0:
-            self._halted = True
+        if done < 0:
+            done = -1 - done
+            self._warn()
+        return done
+
+    def _warn(self) -> None:
+        """Warn of the end of what the model knows, once, and stop watching it."""
+        sizes, constants = self._packed.sizes, self._packed.constants
+        budget = self._state[sizes[mk.BUDGET] :]
+        halts, distance = budget[mk.HALTS], float(np.sqrt(budget[mk.FARTHEST]))
+        budget[mk.HALTS] = budget[mk.FARTHEST] = 0.0
+        if distance > 0.0:
+            constants[sizes[mk.FIXED] + mk.BOUNDARY] = np.inf
+            if mk.FARTHEST in self._unwarned:
+                assert isinstance(self._model, ReducedModel)
+                self._unwarned.remove(mk.FARTHEST)
+                warnings.warn(beyond_reach(self._model, distance), PliantWarning, stacklevel=4)
+        if halts > 0.0 and mk.HALTS in self._unwarned:
+            self._unwarned.remove(mk.HALTS)
             warnings.warn(
                 f"'{self._mechanism.name}' went as far as the loops of its reduced model close, and stopped there at "
                 f"t = {self.time:.4g} s: beyond it the model knows nothing; use `pliant.ConstrainedSimulation`, or "
                 "reduce at a pose nearby",
                 PliantWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return done
 
     def _why(self) -> str:
         if self.exact and self._model.mechanism.topology.loops:

@@ -1,0 +1,470 @@
+"""Steps in time on a manifold of joint coordinates: exact linear part, other forces at the midpoint, energy bounded.
+
+Coordinates are those of the natural modes at y = 0: unit mass, stiffness ω². A step is exact for the linear part,
+
+    state' = A state + B g,     g = force(y, v) + K y + D v - inertia beyond M
+
+with g held over the step and evaluated at its midpoint. Mechanics and arrays: `manifold_kernels`.
+"""
+
+from math import inf, sqrt
+
+from pliant.compilation import njit
+from pliant.engines.reduced._intrinsics import (
+    PARENT,
+    PLACE,
+    add_product,
+    add_rows,
+    five_arrays,
+    matrix,
+)
+from pliant.engines.reduced.kernels import (
+    COORDINATES,
+    EFFECTORS,
+    LINKS,
+    ROWS,
+    TIME,
+    TIMESTEP,
+    WORK,
+    WRENCH,
+    Y,
+)
+from pliant.engines.reduced.manifold_kernels import (
+    AUTO,
+    AXIS,
+    BENT,
+    BOUNDARY,
+    BUDGET,
+    BUDGET_SIZE,
+    CHAINS,
+    CLOSING,
+    DAMPER_MATRIX,
+    ENDS,
+    ENERGY,
+    FARTHEST,
+    FAST,
+    FILTER,
+    FIXED,
+    FORCES,
+    HALTS,
+    INERTIA_AT_REST,
+    LARGE,
+    MAP,
+    METHOD,
+    MODE,
+    MODE_SIZE,
+    MULTIPLIERS,
+    ORIGIN,
+    PLAIN,
+    POINTS,
+    RATE,
+    SET,
+    SLOPE,
+    SLOTS,
+    SMALL,
+    SMALL_WORK,
+    SPREAD,
+    SQUARE,
+    STEADY,
+    STEP_WORK,
+    TWIST,
+    WIDTH,
+    WORKING,
+    _displace,
+    _elastic_energy,
+    _eliminate,
+    _find_rates,
+    _joint_work,
+    _kinetic_energy,
+    _rows_of,
+    _world_axes,
+    evaluate,
+    find_tangent,
+    locate,
+)
+from pliant.statics.load_kernels import (
+    ACTS,
+    LINK,
+    LOAD_SIZE,
+    POINT,
+    wrench_in_world,
+)
+from pliant.statics.load_kernels import FORCE as FORCE_COLUMN
+
+_inline = njit(error_model="numpy", nogil=True, inline="always")
+_jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
+
+ROUNDS = 2  # evaluations in a step at most
+AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
+BAND = 2.5e-3  # of the budget: excess of energy that a step may have
+
+
+@_jit
+def _energy(y, v, sizes, links, constants, state, poses):
+    """Energy of springs, J, and of the motion that steps account for, J, at poses that are those of `y`.
+
+    Kinetic energy is that of the linear part; of what the filter lets pass, that of the whole mechanism.
+    """
+    n, mode = sizes[COORDINATES], matrix(constants, sizes[MODE], sizes[COORDINATES], MODE_SIZE)
+    rest, passed = (
+        matrix(constants, sizes[INERTIA_AT_REST], n, n),
+        state[sizes[SMALL_WORK] : sizes[SMALL_WORK] + n],
+    )
+    kinetic = 0.0
+    for i in range(n):
+        passed[i] = mode[i, FILTER] * v[i]
+        kinetic += 0.5 * v[i] * v[i]
+    for i in range(n):
+        for j in range(n):
+            kinetic -= 0.5 * passed[i] * rest[i, j] * passed[j]
+    if sizes[PLAIN] == 1:
+        _world_axes(sizes, links, constants, state, poses)
+    else:
+        find_tangent(y, sizes, links, constants, state, poses)
+    _find_rates(passed, sizes, constants, state)
+    kinetic += _kinetic_energy(sizes, links, constants, state, poses)
+    return _elastic_energy(sizes, constants, state), kinetic
+
+
+@_jit
+def _small_step(sizes, links, constants, state, poses, work):
+    """Step of small motion: exact linear part, work of forces to first order in the displacement."""
+    n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
+    g, at, size = sizes[FORCES], sizes[MAP], 2 * w * n
+    # z, v and g after the linear part; middle; forces and torques times (1, middle)
+    after, middle, share = work[: 2 * w], work[2 * w : 3 * w], work[3 * w : 3 * w + 6 * w + 8]
+    for i in range(2 * w):
+        after[i] = 0.0
+    add_product(2 * n, state, Y, constants, at, 2 * w, after, 0)
+    for i in range(n):
+        middle[i] = after[i]
+    for j in range(n):
+        add_rows(state[g + j], constants, at + 2 * size + 2 * w * j, w, middle, 0)
+    for i in range(n):
+        middle[i] = 0.5 * (middle[i] + state[Y + i])
+        state[g + i] = constants[sizes[STEADY] + i]
+    if sizes[BENT] == 1:
+        for j in range(n):
+            for i in range(n):
+                state[g + i] += constants[sizes[SLOPE] + n * j + i] * middle[j]
+    for e in range(sizes[EFFECTORS]):
+        row = state[sizes[WRENCH] + e * LOAD_SIZE :]
+        if row[ACTS] == 0.0:
+            continue
+        w0, w1, w2, w3, w4, w5 = wrench_in_world(row, poses[int(row[LINK])])
+        start, block = sizes[WORKING] + e * 2 * (3 * n + 4) * w, (3 * n + 4) * w
+        share[0], share[1], share[2], share[3 * n + 3] = w0, w1, w2, 0.0
+        for i in range(n):
+            x, k = middle[i], 3 * (i + 1)
+            share[k], share[k + 1], share[k + 2] = x * w0, x * w1, x * w2
+        count = 3 * n + 3 + (n + 1) % 2
+        add_product(count, share, 0, constants, start, w, state, g)
+        if w3 != 0.0 or w4 != 0.0 or w5 != 0.0:
+            share[0], share[1], share[2] = w3, w4, w5
+            for i in range(n):
+                x, k = middle[i], 3 * (i + 1)
+                share[k], share[k + 1], share[k + 2] = x * w3, x * w4, x * w5
+            add_product(count, share, 0, constants, start + block, w, state, g)
+    for j in range(n):
+        add_rows(state[g + j], constants, at + 2 * size + 2 * w * j, 2 * w, after, 0)
+    for i in range(n):
+        # Flush tiny numbers to zero: arithmetic on subnormal numbers is a hundred times slower.
+        state[Y + i] = after[i] if abs(after[i]) > 1e-200 else 0.0
+        state[Y + n + i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
+    state[sizes[BUDGET] + SET] = 0.0
+    state[TIME] += h
+
+
+@_jit
+def _load_points(sizes, state, poses, out):
+    """World positions of the points where loads act, (slots, 3)."""
+    for i in range(sizes[SLOTS]):
+        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        if row[ACTS] != 0.0:
+            T = poses[int(row[LINK])]
+            for c in range(3):
+                turned = T[c, 0] * row[POINT] + T[c, 1] * row[POINT + 1] + T[c, 2] * row[POINT + 2]
+                out[3 * i + c] = turned + T[c, 3]
+
+
+@_jit
+def _linear_work(sizes, links, constants, state, poses, points):
+    """Add to the points of loads the displacements that they have at the twists of displacements RATE at these poses.
+
+    The work of forces at the midpoint is that over these displacements; `_extra_work` gives the rest.
+    """
+    places, rows = poses.shape[0], sizes[ROWS]
+    twist, axis = matrix(state, sizes[TWIST], places, 6), matrix(state, sizes[AXIS], rows, 6)
+    rate, origin = state[sizes[RATE] :], constants[sizes[FIXED] + ORIGIN :]
+    for i in range(sizes[SLOTS]):
+        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        if row[ACTS] == 0.0:
+            continue
+        place = int(row[LINK])
+        T, V = poses[place], twist[place]
+        for c in range(6):
+            V[c] = 0.0
+        k = sizes[sizes[CHAINS] + place]
+        while k >= 0:
+            first, last = _rows_of(links, k)
+            for r in range(first, last):
+                for c in range(6):
+                    V[c] += axis[r, c] * rate[r]
+            k = sizes[sizes[CHAINS] + links[k, PARENT]]
+        x, y, z = row[POINT], row[POINT + 1], row[POINT + 2]
+        px = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - origin[0]
+        py = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - origin[1]
+        pz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - origin[2]
+        points[3 * i] += V[0] + V[4] * pz - V[5] * py
+        points[3 * i + 1] += V[1] + V[5] * px - V[3] * pz
+        points[3 * i + 2] += V[2] + V[3] * py - V[4] * px
+
+
+@_jit
+def _extra_work(sizes, state, poses, points):
+    """Work of forces fixed in the world beyond that at the midpoint: over the way from `points` to where they act."""
+    out = 0.0
+    for i in range(sizes[SLOTS]):
+        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        if row[ACTS] != 0.0:
+            T = poses[int(row[LINK])]
+            for c in range(3):
+                turned = T[c, 0] * row[POINT] + T[c, 1] * row[POINT + 1] + T[c, 2] * row[POINT + 2]
+                out += row[FORCE_COLUMN + c] * (turned + T[c, 3] - points[3 * i + c])
+    return out
+
+
+@_jit
+def _halt(share, sizes, links, constants, state, poses, after, change):
+    """End of a step where loops do not close: at rest, as far along `change` as they do; nothing if `share` is zero.
+
+    The manifold ends there: the motion stops as at an inelastic stop.
+    """
+    n, budget = sizes[COORDINATES], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
+    y, tried = state[Y : Y + n], after[:n]
+    for _ in range(8):
+        for i in range(sizes[CLOSING]):  # multipliers at the start of the step, from the copy of the state
+            state[sizes[MULTIPLIERS] + i] = state[sizes[WORK] + sizes[MULTIPLIERS] + i]
+        for i in range(n):
+            tried[i] = y[i] + share * change[i]
+        if share > 0.0 and locate(tried, sizes, links, constants, state, poses):
+            break
+        share *= 0.5
+    else:
+        share = 0.0
+    if share == 0.0:
+        for i in range(sizes[CLOSING]):
+            state[sizes[MULTIPLIERS] + i] = state[sizes[WORK] + sizes[MULTIPLIERS] + i]
+    for i in range(n):
+        y[i] = tried[i] if share > 0.0 else y[i]
+        state[Y + n + i] = 0.0
+        state[sizes[FORCES] + i] = 0.0
+    budget[SET] = 0.0
+    budget[HALTS] += 1.0
+    state[TIME] += constants[TIMESTEP]
+    return locate(y, sizes, links, constants, state, poses)
+
+
+@_inline
+def _respond(sizes, constants, state, linear, after):
+    """Coordinates and rates after a step, from its linear part and the forces FORCES."""
+    n, w = sizes[COORDINATES], sizes[WIDTH]
+    for i in range(2 * w):
+        after[i] = linear[i]
+    for j in range(n):
+        add_rows(state[sizes[FORCES] + j], constants, sizes[MAP] + 2 * w * (2 * n + j), 2 * w, after, 0)
+
+
+@_jit
+def _full_step(sizes, links, constants, state, poses, work):
+    """Step of large motion: exact linear part, other forces and inertia at the midpoint, energy within its budget.
+
+    Poses included. False: loops do not close on the way.
+    """
+    n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
+    step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
+    rest, damper = (
+        matrix(constants, sizes[INERTIA_AT_REST], n, n),
+        matrix(constants, sizes[DAMPER_MATRIX], n, n),
+    )
+    y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
+    g, budget = state[sizes[FORCES] : sizes[FORCES] + n], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
+    linear, after, change = work[: 2 * w], work[2 * w : 4 * w], work[4 * w : 5 * w]
+    middle, rate, before = work[5 * w : 6 * w], work[6 * w : 7 * w], work[7 * w : 8 * w]
+    loads, drag, inertial = work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w]
+    mass, system = matrix(work, 11 * w, n, w), matrix(work, 11 * w + n * w, n, n)
+    answer = matrix(work, 11 * w + 2 * n * w, n, 1)
+    _load_points(sizes, state, poses, state[sizes[POINTS] :])
+    if budget[SET] == 0.0:
+        _displace(y, sizes, constants, state)
+        elastic, kinetic = _energy(y, v, sizes, links, constants, state, poses)
+        budget[ENERGY], budget[SET] = elastic + kinetic, 1.0
+    for i in range(2 * w):
+        linear[i] = 0.0
+    add_product(2 * n, state, Y, constants, sizes[MAP], 2 * w, linear, 0)
+    for turn in range(ROUNDS):
+        _respond(sizes, constants, state, linear, after)
+        for i in range(n):
+            middle[i], rate[i] = 0.5 * (y[i] + after[i]), 0.5 * (v[i] + after[w + i])
+            before[i] = g[i]
+        first = turn == 0
+        if not evaluate(
+            middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
+        ):
+            return _halt(0.0, sizes, links, constants, state, poses, after, change)
+        # (1 + (B/h) dM) a = (linear - v)/h + (B/h) r, with r all forces but those of the linear part and dM a
+        for i in range(n):
+            total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
+            for j in range(n):
+                total += damper[i, j] * rate[j]
+                if first:
+                    mass[i, j] = mode[i, FILTER] * mode[j, FILTER] * (mass[i, j] - rest[i, j])
+            g[i] = total
+        for i in range(n):
+            total = linear[w + i] - v[i]
+            for j in range(n):
+                total += step[2 * n + j, w + i] * g[j]
+                system[i, j] = 0.0
+            answer[i, 0] = total / h
+            for k in range(n):
+                share = step[2 * n + k, w + i] / h
+                for j in range(n):
+                    system[i, j] += share * mass[k, j]
+            system[i, i] += 1.0
+        if _eliminate(system, answer) == 0.0:
+            return False
+        for i in range(n):
+            for j in range(n):
+                g[i] -= mass[i, j] * answer[j, 0]
+        # How far the midpoint moves with these forces, as a change of the inertia
+        moved = 0.0
+        for i in range(n):
+            total = 0.0
+            for j in range(n):
+                total += step[2 * n + j, i] * (g[j] - before[j])
+            moved += 0.5 * abs(total) * constants[sizes[SPREAD] + i]
+        if moved <= AGAIN and sizes[PLAIN] == 1:
+            break
+    _respond(sizes, constants, state, linear, after)
+    # Budget of energy: work of loads at the midpoint, less that of dampers
+    worked = 0.0
+    for i in range(n):
+        change[i] = after[i] - y[i]
+        worked += change[i] * loads[i]
+    _find_rates(change, sizes, constants, state)
+    stored, lost = _joint_work(sizes, constants, state)
+    budget[ENERGY] += worked + stored - lost / h
+    _linear_work(sizes, links, constants, state, poses, state[sizes[POINTS] :])
+    for i in range(n):
+        y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
+        v[i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
+    if not locate(y, sizes, links, constants, state, poses):
+        for i in range(n):
+            y[i] -= change[i]
+        return _halt(0.5, sizes, links, constants, state, poses, after, change)
+    budget[ENERGY] += _extra_work(sizes, state, poses, state[sizes[POINTS] :])
+    elastic, kinetic = _energy(y, v, sizes, links, constants, state, poses)
+    band = kinetic
+    for i in range(n):
+        band += 0.5 * mode[i, SQUARE] * y[i] * y[i]
+    excess = elastic + kinetic - budget[ENERGY] - BAND * band
+    if excess > 0.0 and kinetic > 0.0:
+        scale = sqrt(max(0.0, kinetic - excess) / kinetic)
+        for i in range(n):
+            v[i] *= scale
+    state[TIME] += h
+    return True
+
+
+@_jit
+def _is_small(sizes, constants, state):
+    """Whether the next step takes the motion as small."""
+    if sizes[METHOD] != AUTO:
+        return sizes[METHOD] == SMALL
+    total = 0.0
+    for i in range(sizes[COORDINATES]):
+        # of a swing the amplitude counts, also on its way through the middle
+        mode = sizes[MODE] + MODE_SIZE * i
+        total += max(
+            constants[mode + LARGE] * abs(state[Y + i]),
+            constants[mode + FAST] * abs(state[Y + sizes[COORDINATES] + i]),
+        )
+    for i in range(sizes[EFFECTORS], sizes[SLOTS]):  # loads on other bodies
+        if state[sizes[WRENCH] + i * LOAD_SIZE + ACTS] != 0.0:
+            total = inf
+    return total <= 1.0
+
+
+@_jit
+def reconstruct(sizes, links, constants, state, poses, work):
+    """Poses of all links from the coordinates."""
+    locate(state[Y : Y + sizes[COORDINATES]], sizes, links, constants, state, poses)
+
+
+@_inline
+def _square_distance(sizes, links, constants, poses):
+    """Square of the largest distance of an end effector's origin from where it is at y = 0, m²."""
+    out, at = 0.0, sizes[FIXED] + ENDS
+    for e in range(sizes[EFFECTORS]):
+        T = poses[links[sizes[LINKS] + e, PLACE]]
+        x, y, z = T[0, 3] - constants[at], T[1, 3] - constants[at + 1], T[2, 3] - constants[at + 2]
+        out, at = max(out, x * x + y * y + z * z), at + 3
+    return out
+
+
+@_inline
+def _advance(count, sizes, links, constants, state, poses):
+    """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
+    moving, n = sizes[WRENCH], sizes[COORDINATES]
+    copy, work = state[sizes[WORK] :], state[sizes[STEP_WORK] :]
+    boundary = constants[sizes[FIXED] + BOUNDARY]
+    for done in range(count):
+        for i in range(moving):
+            copy[i] = state[i]
+        if _is_small(sizes, constants, state):
+            _small_step(sizes, links, constants, state, poses, work)
+            whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
+        else:
+            whole = _full_step(sizes, links, constants, state, poses, work)
+        if boundary < inf:
+            square = _square_distance(sizes, links, constants, poses)
+            if square > boundary:
+                state[sizes[BUDGET] + FARTHEST] = max(state[sizes[BUDGET] + FARTHEST], square)
+        total = 0.0
+        for i in range(moving):
+            total += abs(state[i])
+        if not whole or not total < inf:
+            for i in range(moving):
+                state[i] = copy[i]
+            locate(state[Y : Y + n], sizes, links, constants, state, poses)
+            return done
+    return count
+
+
+@njit(counts_references=True, error_model="numpy", nogil=True)
+def advance_at(count, ends, at):
+    """Take up to `count` steps on the arrays of `five_arrays`; see `_advance`.
+
+    Returns `-1 - steps` if HALTS or FARTHEST of BUDGET are above zero.
+    """
+    sizes, links, constants, state, poses = five_arrays(at)
+    done, budget = _advance(count, sizes, links, constants, state, poses), sizes[BUDGET]
+    return -1 - done if state[budget + HALTS] + state[budget + FARTHEST] > 0.0 else done
+
+
+@_jit
+def advance_batch(count, sizes, links, constants, states, poses):
+    """Take `count` steps of every copy. Returns the copy that took the fewest, and their number."""
+    worst, least = -1, count
+    for copy in range(states.shape[0]):
+        done = _advance(count, sizes, links, constants, states[copy], poses[copy])
+        if done < least:
+            worst, least = copy, done
+    return worst, least
+
+
+@_jit
+def reconstruct_batch(sizes, links, constants, states, poses):
+    """Poses of all links of every copy, from its state."""
+    for copy in range(states.shape[0]):
+        reconstruct(sizes, links, constants, states[copy], poses[copy], states[copy])
