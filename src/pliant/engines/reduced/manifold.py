@@ -62,10 +62,7 @@ Ints = NDArray[np.int64]
 _RESOLVED, _LOST = 1.0, 2.0  # ω h up to which inertia forces count in full, and from which on not at all
 _PROBE = 1e-4  # rad or radii: displacement of joints for derivatives
 _SWING = 0.3  # the same for the change of inertia and work
-_HEAVIER, _ASTRAY = (
-    0.03,
-    0.003,
-)  # small motion: change of the inertia, error of the linear map from wrenches to forces
+_HEAVIER, _ASTRAY = 0.03, 0.003  # small motion: change of inertia, error of the map from wrenches to forces
 _APPROACH = 20  # steps to coordinates at which loops do not close at once
 _NEAREST, _NEWTON = 50, 40  # iterations
 _BENDS = 10.0  # largest second derivative of a joint's displacement per displacement, 1/rad or 1/radius
@@ -733,7 +730,7 @@ class NaturalCoordinates:
         unit, closed = self._probes(1.0), mk.residual(z, 1.0, *self._arrays, force)
         for _ in range(_DOWNHILL):
             found = self._stiffness(z) if closed else None
-            if found is None:
+            if found is None or not np.isfinite(found).all():
                 break
             values, vectors = np.linalg.eigh((found + found.T) / 2)
             least = _NEUTRAL * float(self.modes.squares.max(initial=1e-300))
@@ -794,7 +791,7 @@ class NaturalCoordinates:
             return None
         for _ in range(_NEWTON):
             stiffness = self._stiffness(z)
-            if stiffness is None:
+            if stiffness is None or not np.isfinite(stiffness).all():
                 return None
             # A stiffness that is not definite: the branch turns unstable. Modes without springs are neutral.
             scaled = stiffness / scale[:, None] / scale

@@ -43,7 +43,7 @@ class ReducedSimulation(Simulation):
 
     - "small": work of wrenches on the way, inertia as at rest;
     - "full": inertia of all links where they are, too;
-    - "auto": the first while the inertia changes by less than 3 %, else the second;
+    - "auto": the first while inertia and the work of wrenches change little, else the second;
     - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps. Blends, floating bases,
       `reconstruction="twist"` and worlds with contact move by it. Wrenches act on end effectors, and loops open at
       second order. Motors act through the model's basis; blends take none. The base of a floating model moves as a
