@@ -49,7 +49,7 @@ MODELS = {
 class Corrected(DenseManifold):
     """Manifold with the inertia of a linear model: corrected for links that lag behind (see `condensation`)."""
 
-    correction = 0.0
+    correction: np.ndarray | float = 0.0
 
     def mass(self, y) -> np.ndarray:
         return super().mass(y) + self.correction
