@@ -25,6 +25,7 @@ settings.register_profile(
 settings.load_profile(os.environ.get("PLIANT_HYPOTHESIS_PROFILE", "ci"))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config):
     """`-n auto`: one process more than cores, since some tests wait for servers, browsers and clocks."""
     return (os.cpu_count() or 1) + 1
