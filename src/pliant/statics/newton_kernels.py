@@ -118,8 +118,13 @@ def _set_loads(cases, i, fraction, rows):
 
 
 @_once
-def _conservative(cases, i):
-    """Whether the loads of case i are forces that keep their directions: the derivative of all forces is symmetric."""
+def _conservative(model, cases, i):
+    """Whether the derivative of all forces is symmetric near an equilibrium under the loads of case i.
+
+    Loads are forces that keep their directions, and there are no balls: their torques turn with them.
+    """
+    if model.ball_dof.shape[0] > 0:
+        return False
     for r in range(cases.start[i], cases.start[i + 1]):
         for j in range(LOAD_SIZE):
             if (TORQUE <= j < TORQUE + 3 or FOLLOWER_FORCE <= j < ACTS) and cases.rows[r, j] != 0.0:
@@ -409,7 +414,7 @@ def find_equilibria(
             continue
         count, scale = cases.start[i + 1] - cases.start[i] + cases.weights.shape[0], cases.scale[i]
         given = Given(room[:count], work.rest, work.tendon_rest, cases.stops)
-        work.flags[ROWS], work.flags[SYMMETRIC] = NOT_CHOSEN, 1 if _conservative(cases, i) else 0
+        work.flags[ROWS], work.flags[SYMMETRIC] = NOT_CHOSEN, 1 if _conservative(model, cases, i) else 0
         stage = _WARM if warm else _IN_STEPS
         if follow and i > first and results[i - 1, STATE] == CONVERGED and _similar(model, cases, i, i - 1):
             stage = _FOLLOW
