@@ -62,7 +62,7 @@ Ints = NDArray[np.int64]
 _RESOLVED, _LOST = 1.0, 2.0  # ω h up to which inertia forces count in full, and from which on not at all
 _PROBE = 1e-4  # rad or radii: displacement of joints for derivatives
 _SWING = 0.3  # the same for the change of inertia and work
-_HEAVIER, _ASTRAY = 0.03, 0.003  # small motion: change of inertia, error of the map from wrenches to forces
+_HEAVIER, _ASTRAY = 0.04, 0.005  # small motion: change of inertia, error of the map from wrenches to forces
 _APPROACH = 20  # steps to coordinates at which loops do not close at once
 _NEAREST, _NEWTON = 50, 40  # iterations
 _BENDS = 10.0  # largest second derivative of a joint's displacement per displacement, 1/rad or 1/radius
@@ -278,9 +278,8 @@ def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Pac
     packed = _pack(model, manifold, modes, h, exact_map(modes, h), slots)
     packed.coordinates.probe(packed)
     loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
-    simple = manifold.plain and not loaded
-    packed.sizes[mk.BENT] = not simple
-    packed.sizes[mk.METHOD] = _LEVELS[method] if simple or method != "auto" else mk.FULL
+    packed.sizes[mk.BENT] = loaded or not manifold.plain
+    packed.sizes[mk.METHOD] = mk.FULL if loaded and method == "auto" else _LEVELS[method]
     return packed
 
 
@@ -840,6 +839,8 @@ class NaturalCoordinates:
         slope, spread = part(mk.SLOPE, n, n), part(mk.SPREAD, n)
         resolved, large = part(mk.MODE, n, mk.MODE_SIZE)[:, [mk.FILTER, mk.LARGE]].T
         near, far = self._probes(_PROBE), self._probes(_SWING)
+        stiff = np.sqrt(np.maximum(self.modes.squares, _SOFTEST * self.modes.squares.max(initial=1e-300)))
+        bent, forces = np.zeros(n), [list[Floats]() for _ in range(n)]
         for i in range(n):
             for sign in (1.0, -1.0):
                 z = zero.copy()
@@ -848,13 +849,21 @@ class NaturalCoordinates:
                 slope[i] += sign * self.mechanics(z, zero)[0] / (2 * near[i])
                 z[i] = sign * far[i]
                 try:
-                    change = resolved[:, None] * (self.mechanics(z, zero)[3] - rest) * resolved
+                    there, _, _, mass = self.mechanics(z, zero)
                 except ConvergenceError:
-                    spread[i] = np.inf
+                    spread[i], bent[i] = np.inf, np.inf
                     continue
+                change = resolved[:, None] * (mass - rest) * resolved
                 spread[i] = max(spread[i], float(np.linalg.norm(change, 2)) / far[i])
+                forces[i].append(there - force)
             slope[i, i] += self.modes.squares[i]
-            large[i] = max(spread[i] / _HEAVIER, np.sqrt(self._stray(work, i, far[i]) / _ASTRAY) / far[i])
+            for sign, there in zip((1.0, -1.0), forces[i], strict=False):  # beyond what is linear in z
+                unit = np.zeros(n)
+                unit[i] = self.modes.squares[i]
+                left = (there - sign * far[i] * (slope[i] - unit)) / stiff
+                bent[i] = max(bent[i], float(np.linalg.norm(left)) / (far[i] * stiff[i]))
+            astray = max(self._stray(work, i, far[i]), bent[i])
+            large[i] = max(spread[i] / _HEAVIER, np.sqrt(astray / _ASTRAY) / far[i])
         part(mk.MODE, n, mk.MODE_SIZE)[:, mk.LARGE] = large
         swing = np.where(self.modes.squares > 0, np.sqrt(self.modes.squares), 1 / self._h)
         part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FAST] = large / swing

@@ -421,8 +421,14 @@ def _advance(count, sizes, links, constants, state, poses):
     for done in range(count):
         for i in range(moving):
             copy[i] = state[i]
-        if _is_small(sizes, constants, state):
+        small = _is_small(sizes, constants, state)
+        if small:
             _small_step(sizes, links, constants, state, poses, work)
+            small = _is_small(sizes, constants, state)
+            if not small:  # a sudden push: the step is taken again
+                for i in range(moving):
+                    state[i] = copy[i]
+        if small:
             whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
             whole = _full_step(sizes, links, constants, state, poses, work)
