@@ -21,7 +21,7 @@ QUIET = "PLIANT_QUIET"  # environment: if set, no notices
 REPORT = "PLIANT_COMPILATION_REPORT"  # environment: a file that gets a line for every kernel that is compiled
 _SUBJECTS = {  # package: name, seconds to compile all its kernels on one core of a 2024 server
     "pliant.engines.constrained": ("the constrained engine", 20),
-    "pliant.engines.reduced": ("reduced models", 5),
+    "pliant.engines.reduced": ("reduced models", 30),
     "pliant.engines.quasistatic": ("the quasi-static engine", 25),
     "pliant.contact": ("contact", 20),
     "pliant.statics": ("statics", 4),
