@@ -17,7 +17,7 @@ _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 
 @_jit
 def record_length(k, nodes, handles):
-    """Length of a cluster's record, without what stands in front of it; `handles` with ends of loops."""
+    """Length of a cluster's record without its prefix of closures and forces; `handles` with ends of loops."""
     usual = nodes[k, col.HANDLES]
     length = col.METRIC[0] if usual == 0 else (col.METRIC[1] if usual == 1 else col.METRIC[2])
     return length + (nodes[k, col.ROWS] * (6 * usual + 1) if handles == usual else 0)
@@ -83,7 +83,7 @@ def close_twigs(clusters, leaves):
 
 @_jit
 def _lead(k, clusters):
-    """Length of what stands in front of the record of node k."""
+    """Length of the prefix of the record of node k."""
     return col.BEFORE + (0 if clusters.nodes[k, col.KIND] == col.LEAF else clusters.closure)
 
 

@@ -136,18 +136,22 @@ def acting_loads(model: ReducedModel) -> tuple[Loads, Floats]:
     return replace(given, rows=rows), np.zeros(3) if model.gravity is None else np.array(model.gravity)
 
 
+def _own_wrenches(model: ReducedModel) -> dict[int, Load]:
+    """Wrenches on end effectors where a model was made, which turn with them, by number of body."""
+    return {
+        model.mechanism.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
+        for body, wrench in zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
+        if wrench.any()
+    }
+
+
 def balanced_loads(model: ReducedModel) -> tuple[Loads, Floats]:
     """All loads of a model's configuration, wrenches that turn with end effectors among them, and constraint forces.
 
     The constraint forces of loops and couplings balance springs and loads, (rows,).
     """
     m, loads, gravity = model.mechanism, *acting_loads(model)
-    wrenches = {
-        m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
-        for body, wrench in zip(model.end_effectors, model.wrench.reshape(-1, 6), strict=True)
-        if wrench.any()
-    }
-    rows = [load_rows(wrenches, m.links.body_link), loads.rows]
+    rows = [load_rows(_own_wrenches(model), m.links.body_link), loads.rows]
     if gravity.any():
         rows.append(collect_loads(m, {}, gravity).rows)
     given = replace(loads, rows=np.concatenate(rows))
@@ -753,12 +757,8 @@ class NaturalCoordinates:
 
     def _load_rows(self, wrenches: Mapping[int, Load], count: int) -> tuple[Floats, Floats]:
         """Rows of the wrenches of the linearisation, and of given ones, on the same bodies."""
-        m, start, end = self.manifold.mechanism, np.zeros((count, LOAD_SIZE)), np.zeros((count, LOAD_SIZE))
-        own = {
-            m.body_index(body): Load.of(body, wrench[:3], wrench[3:], frame="body")
-            for body, wrench in zip(self.model.end_effectors, self.model.wrench.reshape(-1, 6), strict=True)
-            if wrench.any()
-        }
+        start, end = np.zeros((2, count, LOAD_SIZE))
+        own = _own_wrenches(self.model)
         for i, body in enumerate({**own, **wrenches}):
             if body in own:
                 own[body].write(start[i])
