@@ -127,9 +127,12 @@ def _energy(y, v, sizes, links, constants, state, poses):
 
 
 @_jit
-def _small_step(sizes, links, constants, state, poses, work):
-    """Step of small motion: exact linear part, work of forces to first order in the displacement."""
-    n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
+def _small_forces(sizes, links, constants, state, poses, work):
+    """Forces of a step of small motion: exact linear part, work of loads to first order in the displacement.
+
+    FORCES, and the first 2 w numbers of `work`: coordinates and rates at the end of the step.
+    """
+    n, w = sizes[COORDINATES], sizes[WIDTH]
     g, at, size = sizes[FORCES], sizes[MAP], 2 * w * n
     # z, v and g after the linear part; middle; forces and torques times (1, middle)
     after, middle, share = work[: 2 * w], work[2 * w : 3 * w], work[3 * w : 3 * w + 6 * w + 8]
@@ -167,12 +170,25 @@ def _small_step(sizes, links, constants, state, poses, work):
             add_product(count, share, 0, constants, start + block, w, state, g)
     for j in range(n):
         add_rows(state[g + j], constants, at + 2 * size + 2 * w * j, 2 * w, after, 0)
+
+
+@_inline
+def _set_motion(sizes, state, after):
+    """Set coordinates and rates at the end of a step."""
+    n, w = sizes[COORDINATES], sizes[WIDTH]
     for i in range(n):
         # Flush tiny numbers to zero: arithmetic on subnormal numbers is a hundred times slower.
         state[Y + i] = after[i] if abs(after[i]) > 1e-200 else 0.0
         state[Y + n + i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
+
+
+@_inline
+def _small_step(sizes, links, constants, state, poses, work):
+    """Step of small motion, without poses."""
+    _small_forces(sizes, links, constants, state, poses, work)
+    _set_motion(sizes, state, work)
     state[sizes[BUDGET] + SET] = 0.0
-    state[TIME] += h
+    state[TIME] += constants[TIMESTEP]
 
 
 @_jit
@@ -276,10 +292,11 @@ def _respond(sizes, constants, state, linear, after):
 
 
 @_jit
-def _full_step(sizes, links, constants, state, poses, work):
-    """Step of large motion: exact linear part, other forces and inertia at the midpoint, energy within its budget.
+def _full_forces(sizes, links, constants, state, poses, work):
+    """Forces of a step of large motion: exact linear part, other forces and inertia at the midpoint.
 
-    Poses included. False: loops do not close on the way.
+    FORCES, and numbers 2 w to 4 w of `work`: coordinates and rates at the end of the step; poses and tangent are those of the
+    midpoint. False: loops do not close there.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
@@ -289,7 +306,7 @@ def _full_step(sizes, links, constants, state, poses, work):
     )
     y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
     g, budget = state[sizes[FORCES] : sizes[FORCES] + n], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
-    linear, after, change = work[: 2 * w], work[2 * w : 4 * w], work[4 * w : 5 * w]
+    linear, after = work[: 2 * w], work[2 * w : 4 * w]
     middle, rate, before = work[5 * w : 6 * w], work[6 * w : 7 * w], work[7 * w : 8 * w]
     loads, drag, inertial = work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w]
     mass, system = matrix(work, 11 * w, n, w), matrix(work, 11 * w + n * w, n, n)
@@ -311,7 +328,7 @@ def _full_step(sizes, links, constants, state, poses, work):
         if not evaluate(
             middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
         ):
-            return _halt(0.0, sizes, links, constants, state, poses, after, change)
+            return False
         # (1 + (B/h) dM) a = (linear - v)/h + (B/h) r, with r all forces but those of the linear part and dM a
         for i in range(n):
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
@@ -332,7 +349,7 @@ def _full_step(sizes, links, constants, state, poses, work):
                     system[i, j] += share * mass[k, j]
             system[i, i] += 1.0
         if _eliminate(system, answer) == 0.0:
-            return False
+            answer[0, 0] = inf  # no inertia to move: the step fails
         for i in range(n):
             for j in range(n):
                 g[i] -= mass[i, j] * answer[j, 0]
@@ -346,6 +363,22 @@ def _full_step(sizes, links, constants, state, poses, work):
         if moved <= AGAIN and sizes[PLAIN] == 1:
             break
     _respond(sizes, constants, state, linear, after)
+    return True
+
+
+@_jit
+def _full_end(sizes, links, constants, state, poses, work):
+    """End of a step of large motion after `_full_forces`, poses included: energy within its budget.
+
+    False: loops do not close there.
+    """
+    n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
+    y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
+    budget, mode = (
+        state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE],
+        matrix(constants, sizes[MODE], n, MODE_SIZE),
+    )
+    after, change, loads = work[2 * w : 4 * w], work[4 * w : 5 * w], work[8 * w : 9 * w]
     # Budget of energy: work of loads at the midpoint, less that of dampers
     worked = 0.0
     for i in range(n):
@@ -355,9 +388,7 @@ def _full_step(sizes, links, constants, state, poses, work):
     stored, lost = _joint_work(sizes, constants, state)
     budget[ENERGY] += worked + stored - lost / h
     _linear_work(sizes, links, constants, state, poses, state[sizes[POINTS] :])
-    for i in range(n):
-        y[i] = after[i] if abs(after[i]) > 1e-200 else 0.0
-        v[i] = after[w + i] if abs(after[w + i]) > 1e-200 else 0.0
+    _set_motion(sizes, state, after)
     if not locate(y, sizes, links, constants, state, poses):
         for i in range(n):
             y[i] -= change[i]
@@ -374,6 +405,15 @@ def _full_step(sizes, links, constants, state, poses, work):
             v[i] *= scale
     state[TIME] += h
     return True
+
+
+@_jit
+def _full_step(sizes, links, constants, state, poses, work):
+    """Step of large motion, poses included. False: loops do not close on the way."""
+    w = sizes[WIDTH]
+    if not _full_forces(sizes, links, constants, state, poses, work):
+        return _halt(0.0, sizes, links, constants, state, poses, work[2 * w : 4 * w], work[4 * w : 5 * w])
+    return _full_end(sizes, links, constants, state, poses, work)
 
 
 @_jit
