@@ -295,8 +295,8 @@ def _respond(sizes, constants, state, linear, after):
 def _full_forces(sizes, links, constants, state, poses, work):
     """Forces of a step of large motion: exact linear part, other forces and inertia at the midpoint.
 
-    FORCES, and numbers 2 w to 4 w of `work`: coordinates and rates at the end of the step; poses and tangent are those of the
-    midpoint. False: loops do not close there.
+    FORCES, and numbers 2 w to 4 w of `work`: coordinates and rates at the end of the step. Poses and tangent are then
+    those of the midpoint. False: loops do not close there.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
