@@ -10,7 +10,19 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "pliant"
 # Packages from the floor up: a package imports from itself and from those before it.
 ORDER = [
-    ("errors", "extras", "compilation", "checks", "chunks", "text", "files", "plotting", "child"),
+    (
+        "errors",
+        "extras",
+        "compilation",
+        "checks",
+        "chunks",
+        "text",
+        "files",
+        "plotting",
+        "child",
+        "one_thread",
+        "read_only",
+    ),
     ("spatial", "shapes"),
     ("mechanism",),
     ("formats", "gallery"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
 
@@ -23,6 +25,7 @@ from pliant.engines.trajectory import Trajectory
 from pliant.engines.transfer import carry_over
 from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import Builder, Mechanism
+from pliant.one_thread import Use, exclusive
 from pliant.shapes import Shape
 from pliant.text import suggestion
 
@@ -32,11 +35,19 @@ Floats = NDArray[np.float64]
 
 
 class WorldState(NamedTuple):
-    """State of all that moves in a world; `world.state = state` returns to it, bit for bit."""
+    """State of all that moves in a world; `world.state = state` returns to it, bit for bit.
+
+    Attributes:
+        time: seconds since the start.
+        actors: states of free bodies and simulations.
+        memory: previous poses and contact impulses, from which the next step starts.
+        fingerprint: checksum of the bodies of the world that it belongs to.
+    """
 
     time: float
     actors: tuple[Any, ...]
     memory: tuple[NDArray, ...]
+    fingerprint: int
 
 
 class World:
@@ -76,6 +87,7 @@ class World:
         "_sweeps",
         "_timestep",
         "_tolerance",
+        "_use",
     )
 
     def __init__(
@@ -101,7 +113,7 @@ class World:
             margin = number(margin, "margin", above=0, expected="a distance above 0")
         self._margin, self._sweeps = margin, whole(sweeps, "sweeps", 1)
         self._tolerance = number(tolerance, "tolerance", above=0, expected="a velocity above 0")
-        self._origin, self._steps = 0.0, 0
+        self._origin, self._steps, self._use = 0.0, 0, Use()
         self._parts: dict[str, Part] = {}
         self._handles: dict[str, MechanismHandle | FreeBody | Static] = {}
         self._simulations: dict[str, Simulation] = {}
@@ -116,6 +128,7 @@ class World:
 
     # --- contents
 
+    @exclusive
     def add(
         self,
         what: Level,
@@ -175,6 +188,7 @@ class World:
             raise InputError(f"'{name}' is no mechanism: only those have levels of detail")
         return self._simulations[name]
 
+    @exclusive
     def add_body(
         self,
         name: str,
@@ -222,6 +236,7 @@ class World:
         self._parts[name] = Part(name, material, shapes=given)
         self._change()
 
+    @exclusive
     def add_static(
         self,
         name: str,
@@ -250,6 +265,7 @@ class World:
             raise InputError(f"there is a '{name}' in this world already: choose another name")
         return name
 
+    @exclusive
     def ignore(self, first: str, second: str) -> None:
         """Exclude contacts between two bodies; the name of a mechanism stands for all its links."""
         names = []
@@ -352,7 +368,10 @@ class World:
         if self._alone is not None:  # nothing can touch: the simulation's own step is the world's
             self._alone.step(n)
             return
-        n = whole(n, "step: n", 0)
+        self._step_together(whole(n, "step: n", 0))
+
+    @exclusive
+    def _step_together(self, n: int) -> None:
         built = self._build()
         if self._alone is not None:
             self._alone.step(n)
@@ -366,7 +385,10 @@ class World:
 
     def _advance(self, built: Built, n: int) -> None:
         if built.stepper is not None:
-            done, error = built.stepper.advance(n)
+            with ExitStack() as claims:
+                for simulation in self._simulations.values():
+                    claims.enter_context(simulation.claimed())
+                done, error = built.stepper.advance(n)
             self._steps += done
             if error is not None:
                 raise error
@@ -394,6 +416,7 @@ class World:
         """
         return record(self, self.scene, n, every, act, progress)
 
+    @exclusive
     def reset(self) -> None:
         """Return to the start: time zero, everything where it was added, no wrenches, motors or pulls."""
         for name, part in list(self._parts.items()):
@@ -412,7 +435,7 @@ class World:
 
     def _read(self, built: Built) -> WorldState:
         memory = () if built.stepper is None else built.stepper.memory
-        return WorldState(self.time, tuple(actor.state for actor in built.actors), memory)
+        return WorldState(self.time, tuple(actor.state for actor in built.actors), memory, built.fingerprint)
 
     def _write(self, built: Built, value: WorldState) -> None:
         for actor, part in zip(built.actors, value.actors, strict=True):
@@ -428,19 +451,26 @@ class World:
         return self._read(self._build())
 
     @state.setter
+    @exclusive
     def state(self, value: WorldState) -> None:
         built = self._build()
-        if not isinstance(value, WorldState) or len(value.actors) != len(built.actors):
-            raise InputError("state: not a state of this world")
+        if not isinstance(value, WorldState):
+            raise InputError(f"state: a value of `world.state` expected, not {type(value).__name__}")
+        if value.fingerprint != built.fingerprint or len(value.actors) != len(built.actors):
+            raise InputError("state: it belongs to another world, or to this one with other bodies")
+        number(value.time, "state: time")
+        if built.stepper is not None:
+            built.stepper.check_memory(value.memory)
         before = self._read(built)
         try:
             self._write(built, value)
-        except (InputError, ValueError):
+        except BaseException:
             self._write(built, before)
-            raise InputError("state: not a state of this world, as it is now") from None
+            raise
 
     # --- levels of detail
 
+    @exclusive
     def switch(self, name: str, to: Level) -> float:
         """Change the level of detail of a mechanism while it moves.
 
@@ -472,6 +502,7 @@ class World:
         self._kept = kept
         return float(np.linalg.norm(new.poses[:, :3, 3] - before[:, :3, 3], axis=1).max())
 
+    @exclusive
     def detail(self, name: str, levels: Sequence[Level], error: float, every: float = 0.1) -> None:
         """Let the world choose among levels of detail of a mechanism while it moves.
 
@@ -551,6 +582,7 @@ class World:
 
     # --- pulling
 
+    @exclusive
     def pull(
         self,
         body: str,
@@ -586,6 +618,7 @@ class World:
         self._hand_pulls()
         return self._pulls[body]
 
+    @exclusive
     def release(self, body: str | None = None) -> None:
         """End the pull of a body, or all pulls."""
         if body is None:
@@ -603,8 +636,70 @@ class World:
         """Force of the spring of each pulled body in the last step, N, world."""
         return {body: pull.force.copy() for body, pull in self._pulls.items()}
 
+    # --- copies
+
+    def copy(self) -> World:
+        """Independent world in the same state, with the same wrenches, motors, pulls and levels of detail."""
+        contents = self._contents()
+        contents["free"] = deepcopy(self._free)
+        contents["simulations"] = {name: simulation.copy() for name, simulation in self._simulations.items()}
+        return _restored(contents)
+
+    def __copy__(self) -> World:
+        return self.copy()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> World:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._contents(),)
+
+    def _contents(self) -> dict[str, Any]:
+        """All that makes another world like this one; free bodies and simulations are its own."""
+        stepper = None if self._built is None else self._built.stepper
+        return {
+            "settings": (self._timestep, self._gravity, self._margin, self._sweeps, self._tolerance),
+            "parts": [replace(part, actor=None) for part in self._parts.values()],
+            "mechanisms": {
+                name: handle.mechanism
+                for name, handle in self._handles.items()
+                if isinstance(handle, FreeBody)
+            },
+            "free": self._free,
+            "simulations": self._simulations,
+            "ignored": set(self._ignored),
+            "pulls": {body: pull.copy() for body, pull in self._pulls.items()},
+            "levels": self._levels.copies(),
+            "known": set(self._known),
+            "memory": self._kept if stepper is None else stepper.memory,
+            "time": self.time,
+        }
+
     def __repr__(self) -> str:
         return f"<World: {len(self._handles)} things at t = {self.time:.6g} s>"
+
+
+def _restored(contents: dict[str, Any]) -> World:
+    """World from the values of `World._contents`."""
+    timestep, gravity, margin, sweeps, tolerance = contents["settings"]
+    out = World(timestep, gravity, margin=margin, sweeps=sweeps, tolerance=tolerance)
+    out._free = contents["free"]
+    for part in contents["parts"]:
+        if part.mechanism is not None:
+            out._handles[part.name] = MechanismHandle(out, part.name)
+            out._put(part, contents["simulations"][part.name])
+            continue
+        if part.pose is not None:
+            out._handles[part.name] = Static(out, part.name, part.shapes, part.pose)
+        else:
+            mechanism, index = contents["mechanisms"][part.name], out._free.names.index(part.name)
+            out._handles[part.name] = FreeBody(out, part.name, out._free, index, mechanism)
+        out._parts[part.name] = part
+    out._ignored, out._pulls, out._known = contents["ignored"], contents["pulls"], contents["known"]
+    out._levels.restore(contents["levels"])
+    out._set_time(contents["time"])
+    out._kept = contents["memory"]
+    return out
 
 
 def _pose(name: str, position: ArrayLike, orientation: ArrayLike | None) -> Floats:

@@ -613,15 +613,34 @@ def test_one_thread_at_a_time(name):
     thread = threading.Thread(target=slow.step)
     thread.start()
     begun.wait(20)
+    kept, zero = s.state, np.zeros(s.mechanism.nv)
+    calls = {
+        "step": slow.step,
+        "apply_wrench": lambda: slow.apply_wrench("link3", force=(1, 0, 0)),
+        "clear_wrenches": slow.clear_wrenches,
+        "set_motor": lambda: slow.set_motor("*", torque=0.0),
+        "clear_motors": slow.clear_motors,
+        "pull": lambda: slow.pull("link3", (0, 0, 0)),
+        "release": slow.release,
+        "reset": slow.reset,
+        "follow": lambda: slow.follow(s),
+        "state": lambda: setattr(slow, "state", kept),
+        "q": lambda: setattr(slow, "q", s.q),
+        "velocity": lambda: setattr(slow, "velocity", zero),
+    }
+    if isinstance(s, pliant.ReducedSimulation):
+        calls["switch"] = lambda: slow.switch(s.model)  # pyright: ignore[reportAttributeAccessIssue]
     try:
-        with pytest.raises(InputError, match="another thread"):
-            slow.step()
-        refused.append(True)
+        for call in calls.values():
+            with pytest.raises(InputError, match="another thread"):
+                call()
+            refused.append(True)
     finally:
         finish.set()
         thread.join()
-    assert refused
+    assert len(refused) == len(calls)
     assert slow.time == pytest.approx(H)
+    slow.step()  # now nobody else does
 
 
 # --- handles of a world

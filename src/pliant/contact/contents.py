@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -67,6 +68,7 @@ class Built:
         poses: of all bodies, (bodies, 4, 4).
         moving: number of bodies that belong to actors.
         scene: makes a mechanism of all bodies as they are now, for views and files.
+        fingerprint: checksum of all bodies, their names and shapes.
     """
 
     actors: list[Actor | FreeBodies]
@@ -75,6 +77,7 @@ class Built:
     poses: Floats
     moving: int
     scene: Callable[[], Mechanism]
+    fingerprint: int
 
 
 @dataclass(eq=False)
@@ -150,8 +153,9 @@ def assemble(
     def scene() -> Mechanism:
         return _scene(parts, bodies, moving, poses, actors)
 
+    mark = _fingerprint(bodies)
     if not _can_touch(bodies) and not pulled:
-        return Built(actors, None, numbers, poses, moving, scene)
+        return Built(actors, None, numbers, poses, moving, scene, mark)
     halves = half_thicknesses(s for b in bodies if not b.still for s in b.shapes)
     thin = min(halves, default=np.inf)
     if margin is None:
@@ -182,7 +186,18 @@ def assemble(
     stepper = make()
     if _overlaps(stepper, bodies, known, pairs, settings):
         stepper = make()
-    return Built(actors, stepper, numbers, poses, moving, scene)
+    return Built(actors, stepper, numbers, poses, moving, scene, mark)
+
+
+def _fingerprint(bodies: list[_Body]) -> int:
+    """Checksum of bodies: names, shapes, and poses of those that never move."""
+    out = 0
+    for b in bodies:
+        shapes = [(s.kind, s.size, 0 if s.mesh is None else len(s.mesh.vertices)) for s in b.shapes]
+        out = zlib.crc32(repr((b.name, b.still, shapes)).encode(), out)
+        if b.pose is not None:
+            out = zlib.crc32(b.pose.tobytes(), out)
+    return out
 
 
 def _touching(shapes: Iterable[Shape]) -> tuple[Shape, ...]:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.contact import _free as kernels
-from pliant.errors import ConvergenceError
+from pliant.errors import ConvergenceError, InputError
 from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["FreeBodies"]
@@ -119,6 +119,10 @@ class FreeBodies:
 
     @state.setter
     def state(self, value: Floats) -> None:
+        if not isinstance(value, np.ndarray) or value.size != self._state.size or value.dtype != np.float64:
+            raise InputError("state: it belongs to other free bodies")
+        if not np.isfinite(value).all():
+            raise InputError("state: numbers of free bodies are not finite")
         self._state[:] = value.reshape(self._state.shape)
         self._place()
 

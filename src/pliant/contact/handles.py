@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.engines.simulation import Energy, Pull, free_coordinates, free_rates
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
+from pliant.read_only import read_only
 from pliant.shapes import Shape
 from pliant.statics import Configuration
 from pliant.statics.loads import Load
@@ -128,9 +129,7 @@ class FreeBody(Handle):
     @property
     def poses(self) -> Floats:
         """World pose, (1, 4, 4); read-only."""
-        out = self._bodies.poses[self._index : self._index + 1].copy()
-        out.flags.writeable = False
-        return out
+        return read_only(self._bodies.poses[self._index : self._index + 1].copy())
 
     def pose(self, body: str | None = None) -> Floats:
         """World pose, 4 x 4; a copy."""

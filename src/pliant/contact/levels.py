@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -84,6 +84,14 @@ class Levels:
         if choice is not None:
             choice.now = next((i for i, x in enumerate(choice.levels) if x is level), 0)
             choice.wait, choice.trial = 0, None
+
+    def copies(self) -> dict[str, Choice]:
+        """Choices of all mechanisms, for another world; without trials."""
+        return {name: replace(choice, trial=None) for name, choice in self._choices.items()}
+
+    def restore(self, choices: dict[str, Choice]) -> None:
+        """Go on with choices of `copies`."""
+        self._choices = dict(choices)
 
     def update(self, n: int) -> int:
         """Switch mechanisms whose check is due; returns how many of `n` steps may be taken before the next check."""

@@ -27,7 +27,7 @@ from pliant.contact.free_bodies import FreeBodies
 from pliant.engines.actor import SPRING, Actor
 from pliant.engines.reduced.actor import NO_MODEL
 from pliant.engines.simulation import Effort, Pull
-from pliant.errors import ConvergenceError, PliantError
+from pliant.errors import ConvergenceError, InputError, PliantError
 
 __all__ = ["ContactStepper"]
 
@@ -279,6 +279,24 @@ class ContactStepper:
     def memory(self) -> tuple[NDArray, ...]:
         """Start of the next step besides the actors' states: previous poses, and impulses of the last step."""
         return (self._bodies.previous.copy(), *arrays.kept(self._warm))
+
+    def check_memory(self, value: Any) -> None:
+        """Refuse what is no `memory` of this stepper: other shapes, types, numbers or indices.
+
+        Raises:
+            InputError: it is none.
+        """
+        own, shapes = self.memory, len(self.collider.scene.shape_body)
+        good = isinstance(value, tuple) and len(value) in (0, len(own))
+        for part, like in zip(value if good else (), own, strict=False):
+            good &= isinstance(part, np.ndarray) and part.dtype == like.dtype and part.ndim == like.ndim
+            good = good and part.shape[1:] == like.shape[1:] and bool(np.isfinite(part).all())
+            if good and like.dtype.kind == "i":
+                good = bool(((part >= 0) & (part < shapes)).all())
+        if good and value:
+            good = value[0].shape == own[0].shape and len({len(part) for part in value[1:]}) <= 1
+        if not good:
+            raise InputError("state: its contacts are damaged, or of another world")
 
     @memory.setter
     def memory(self, value: tuple[NDArray, ...]) -> None:

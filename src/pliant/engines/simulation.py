@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from threading import get_ident
 from typing import Any, ClassVar, NamedTuple, Self
@@ -22,6 +23,8 @@ from pliant.engines.actor import Actor
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError, PliantError
 from pliant.mechanism import Mechanism, edit, kinematics
+from pliant.one_thread import DEPTH, USER, Use, exclusive
+from pliant.read_only import read_only
 from pliant.statics import Configuration
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import Load
@@ -111,8 +114,7 @@ class State:
     __slots__ = ("_fingerprint", "_numbers")
 
     def __init__(self, fingerprint: int, numbers: Floats):
-        self._fingerprint, self._numbers = fingerprint, numbers
-        numbers.flags.writeable = False
+        self._fingerprint, self._numbers = fingerprint, read_only(numbers)
 
     @property
     def fingerprint(self) -> int:
@@ -191,6 +193,10 @@ class Pull:
         spring = rate, share, np.zeros(3), stiffness, damping
         return cls(body, index, at.copy(), place.copy(), *spring, body if key is None else key)
 
+    def copy(self) -> Pull:
+        """Independent spring of the same kind."""
+        return replace(self, point=self.point.copy(), target=self.target.copy(), force=self.force.copy())
+
     def at(self, poses: Floats) -> Floats:
         """World position of the pulled point, m, with bodies at `poses`, (bodies, 4, 4)."""
         return poses[self.index, :3, :3] @ self.point + poses[self.index, :3, 3]
@@ -225,7 +231,7 @@ class Simulation(ABC):
         "_steps",
         "_timestep",
         "_torque",
-        "_user",
+        "_use",
     )
 
     engine: ClassVar[str] = ""
@@ -242,7 +248,7 @@ class Simulation(ABC):
         self._torque: Floats = np.zeros(mechanism.nv)
         self._pulls: dict[Hashable, Pull] = {}
         self._poses: Floats | None = None
-        self._user: dict[int, int] = {}  # {0: thread inside `step`}, else empty
+        self._use = Use()
 
     def _started(self) -> None:
         """Keep the present state for `reset`."""
@@ -278,15 +284,14 @@ class Simulation(ABC):
         """
         if type(n) is not int or n < 0:
             n = whole(n, "step: n", 0)
-        me = get_ident()
-        if self._user.setdefault(0, me) != me:
-            raise InputError(
-                "this simulation is in use by another thread: give each thread a copy of its own"
-            )
+        use, me = self._use, get_ident()  # as `exclusive` does, without the cost of calls
+        if use.setdefault(USER, me) != me:
+            use.claim()
         try:
             done = self._advance_pulled(n) if self._pulls else self._advance(n)
         finally:
-            self._user.pop(0, None)
+            if DEPTH not in use:
+                del use[USER]
         if done < n:
             raise ConvergenceError(self._why())
 
@@ -314,8 +319,7 @@ class Simulation(ABC):
     def poses(self) -> Floats:
         """World poses of all bodies, (bodies, 4, 4); read-only, changed by the next step."""
         if self._poses is None:
-            self._poses = self._body_poses()
-            self._poses.flags.writeable = False
+            self._poses = read_only(self._body_poses())
         return self._poses
 
     def pose(self, body: str) -> Floats:
@@ -329,6 +333,7 @@ class Simulation(ABC):
         return self._motion()[0]
 
     @q.setter
+    @exclusive
     def q(self, value: Configuration | Mapping[str, ArrayLike] | ArrayLike) -> None:
         self._set_motion(self._placeable(value), np.zeros(self._mechanism.nv))
         self._poses = None
@@ -339,6 +344,7 @@ class Simulation(ABC):
         return self._motion()[1]
 
     @velocity.setter
+    @exclusive
     def velocity(self, value: Mapping[str, ArrayLike] | ArrayLike) -> None:
         m = self._mechanism
         if isinstance(value, Mapping):
@@ -373,6 +379,7 @@ class Simulation(ABC):
 
     # --- wrenches, motors, pulls
 
+    @exclusive
     def apply_wrench(
         self,
         body: str,
@@ -398,6 +405,7 @@ class Simulation(ABC):
             self._loads.pop(index, None)
         self._set_load(index, load)
 
+    @exclusive
     def clear_wrenches(self) -> None:
         """Take all wrenches away."""
         self._loads.clear()
@@ -408,6 +416,7 @@ class Simulation(ABC):
         """Wrenches that are not zero, by body."""
         return {self._mechanism.body_names[i]: load for i, load in self._loads.items()}
 
+    @exclusive
     def set_motor(self, joint: str, *, torque: ArrayLike) -> None:
         """Drive a joint by a torque (N m; N on slides), until set again.
 
@@ -421,6 +430,7 @@ class Simulation(ABC):
         self._set_torque(after)
         self._torque[:] = after
 
+    @exclusive
     def clear_motors(self) -> None:
         """Take all motors away."""
         if self._torque.any():
@@ -433,6 +443,7 @@ class Simulation(ABC):
         names = self._mechanism.dof_names
         return {names[d]: Motor(float(self._torque[d])) for d in np.flatnonzero(self._torque)}
 
+    @exclusive
     def pull(
         self,
         body: str,
@@ -463,6 +474,7 @@ class Simulation(ABC):
         self._pulls[made.key] = made
         return made
 
+    @exclusive
     def release(self, body: Hashable = None) -> None:
         """Remove all pulls on a body, the pull of that name, or all pulls."""
         ended = [key for key, pull in self._pulls.items() if body in (None, key, pull.body)]
@@ -556,16 +568,20 @@ class Simulation(ABC):
         return State(self._fingerprint(), np.concatenate([[self.time, *self._clock()], self._read()]))
 
     @state.setter
+    @exclusive
     def state(self, value: State) -> None:
         if not isinstance(value, State):
             raise InputError(f"state: a value of `simulation.state` expected, not {type(value).__name__}")
         if value.fingerprint != self._fingerprint():
             raise InputError("state: it belongs to another simulation, of another engine, mechanism or model")
         numbers = np.asarray(value)
+        if numbers.shape != (3 + len(self._read()),) or not np.isfinite(numbers).all():
+            raise InputError("state: its numbers are damaged")
         self._set_clock(float(numbers[1]), int(numbers[2]))
         self._write(numbers[3:])
         self._poses = None
 
+    @exclusive
     def reset(self) -> None:
         """Restore the simulation as constructed, bit for bit: time zero, no wrenches, motors or pulls."""
         self._pulls.clear()
@@ -575,6 +591,7 @@ class Simulation(ABC):
         self._write(self._start)
         self._poses = None
 
+    @exclusive
     def follow(self, other: Simulation) -> None:
         """Take over time and motion of another simulation of this mechanism, or the nearest this engine can express.
 
@@ -583,6 +600,10 @@ class Simulation(ABC):
         self._set_motion(*matching_motion(other, self._mechanism))
         self._set_clock(other.time)
         self._poses = None
+
+    def claimed(self) -> AbstractContextManager[None]:
+        """Exclusive use by this thread while the context lasts, by a world that moves the simulation, for example."""
+        return self._use.claimed()
 
     def _fingerprint(self) -> int:
         if self._mark == 0:
@@ -656,10 +677,7 @@ class Simulation(ABC):
         return self.copy()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        pulls = {
-            key: replace(pull, target=pull.target.copy(), force=pull.force.copy())
-            for key, pull in self._pulls.items()
-        }
+        pulls = {key: pull.copy() for key, pull in self._pulls.items()}
         kept = {"_start": self._start.copy(), "_loads": dict(self._loads), "_pulls": pulls}
         return _restored, (type(self), self._options(), kept, self._motor_table(), self.state)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pliant.errors import FormatError, InputError
 from pliant.files import as_path
 from pliant.mechanism import Mechanism
+from pliant.read_only import read_only
 from pliant.text import counted
 
 __all__ = ["FORMAT", "VERSION", "Trajectory"]
@@ -33,6 +34,10 @@ class Trajectory:
     mechanism: Mechanism
     time: NDArray[np.float64]
     poses: NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        for word in ("time", "poses"):
+            object.__setattr__(self, word, read_only(np.asarray(getattr(self, word))))
 
     def __len__(self) -> int:
         return len(self.time)

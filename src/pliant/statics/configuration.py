@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.checks import choice, whole
 from pliant.mechanism import Mechanism, edit, kinematics
+from pliant.read_only import read_only
 from pliant.statics.loads import Loads
 from pliant.text import table
 
@@ -45,8 +46,7 @@ class Configuration:
 
     def _set(self, mechanism: Mechanism, q: Floats, multipliers: Floats, loads: Loads | None) -> None:
         self.mechanism = mechanism
-        self.q = q
-        self.q.flags.writeable = False
+        self.q = read_only(q)
         self.residual: float | None = None
         self.stability: str | None = None
         self.iterations = 0
@@ -80,9 +80,7 @@ class Configuration:
     @cached_property
     def poses(self) -> Floats:
         """World poses of all bodies, (bodies, 4, 4)."""
-        poses = self.link_poses[self.mechanism.links.body_link]
-        poses.flags.writeable = False
-        return poses
+        return read_only(self.link_poses[self.mechanism.links.body_link])
 
     def pose(self, body: str) -> Floats:
         """World pose of a body, 4 x 4."""

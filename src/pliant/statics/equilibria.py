@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.checks import whole
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
+from pliant.read_only import read_only
 from pliant.statics import newton_kernels as kernels
 from pliant.statics.arrays import Cases
 from pliant.statics.configuration import Configuration
@@ -61,12 +62,12 @@ class Equilibria:
     ):
         self.mechanism, self.gravity, self._wrenches = mechanism, gravity, wrenches
         self._always, self._cases = parts
-        self.q, self.multipliers, results = answers
+        q, multipliers, results = answers
+        self.q, self.multipliers = read_only(q), read_only(multipliers)
         self._state, self._stability = results[:, STATE], results[:, STABILITY]
-        self.residual, self.iterations = results[:, RESIDUAL].copy(), results[:, ITERATIONS].astype(np.int64)
-        self.converged = self._state == kernels.CONVERGED
-        for array in (self.q, self.multipliers, self.residual, self.iterations, self.converged):
-            array.flags.writeable = False
+        self.residual = read_only(results[:, RESIDUAL].copy())
+        self.iterations = read_only(results[:, ITERATIONS].astype(np.int64))
+        self.converged = read_only(self._state == kernels.CONVERGED)
 
     def __len__(self) -> int:
         return len(self.q)

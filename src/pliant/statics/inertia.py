@@ -24,7 +24,8 @@ _REGULARIZATION = 1e-6  # of the median inertia, for dofs that move no mass
 def link_twists(m: Mechanism, local: Floats, motion: Floats) -> Floats:
     """Twists of all links, each in its own frame, under the joint motions in the rows of `motion`: (rows, links, 6)."""
     out = np.zeros((len(motion), len(m.links), 6))
-    tree_kernels.link_twists(m.links.arrays, local, motion, out)
+    rows = np.require(motion, requirements=["C", "W"])  # one kind of array: the kernel is compiled once
+    tree_kernels.link_twists(m.links.arrays, local, rows, out)
     return out
 
 

@@ -18,6 +18,7 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.loop_closure import close_loops
+from pliant.one_thread import exclusive
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
@@ -196,6 +197,7 @@ class ConstrainedSimulation(Simulation):
 
     # --- motors
 
+    @exclusive
     def set_motor(
         self,
         joint: str,
@@ -233,6 +235,7 @@ class ConstrainedSimulation(Simulation):
         self._drive[:, dofs], self._torque[dofs] = numbers[:, None], given
         self._set_torque(self._torque)
 
+    @exclusive
     def clear_motors(self) -> None:
         """Take all motors away."""
         if self._drive.any() or self._torque.any():

@@ -14,6 +14,7 @@ from pliant.engines.quasistatic.solver import Solver
 from pliant.engines.simulation import Effort, Simulation
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
+from pliant.one_thread import exclusive
 from pliant.statics import Configuration
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
@@ -187,6 +188,7 @@ class QuasistaticSimulation(Simulation):
 
     # --- adaptive refinement
 
+    @exclusive
     def refine(self, budget: float | None = None) -> float:
         """Compute accelerations at the present coordinates; returns their error bound. `step` goes on from there.
 

@@ -58,7 +58,7 @@ class ReducedActor(SingleActor):
     def _maps(self, y: Floats) -> tuple[Floats, Floats]:
         """Joint velocities per rate of the coordinates; rates per impulse on the coordinates."""
         coordinates = self._reduced._map
-        return np.ascontiguousarray(coordinates.joint_map(y)), np.ascontiguousarray(coordinates.inverse_at(y))
+        return np.array(coordinates.joint_map(y)), np.array(coordinates.inverse_at(y))
 
     def place(self, first: int) -> None:
         """Set the number of the first body."""

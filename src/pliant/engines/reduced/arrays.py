@@ -366,7 +366,7 @@ def _twists(model: ReducedModel) -> Kinematics:
     table = np.zeros((m.body_count, LINK_SIZE), dtype=np.int64)
     table[:, PLACE] = np.arange(m.body_count)
     table[:, PARENT] = [parent[_root(links.parent, link)] for link in links.body_link.tolist()]
-    twists = link_twists(m, local, np.ascontiguousarray(model.basis.T))[:, links.body_link]
+    twists = link_twists(m, local, model.basis.T)[:, links.body_link]
     # One row per component of a twist: the twists of single bodies are contiguous.
     rows = twists.transpose(1, 2, 0).reshape(-1, len(twists))
     return Kinematics(table, poses[links.body_link], np.zeros(0), rows)

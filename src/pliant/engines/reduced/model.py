@@ -17,6 +17,7 @@ from scipy.linalg import eig
 from pliant.checks import choice
 from pliant.errors import InputError, PliantWarning, UnknownNameError
 from pliant.mechanism import Mechanism, kinematics
+from pliant.read_only import read_only
 from pliant.text import suggestion
 
 if TYPE_CHECKING:
@@ -159,6 +160,11 @@ class ReducedModel(Model):
     samples: int = 0
     failures: int = 0
 
+    def __post_init__(self) -> None:
+        for word, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, word, read_only(value))
+
     # --- sizes and names
 
     @property
@@ -299,7 +305,7 @@ class ReducedModel(Model):
 
         m = self.mechanism
         local, _ = kinematics.link_transforms(m, self.q)
-        twists = link_twists(m, local, np.ascontiguousarray(self.joint_map.T))
+        twists = link_twists(m, local, self.joint_map.T)
         return twists.transpose(1, 2, 0)[m.links.body_link]
 
     def twist_map(self, body: str) -> Floats:

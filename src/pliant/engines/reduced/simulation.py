@@ -25,6 +25,8 @@ from pliant.engines.reduced.report import beyond_reach
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
 from pliant.errors import InputError, PliantWarning
 from pliant.mechanism import Mechanism, kinematics
+from pliant.one_thread import exclusive
+from pliant.read_only import read_only
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.load_kernels import LINK
 from pliant.statics.loads import LOAD_SIZE, Load
@@ -149,8 +151,7 @@ class ReducedSimulation(Simulation):
         self._moving, self._base = packed.state[:loads], packed.state[base:loads]
         self._wrench_rows = packed.state[loads:work].reshape(-1, LOAD_SIZE)
         self._room = packed.poses[: model.mechanism.body_count]
-        self._shown = self._room.view()
-        self._shown.flags.writeable = False
+        self._shown = read_only(self._room)
 
     @property
     def exact(self) -> bool:
@@ -178,6 +179,7 @@ class ReducedSimulation(Simulation):
         return self._map.to_model(self._y)
 
     @coordinates.setter
+    @exclusive
     def coordinates(self, value: ArrayLike) -> None:
         self._place(self._map.from_model(vector(value, "coordinates", len(self._y))), self._rates)
 
@@ -187,6 +189,7 @@ class ReducedSimulation(Simulation):
         return self._map.to_model(self._rates)
 
     @rates.setter
+    @exclusive
     def rates(self, value: ArrayLike) -> None:
         self._place(self._y, self._map.from_model(vector(value, "rates", len(self._rates))))
 
@@ -482,6 +485,7 @@ class ReducedSimulation(Simulation):
             out += np.eye(3) / base.mass - spatial.hat(seen_arm) @ turn @ spatial.hat(hit_arm)
         return out
 
+    @exclusive
     def apply_impulse(self, body: str, impulse: ArrayLike, point: ArrayLike | None = None) -> None:
         """Strike a point of an end effector with an impulse, N s, world axes: velocities change at once.
 
@@ -522,6 +526,7 @@ class ReducedSimulation(Simulation):
         base = self._floating
         return np.zeros(6) if base is None else np.concatenate([base.velocity, base.spin()])
 
+    @exclusive
     def move_base(
         self, pose: ArrayLike | None = None, velocity: ArrayLike | None = None, spin: ArrayLike | None = None
     ) -> None:
@@ -552,6 +557,7 @@ class ReducedSimulation(Simulation):
 
     # --- levels of detail
 
+    @exclusive
     def switch(self, model: ReducedModel | BlendedModel) -> None:
         """Go on with another model of the same mechanism: other end effectors, another linearisation, more modes.
 
@@ -576,6 +582,7 @@ class ReducedSimulation(Simulation):
         self._set_torque(self._torque)
         self.follow(old)
 
+    @exclusive
     def follow(self, other: Simulation) -> None:
         """Go to the time and motion of another simulation of this mechanism, or as near as the model can.
 
