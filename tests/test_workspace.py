@@ -223,6 +223,34 @@ def test_it_is_the_derivative_of_the_equilibrium(m):
         assert np.abs(found.sag[s] - moved).max() < 1e-15
 
 
+def tendon_arm():
+    """Two hinges under a tendon, and a hand on a ball."""
+    b = pliant.Builder("tendon_arm")
+    for name, parent, x in (("one", "world", 0.0), ("two", "one", 0.3), ("hand", "two", 0.6)):
+        b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1), position=(x + 0.2, 0.05, 0))
+        if name == "hand":
+            b.ball(name, parent, name, anchor=(x, 0, 0), stiffness=4.0)
+        else:
+            b.hinge(name, parent, name, anchor=(x, 0, 0), axis=Y, stiffness=6.0)
+    b.tendon("tendon", {"one": 1.0, "two": 0.7}, stiffness=8.0)
+    return b.build()
+
+
+@pytest.mark.parametrize("samples", [1, 7])
+@pytest.mark.parametrize(
+    ("name", "load"), [("gripper", 30.0), ("suspension", 3e3), ("arm", 40.0), ("tendon", 5.0)]
+)
+def test_sag_is_that_of_each_configuration_by_itself(name, load, samples):
+    m = tendon_arm() if name == "tendon" else pliant.gallery.make(name)
+    push = load * np.array([0.3, 0.5, -0.8])
+    found = pliant.compliance_map(m, samples=samples, load=push, frequency=False, seed=4)
+    for s in range(len(found)):
+        at, body = found.configuration(s).mechanism, found.end_effector
+        moved = pliant.equilibrium(at, {body: push}).pose(body)[:3, 3] - found.position[s]
+        assert np.linalg.norm(moved) > 1e-3 * m.radius
+        assert np.abs(found.sag[s] - moved).max() < 1e-9 * m.radius
+
+
 def test_sag_is_nonlinear():
     found = pliant.compliance_map(planar_arm(), "tip", joints="shoulder", points=3, load=(0, 0, -60, 0, 5, 0))
     at = found.configuration(1).mechanism

@@ -28,7 +28,8 @@ from pliant.files import as_path, check_writable, replacing
 from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.mechanism.joints import BALL, HINGE
 from pliant.mechanism.loop_closure import LoopCloser, close_loops
-from pliant.statics import Configuration, equilibrium
+from pliant.statics import Configuration
+from pliant.statics.equilibria import solve_held
 from pliant.statics.servo import Holder
 from pliant.text import LENGTHS, counted, listed, table, unit_for
 
@@ -631,10 +632,6 @@ class _Worker:
         firm = np.isfinite(found.compliance).all(axis=(1, 2))
         dropped[_FREE] = int((~firm).sum())
         kept[kept] = firm
-        sag = np.full((int(firm.sum()), 3), np.nan)
-        if setting.load is not None:
-            for s, at in enumerate(q[kept]):
-                sag[s] = self._sag(at)
         return _Part(
             kept=kept,
             dropped=dropped,
@@ -645,7 +642,7 @@ class _Worker:
             frequency=found.frequency[firm],
             margin=margin[kept],
             margin_dof=nearest[kept],
-            sag=sag,
+            sag=self._sag(q[kept], found.pose[firm]),
         )
 
     def _limits(self, q: Floats) -> tuple[NDArray[np.bool_], Floats, Ints]:
@@ -664,15 +661,14 @@ class _Worker:
         part = np.maximum(room[:, bounded] / (high - low)[bounded], 0.0)
         return inside, part.min(axis=1), dofs[bounded][part.argmin(axis=1)]
 
-    def _sag(self, q: Floats) -> Floats:
-        """Displacement of the body under the load, m; NaN without an equilibrium."""
-        held, body = self._m.with_pose(q), self._setting.body
-        try:
-            found = equilibrium(held, {body: self._setting.load})
-        except ConvergenceError:
-            return np.full(3, np.nan)
-        index = held.body_index(body)
-        return found.poses[index, :3, 3] - held.reference_poses[index, :3, 3]
+    def _sag(self, q: Floats, pose: Floats) -> Floats:
+        """Displacements of the body under the load, m, (samples, 3); NaN without a load or an equilibrium."""
+        m, body, load = self._m, self._setting.body, self._setting.load
+        if load is None or not len(q):
+            return np.full((len(q), 3), np.nan)
+        there, found = solve_held(m, {body: np.tile(load, (len(q), 1))}, q)
+        poses = kinematics.body_poses(m, there, np.array([m.body_index(body)]))[:, 0]
+        return np.where(found[:, None], poses[:, :3, 3] - pose[:, :3, 3], np.nan)
 
 
 def _run(

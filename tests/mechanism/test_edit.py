@@ -1,5 +1,7 @@
 """Edited copies, names, topology and assembly."""
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -97,6 +99,22 @@ def test_with_fixed_base(seed):
         fixed.with_fixed_base()
     with pytest.raises(MechanismError, match="fixed already"):
         m.with_fixed_base()
+
+
+def test_other_springs_keep_what_geometry_gives():
+    m = four_bar()
+    derived = m.elimination
+    other = m.replace(stiffness=[1, 2, 3, 4], damping=np.zeros(m.nv))
+    assert other.elimination is derived
+    assert other.stiffness.tolist() == [1, 2, 3, 4]
+    assert not other.stiffness.flags.writeable
+    assert m.stiffness.tolist() != [1, 2, 3, 4]
+    new = pliant.Mechanism(**{f.name: getattr(other, f.name) for f in fields(other)})
+    push = {"coupler": (1.0, 0, 2.0)}
+    assert np.array_equal(pliant.equilibrium(other, push).q, pliant.equilibrium(new, push).q)
+    for bad, says in (([1, 2, 3], "shape"), ([1, 2, 3, -1], "negative"), ([1, 2, 3, np.nan], "not finite")):
+        with pytest.raises(MechanismError, match=says):
+            m.replace(stiffness=bad)
 
 
 def test_look_ups_suggest():

@@ -16,7 +16,7 @@ import pytest
 
 import pliant
 from pliant.errors import PliantError
-from pliant.study import load
+from pliant.study import load, workers
 from pliant.study.workers import Case, Pool, _openblas, pack
 
 REAL = {
@@ -307,3 +307,40 @@ def test_no_scheduler(make, folder, monkeypatch):
     assert not list(folder.glob("study.parquet*"))
     with pytest.raises(PliantError, match="give one of them"):
         make().run(scheduler="tcp://127.0.0.1:9", workers=2)
+
+
+def test_equilibria_of_cases_that_differ_in_loads_are_found_together(make, same, monkeypatch):
+    """To the last bit those of `pliant.equilibrium`, one by one; a case without one is a row with its error."""
+    calls = []
+    solve = workers.solve_cases
+    monkeypatch.setattr(workers, "solve_cases", lambda *a, **k: calls.append(len(a[1])) or solve(*a, **k))
+    b = pliant.Builder("rod")
+    b.body("rod", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0.5, 0, 0))
+    b.hinge(
+        "pin", "world", "rod", anchor=(0, 0, 0), axis=(0, 1, 0)
+    )  # without a spring: gravity alone holds it
+    given = {
+        "mechanism": b.build(),
+        "parameters": {"push": {"linear": [-4.0, 5.0, 7]}, "turn": {"values": [0.0, 1e3]}},
+        "outputs": {
+            "d": {
+                "displacement": "rod",
+                "components": ["x", "z"],
+                "wrench": {"rod": ["push", 0, 1, 0, "turn", 0]},
+                "gravity": True,
+            },
+            "f": {"frequencies": 1, "gravity": True},
+        },
+    }
+    found = make(**given).run(workers=0)
+    assert sum(calls) == 2 * 14
+    assert max(calls) > 1
+    same(found, make(**given, results="limited.parquet", time_limit=100.0).run(workers=0))
+    assert sum(calls) == 2 * 14  # a time limit is one of single cases
+    assert sorted(found.errors) == list(range(1, 14, 2))
+    assert all("the load drives 'pin'" in error for error in found.errors.values())
+    for i in range(0, 14, 2):
+        row = {name: column[i] for name, column in found.columns.items()}
+        weight = np.array([row["push"], 0, 1 - 9.81])
+        assert row["d.x"] == pytest.approx(0.5 * weight[0] / np.linalg.norm(weight) - 0.5, abs=1e-9)
+        assert row["d.z"] == pytest.approx(0.5 * weight[2] / np.linalg.norm(weight), abs=1e-9)

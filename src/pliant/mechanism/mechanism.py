@@ -472,7 +472,14 @@ class Mechanism:
         for key in changes:
             if key not in known:
                 raise InputError(f"a mechanism has no attribute '{key}'")
-        return replace(self, **changes)
+        if not changes.keys() <= validate.SPRINGS:
+            return replace(self, **changes)
+        made = object.__new__(
+            type(self)
+        )  # the same geometry: what was derived from it holds for the copy, too
+        made.__dict__.update(self.__dict__, **changes)
+        validate.check_springs(made)
+        return made
 
     # --- summary, picture, files
 

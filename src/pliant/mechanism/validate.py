@@ -17,13 +17,15 @@ from pliant.mechanism.joints import BALL, NDOF, NQ
 if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
 
-__all__ = ["HUGE", "UNIT_TOLERANCE", "check", "joint_gaps", "normalize"]
+__all__ = ["HUGE", "SPRINGS", "UNIT_TOLERANCE", "check", "check_springs", "joint_gaps", "normalize"]
 
 UNIT_TOLERANCE = 1e-6  # deviation of axes and quaternions from unit length that is normalized, not refused
 HUGE = 1e100  # beyond any mechanism, and small enough that products of a few such numbers stay finite
 MEET_TOLERANCE = 1e-6  # radians, and fractions of the mechanism's size
 INERTIA_TOLERANCE = 1e-6  # relative slack in the triangle inequality: files round their numbers
 
+
+SPRINGS = frozenset({"stiffness", "damping", "tendon_stiffness", "tendon_damping"})  # no part of the geometry
 
 # Columns that keep a single row where all are alike, if they are long (bytes): shapes and inertias of huge linkages.
 _REPEATED = frozenset({"com", "inertia", "primitive_anchor", "kind", "size", "pose", "mesh", "role"})
@@ -154,6 +156,15 @@ def check(m: Mechanism) -> None:
     frames_meet(m)
     if not m.end_effectors:
         object.__setattr__(m, "end_effectors", tuple(m.body_names[b] for b in m.topology.leaves.tolist()))
+
+
+def check_springs(m: Mechanism) -> None:
+    """Refuse a copy of a sound mechanism in which `SPRINGS` were replaced, if they are not sound."""
+    for label in sorted(SPRINGS):
+        count = len(m.tendon_names if label.startswith("tendon") else m.dof_names)
+        _as_array(m, label, np.float64, (count,), label)
+    _finite(m)
+    _springs(m)
 
 
 def _names(m: Mechanism) -> None:

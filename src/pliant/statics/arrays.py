@@ -23,7 +23,6 @@ class Model(NamedTuple):
     """Constants of a mechanism.
 
     Attributes:
-        reference: q at the reference pose, (nq,).
         coordinate: per dof, its place in q, (nv,); for a ball, the first of its quaternion.
         ball_dof, ball_coordinate: first dof and coordinate of every ball.
         turning: 1 for dofs of balls, else 0, (nv,).
@@ -36,7 +35,6 @@ class Model(NamedTuple):
         passive: whether some dofs have no spring.
     """
 
-    reference: NDArray[np.float64]
     coordinate: NDArray[np.int64]
     ball_dof: NDArray[np.int64]
     ball_coordinate: NDArray[np.int64]
@@ -146,13 +144,16 @@ class Cases(NamedTuple):
     Attributes:
         rows, start: loads of case i, `rows[start[i] : start[i + 1]]`, (loads, LOAD_SIZE).
         weights: further loads, of every case.
-        rest, tendon_rest, stops: as in `Given`.
+        reference: q of the poses from which loads are applied gradually, (1, nq) for all cases or (cases, nq).
+        rest, tendon_rest: as in `Given`, a row for each of these.
+        stops: as in `Given`.
         scale: size of the loads as a force, N, (cases,).
     """
 
     rows: NDArray[np.float64]
     start: NDArray[np.int64]
     weights: NDArray[np.float64]
+    reference: NDArray[np.float64]
     rest: NDArray[np.float64]
     tendon_rest: NDArray[np.float64]
     stops: NDArray[np.float64]

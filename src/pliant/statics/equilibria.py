@@ -27,12 +27,13 @@ from pliant.statics.loads import (
     loads_without_wrenches,
     parse_wrenches,
     row_sizes,
+    tendon_lengths,
 )
 from pliant.statics.newton_kernels import ITERATIONS, RESIDUAL, RESULTS, STABILITY, STATE
 from pliant.statics.workspace import borrow_statics
 from pliant.text import counted, track
 
-__all__ = ["Equilibria", "Wrenches", "equilibria", "solve_cases"]
+__all__ = ["Equilibria", "Wrenches", "equilibria", "solve_cases", "solve_held"]
 
 Floats = NDArray[np.float64]
 Wrenches = Sequence[Mapping[str, Any]] | Mapping[str, ArrayLike]
@@ -198,26 +199,15 @@ def solve_cases(
     m = check_mechanism(mechanism)
     threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
     always = loads_without_wrenches(m, gravity, limits)
-    rows, first = _rows_of_arrays(m, loads) if isinstance(loads, Mapping) else _rows_of_cases(m, loads)
-    count = len(first) - 1
-    of = np.repeat(np.arange(count), np.diff(first))
-    scale: Floats = always.scale + np.bincount(of, row_sizes(m, rows), minlength=count).astype(np.float64)
-    scale[scale == 0.0] = unloaded_scale(m)
-    given = always.arrays
-    cases = Cases(rows, first, given.rows, given.rest, given.tendon_rest, given.stops, scale)
+    cases = _make_cases(m, loads, always)
     begin, forces = starting_point(m, start)
-    answers = np.zeros((count, m.nq)), np.zeros((count, len(forces))), np.zeros((count, RESULTS))
-    most = len(given.rows) + int(np.diff(first).max(initial=0))
-
+    answers = _allocate_answers(m, cases)
+    count = len(cases.scale)
     size = _CHUNK if follow else max(1, -(-count // (4 * threads)))
 
     def solve(chunk: int) -> None:
         part = chunk, min(chunk + size, count)
-        room = np.empty((most, LOAD_SIZE))
-        with borrow_statics(m) as arrays:
-            kernels.find_equilibria(
-                *arrays, cases, room, *part, begin.copy(), forces, start is not None, follow, *answers
-            )
+        _find(m, cases, part, (begin.copy(), forces, start is not None, follow), answers)
 
     chunks = range(0, count, size)
     if threads == 1 or len(chunks) < 2:
@@ -234,6 +224,52 @@ def solve_cases(
     down = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
     kept = loads if isinstance(loads, Mapping) else tuple(loads)
     return Equilibria(m, kept, down, (always, cases), answers)
+
+
+def solve_held(m: Mechanism, loads: Wrenches, q: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """Equilibria of a mechanism that springs hold at each of many configurations, by one kernel on this thread.
+
+    Springs are slack and weights compensated there, as `pliant.equilibrium(m.with_pose(q), loads)` has it.
+
+    Args:
+        m: the mechanism.
+        loads: as for `equilibria`, one case per configuration.
+        q: these configurations, (cases, nq), loops closed.
+
+    Returns:
+        Coordinates of the equilibria, (cases, nq), and whether each was found, (cases,).
+    """
+    cases = _make_cases(m, loads, loads_without_wrenches(m, None, False), q)
+    answers = _allocate_answers(m, cases)
+    start = q[0].copy(), np.zeros(m.elimination.hard), False, False
+    _find(m, cases, (0, len(q)), start, answers)
+    return answers[0], answers[2][:, STATE] == kernels.CONVERGED
+
+
+def _make_cases(m: Mechanism, loads: Wrenches, always: Loads, held: Floats | None = None) -> Cases:
+    """Load cases; `held` are reference poses of their own, at which springs are slack, (cases, nq)."""
+    rows, first = _rows_of_arrays(m, loads) if isinstance(loads, Mapping) else _rows_of_cases(m, loads)
+    count = len(first) - 1
+    of = np.repeat(np.arange(count), np.diff(first))
+    scale: Floats = always.scale + np.bincount(of, row_sizes(m, rows), minlength=count).astype(np.float64)
+    scale[scale == 0.0] = unloaded_scale(m)
+    given = always.arrays
+    reference, rest, tendon_rest = np.array(m.reference)[None], given.rest[None], given.tendon_rest[None]
+    if held is not None:
+        reference, rest, tendon_rest = held, held, np.array([tendon_lengths(m, q, q) for q in held])
+    return Cases(rows, first, given.rows, reference, rest, tendon_rest, given.stops, scale)
+
+
+def _allocate_answers(m: Mechanism, cases: Cases) -> tuple[Floats, Floats, Floats]:
+    count = len(cases.scale)
+    return np.zeros((count, m.nq)), np.zeros((count, m.elimination.hard)), np.zeros((count, RESULTS))
+
+
+def _find(m: Mechanism, cases: Cases, part: tuple[int, int], start: Any, answers: Any) -> None:
+    """Answers to the cases `part[0]` to `part[1]`; arguments as of the kernel."""
+    room = np.empty((len(cases.weights) + int(np.diff(cases.start).max(initial=0)), LOAD_SIZE))
+    with borrow_statics(m) as arrays:
+        kernels.find_equilibria(*arrays, cases, room, *part, *start, *answers)
 
 
 def _rows_of_arrays(m: Mechanism, loads: Mapping[str, ArrayLike]) -> tuple[Floats, NDArray[np.int64]]:

@@ -70,8 +70,9 @@ def equilibrium(
         given.rows,
         np.array([0, len(given.rows)]),
         _NO_ROWS,
-        given.rest,
-        given.tendon_rest,
+        np.array(m.reference)[None],
+        given.rest[None],
+        given.tendon_rest[None],
         given.stops,
         np.array([loads.scale]),
     )

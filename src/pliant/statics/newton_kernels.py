@@ -84,16 +84,19 @@ def _copy(source, target):
 
 
 @_jit
-def _set_fraction(model, cases, fraction, given, turn):
-    """Rest of springs at a fraction of the loads: with 0 the reference pose is in balance. `turn` is scratch, (nv,)."""
-    rest, reference = given.rest, model.reference
+def _set_fraction(model, cases, own, fraction, given, turn):
+    """Rest of springs at a fraction of the loads: with 0 the reference pose is in balance.
+
+    `own` is the case's row of reference poses, `turn` is scratch, (nv,).
+    """
+    rest, reference, tendon_rest = given.rest, cases.reference[own], cases.tendon_rest[own]
+    _copy(cases.rest[own], rest)
+    _copy(tendon_rest, given.tendon_rest)
     if fraction == 1.0:
-        _copy(cases.rest, rest)
-        _copy(cases.tendon_rest, given.tendon_rest)
         return
+    ball_rotations(model, rest, reference, turn)
     for c in range(rest.shape[0]):
-        rest[c] = reference[c] + fraction * (cases.rest[c] - reference[c])
-    ball_rotations(model, cases.rest, reference, turn)
+        rest[c] = reference[c] + fraction * (rest[c] - reference[c])
     for ball in range(model.ball_dof.shape[0]):
         d, c = model.ball_dof[ball], model.ball_coordinate[ball]
         for i in range(3):
@@ -103,7 +106,7 @@ def _set_fraction(model, cases, fraction, given, turn):
     ball_rotations(model, reference, rest, turn)
     for t in range(given.tendon_rest.shape[0]):
         begin = tendon_length(model, reference, turn, t)
-        given.tendon_rest[t] = begin + fraction * (cases.tendon_rest[t] - begin)
+        given.tendon_rest[t] = begin + fraction * (tendon_rest[t] - begin)
 
 
 @_once
@@ -398,14 +401,20 @@ def find_equilibria(
         cases: the `Cases`.
         room: scratch, as many rows as a case has loads, (loads, LOAD_SIZE).
         first, last: which of them.
-        begin, forces: where to start, (nq,) and (hard,); loops that are open there are closed.
+        begin, forces: where to start, (nq,) and (hard,); loops that are open there are closed. Where cases have
+            reference poses of their own, these take the place of `begin`.
         warm: whether that is near the answer: full load at once, and load steps from the reference pose if that fails.
         follow: whether a case may start from the answer to the one before it.
         q, multipliers, results: the answers, (cases, nq), (cases, hard), (cases, RESULTS).
     """
     model, here, work = statics.model, statics.here, statics.work
-    closed = close_system(system, work.free, begin, here.local, here.poses, here.small, here.gaps)
+    alike, closed = cases.reference.shape[0] == 1, False
     for i in range(first, last):
+        own = 0 if alike else i
+        if not alike:
+            _copy(cases.reference[own], begin)
+        if i == first or not alike:
+            closed = close_system(system, work.free, begin, here.local, here.poses, here.small, here.gaps)
         work.count[0] = 0
         if not closed:
             _copy(begin, q[i])
@@ -426,7 +435,7 @@ def find_equilibria(
             trial = min(1.0, done + increment) if stage == _IN_STEPS else 1.0
             limit = _LAST_ITERATIONS if stage == _LAST else _ITERATIONS
             guarded = stage in (_FOLLOW, _IN_STEPS)
-            _set_fraction(model, cases, trial, given, work.motion)
+            _set_fraction(model, cases, own, trial, given, work.motion)
             _set_loads(cases, i, trial, given.rows)
             found = _minimise(system, statics, given, scale, limit, guarded)
             if stage == _IN_STEPS and trial < 1.0 and found:
@@ -443,7 +452,7 @@ def find_equilibria(
                 _copy(forces, work.multipliers)
             elif stage == _WARM:
                 stage = _IN_STEPS
-                _copy(model.reference, work.q)
+                _copy(cases.reference[own], work.q)
                 for r in range(work.multipliers.shape[0]):
                     work.multipliers[r] = 0.0
             else:

@@ -44,7 +44,6 @@ def model_of(m: Mechanism) -> Model:
     unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
     balls = m.primitive_dof[m.ball_primitives], m.primitive_coordinate[m.ball_primitives]
     return Model(
-        reference=np.array(m.reference),
         coordinate=np.array(m.dof_coordinate),
         ball_dof=balls[0],
         ball_coordinate=balls[1],

@@ -95,8 +95,16 @@ def _parse_gravity(given: Any, where: str) -> tuple[float, ...] | None:
 class Situation:
     """A case while its outputs are computed; outputs under the same load share one equilibrium."""
 
-    def __init__(self, mechanism: Mechanism, values: Mapping[str, Any], seed: int):
+    def __init__(
+        self,
+        mechanism: Mechanism,
+        values: Mapping[str, Any],
+        seed: int,
+        known: Mapping[Load, tuple[Any, int]] | None = None,
+    ):
+        """`known` has `Equilibria` of several cases under a load, and the number of this case among them."""
         self.mechanism, self.values, self.seed = mechanism, values, seed
+        self._known = known or {}
         self._found: dict[Load, Any] = {}
 
     def at(self, load: Load) -> Any:
@@ -105,10 +113,14 @@ class Situation:
             from pliant.statics import Configuration, equilibrium
 
             m = self.mechanism
-            wrenches, gravity = load.wrenches(self.values), load.gravity
-            self._found[load] = (
-                equilibrium(m, wrenches, gravity=gravity) if wrenches or gravity else Configuration(m)
-            )
+            if load in self._known:
+                equilibria, number = self._known[load]
+                self._found[load] = equilibria.configuration(number)
+            elif load == Load():
+                self._found[load] = Configuration(m)
+            else:
+                wrenches = load.wrenches(self.values)
+                self._found[load] = equilibrium(m, wrenches, gravity=load.gravity)
         return self._found[load]
 
 
@@ -150,6 +162,11 @@ class Output(ABC):
     def parameters(self) -> set[str]:
         """Names of all parameters in the definition."""
         return self.load.parameters
+
+    @property
+    def settles(self) -> Load:
+        """The load whose equilibrium it is computed at, or from."""
+        return self.load
 
     @property
     def goals(self) -> dict[str, str]:
@@ -324,11 +341,15 @@ class GraspOutput(Output):
         return super().parameters | entry_names(self.grasp.entries)
 
     @property
+    def settles(self) -> Load:
+        return Load(gravity=self.load.gravity)
+
+    @property
     def goals(self) -> dict[str, str]:
         return {f"{self.name}.{part}": "max" if part == "success" else "min" for part in self.parts}
 
     def evaluate(self, case: Situation) -> Any:
-        start = case.at(Load(gravity=self.load.gravity))
+        start = case.at(self.settles)
         return self.grasp.simulate(start, self.load.wrenches(case.values), self.load.gravity, case.values)
 
 

@@ -36,6 +36,10 @@ class MechanismSource:
     maker: str | None = None
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
+    def varies(self, parameters: Sequence[Parameter]) -> bool:
+        """Whether the cases have mechanisms of their own."""
+        return self.mechanism is None or any(p.target is not None for p in parameters)
+
     def build(self, parameters: Sequence[Parameter], values: Mapping[str, Any]) -> Mechanism:
         """The mechanism for the values of the parameters."""
         m = self.mechanism
@@ -44,6 +48,8 @@ class MechanismSource:
 
             varied = {p.where[0]: values[p.name] for p in parameters if p.target == "argument"}
             m = gallery.make(self.maker or "", **{**self.arguments, **varied})
+        elif self.varies(parameters):
+            _ = m.elimination  # derived once, for all cases
         changes: dict[str, Any] = {}
         for p in parameters:
             if p.target in ("stiffness", "damping"):

@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +26,8 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from pliant.child import Child, read_frame, take_pipes, write_frame
 from pliant.compilation.progress import QUIET
 from pliant.errors import InputError, PliantError
-from pliant.study.outputs import Function, Output, Situation
+from pliant.statics.equilibria import Equilibria, solve_cases
+from pliant.study.outputs import Function, Load, Output, Situation
 from pliant.study.parameters import Parameter, case_seed
 from pliant.study.source import MechanismSource
 
@@ -81,13 +82,20 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Everything that a process needs to compute any case of a study; `first` is the case it warms up with."""
+    """Everything that a process needs to compute any case of a study.
+
+    Attributes:
+        source, parameters, outputs, seed: of the study.
+        first: the case to warm up with.
+        together: whether equilibria of several cases may be found together, which no time limit of one could stop.
+    """
 
     source: MechanismSource
     parameters: Sequence[Parameter]
     outputs: Sequence[Output]
     seed: int
     first: Case
+    together: bool
 
     def warm_up(self) -> None:
         """Compile the kernels of the first case, or load them from the cache, and import the user's functions.
@@ -100,25 +108,53 @@ class Evaluator:
             if isinstance(output, Function):
                 output.function.find()
 
-    def __call__(self, case: Case) -> Row:
-        """The row of a case; an exception becomes the row's error."""
+    def __call__(self, cases: Sequence[Case]) -> Iterator[Row]:
+        """Rows of cases, in order; an exception becomes the row's error."""
+        start = perf_counter()
+        known = self._settle(cases)
+        share = (perf_counter() - start) / len(cases)
+        for number, case in enumerate(cases):
+            yield self._row(case, {load: (found, number) for load, found in known.items()}, share)
+
+    def _settle(self, cases: Sequence[Case]) -> dict[Load, Equilibria]:
+        """Equilibria of all cases by load, if the cases differ in loads alone."""
+        if not self.together or self.source.varies(self.parameters):
+            return {}
+        m = self.source.build(self.parameters, {})
+        known: dict[Load, Equilibria] = {}
+        with suppress(Exception):  # the row of the case in question will have the error
+            for load in {output.settles for output in self.outputs} - {Load()}:
+                loads = [load.wrenches(self._values(case)) for case in cases]
+                known[load] = solve_cases(m, loads, gravity=load.gravity, threads=1)
+        return known
+
+    def _row(self, case: Case, known: Mapping[Load, tuple[Equilibria, int]], share: float) -> Row:
+        """The row of a case; `share` is the time that its part of `known` took, s."""
         found: dict[str, float] = {}
         error = None
         start = perf_counter()
         try:
-            found = self._compute(case, self.outputs)
+            found = self._compute(case, self.outputs, known)
         except (Exception, SystemExit) as problem:
             error = f"{type(problem).__name__}: {problem}"
-        duration = perf_counter() - start
+        duration = share + perf_counter() - start
         if error is None:
             wild = [name for name, value in found.items() if not math.isfinite(value)]
             error = f"'{wild[0]}' is {found[wild[0]]}" if wild else None
         return Row(case.index, found, duration, error and " ".join(error.split())[:_LONGEST])
 
-    def _compute(self, case: Case, outputs: Sequence[Output]) -> dict[str, float]:
-        values = dict(zip((p.name for p in self.parameters), case.values, strict=True))
+    def _values(self, case: Case) -> dict[str, Any]:
+        return dict(zip((p.name for p in self.parameters), case.values, strict=True))
+
+    def _compute(
+        self,
+        case: Case,
+        outputs: Sequence[Output],
+        known: Mapping[Load, tuple[Equilibria, int]] | None = None,
+    ) -> dict[str, float]:
+        values = self._values(case)
         mechanism = self.source.build(self.parameters, values)
-        situation = Situation(mechanism, values, case_seed(self.seed, case.index))
+        situation = Situation(mechanism, values, case_seed(self.seed, case.index), known)
         found: dict[str, float] = {}
         for output in outputs:
             found.update(output.compute(situation))
@@ -127,7 +163,9 @@ class Evaluator:
 
 def pack(study: Study) -> bytes:
     """The evaluator of a study and the folders of its modules, pickled; sent once to each process."""
-    evaluator = Evaluator(study.source, study.parameters, study.outputs, study.seed, Case(0, study.design[0]))
+    first = Case(0, study.design[0])
+    together = study.time_limit is None
+    evaluator = Evaluator(study.source, study.parameters, study.outputs, study.seed, first, together)
     return pickle.dumps((str(study.folder), [*sys.path], pickle.dumps(evaluator)))
 
 
@@ -142,14 +180,19 @@ def _unpack(payload: bytes) -> Evaluator:
     return evaluator
 
 
-def run_here(payload: bytes, cases: Iterable[Case]) -> Iterator[Row]:
+def run_here(payload: bytes, cases: Sequence[Case]) -> Iterator[Row]:
     """Rows of all cases, computed in this process, in order. There is no time limit, and a crash ends this process."""
     with _as_worker():
         evaluate = _unpack(payload)
-    for case in cases:
-        with _as_worker():
-            row = evaluate(case)
-        yield row
+    given, size = 0, 1
+    while given < len(cases):
+        rows, spent = evaluate(cases[given : given + size]), 0.0
+        for _ in range(min(size, len(cases) - given)):
+            with _as_worker():
+                row = next(rows)
+            given, spent = given + 1, spent + row.duration
+            yield row
+        size = max(1, min(_MOST, int(_AHEAD * size / max(spent, 1e-9))))
 
 
 @contextmanager
@@ -210,8 +253,8 @@ def main() -> None:
     _send(out, ("ready", None))
     try:
         while True:
-            for case in waiting.get():
-                _send(out, ("row", evaluate(case)))
+            for row in evaluate(waiting.get()):
+                _send(out, ("row", row))
     except BrokenPipeError:
         os._exit(0)
 
