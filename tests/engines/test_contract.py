@@ -491,6 +491,30 @@ def test_divergence_leaves_whole_steps(name):
     assert s.state == other.state
 
 
+def test_long_calls_end_soon_after_an_interrupt(name):
+    """Ctrl-C in a call of very many steps: it ends early, as after a whole step."""
+    s, other = make(name), make(name)
+    s.step(3)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    gc.disable()  # callbacks of the collector discard what is raised in them
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(KeyboardInterrupt):
+            s.step(10**9)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        gc.enable()
+    steps = round(s.time / H)
+    assert 3 < steps < 10**7
+    other.step(steps)
+    assert s.state == other.state
+
+
 # --- state, reset, copies
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from threading import get_ident
+from time import perf_counter
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -46,6 +47,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _DENSE = 300  # dofs: the mobility of a point is exact up to this number, and bounded beyond
+_CALL = 0.05  # longest compiled call, s, before Ctrl-C is looked for
 _LARGE = 100_000  # dofs: up to this number the bound takes springs into account; 40 ms for 13,000
 
 
@@ -229,6 +231,7 @@ class Simulation(ABC):
         "_pulls",
         "_start",
         "_steps",
+        "_stride",
         "_timestep",
         "_torque",
         "_use",
@@ -243,7 +246,7 @@ class Simulation(ABC):
         if not isinstance(mechanism, Mechanism):
             raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
         self._mechanism, self._timestep, self._gravity = mechanism, seconds(timestep), acceleration(gravity)
-        self._origin, self._steps, self._mark = 0.0, 0, 0
+        self._origin, self._steps, self._mark, self._stride = 0.0, 0, 0, 1
         self._loads: dict[int, Load] = {}
         self._torque: Floats = np.zeros(mechanism.nv)
         self._pulls: dict[Hashable, Pull] = {}
@@ -288,7 +291,8 @@ class Simulation(ABC):
         if use.setdefault(USER, me) != me:
             use.claim()
         try:
-            done = self._advance_pulled(n) if self._pulls else self._advance(n)
+            self._count_effort()
+            done = self._advance(n) if n <= self._stride and not self._pulls else self._advance_in_strides(n)
         finally:
             if DEPTH not in use:
                 del use[USER]
@@ -493,6 +497,24 @@ class Simulation(ABC):
     def pulling(self) -> tuple[Pull, ...]:
         """The springs of all pulls."""
         return tuple(self._pulls.values())
+
+    def _advance_in_strides(self, n: int) -> int:
+        """`_advance` in calls that last some hundredths of a second each: Ctrl-C acts between two of them."""
+        if self._pulls:
+            return self._advance_pulled(n)
+        done = 0
+        while done < n:
+            part, begin = min(self._stride, n - done), perf_counter()
+            taken = self._advance(part)
+            done += taken
+            if taken < part:
+                break
+            spent = perf_counter() - begin
+            if spent > _CALL:
+                self._stride = max(1, part // 2)
+            elif spent < 0.4 * _CALL and part == self._stride:
+                self._stride *= 2
+        return done
 
     def _advance_pulled(self, n: int) -> int:
         """`_advance` with pulls, whose forces are linearly implicit: those of the springs at the end of each step.
@@ -751,6 +773,9 @@ class Simulation(ABC):
     def _taken(self) -> int:
         """Number of steps that the engine itself counts while taking them, so that Ctrl-C loses none; see `stepped`."""
         return 0
+
+    def _count_effort(self) -> None:  # noqa: B027
+        """Start to count the cost of a call of `step`, which may be several of `_advance`."""
 
     def stepped(self) -> None:
         """Count a step that was taken from outside, by a world with contacts."""

@@ -72,11 +72,19 @@ class Midpoint:
         self._load_frames = spatial.pose(-np.einsum("nij,nj->ni", turn, m.com), turn)
 
     def advance(self, n: int) -> int:
-        """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
-        self._moved = True
-        if self._beyond:
+        """Take `n` steps; returns how many were taken before the motion left the finite numbers.
+
+        Stops of joints that began beyond their limits follow them back after every step.
+        """
+        self._moved, done = True, 0
+        while self._beyond and done < n:
             self._set_stops()
-        return _step.advance(n, self.timestep, self._model.loads, self._arrays)
+            if _step.advance(1, self.timestep, self._model.loads, self._arrays) < 1:
+                return done
+            done += 1
+        return (
+            n if done == n else done + _step.advance(n - done, self.timestep, self._model.loads, self._arrays)
+        )
 
     def _set_stops(self, anew: bool = False) -> None:
         """Set stops to the limits, or to the coordinates of joints beyond their limits, which stops follow back.

@@ -108,7 +108,7 @@ class ConstrainedSimulation(Simulation):
 
     def _advance(self, n: int) -> int:
         stepper = self._stepper
-        before, start, self._spent = self._read(), stepper.taken, stepper.effort
+        before, start = self._read(), stepper.taken
         self._poses, interrupted = None, True
         try:
             stepper.advance(n)
@@ -186,6 +186,9 @@ class ConstrainedSimulation(Simulation):
     def _potential(self) -> tuple[float, float]:
         m = self._mechanism
         return elastic_energy(m, self._stepper.q), gravity_energy(m, self.poses, self._gravity)
+
+    def _count_effort(self) -> None:
+        self._spent = self._stepper.effort
 
     def _cost(self) -> Effort:
         solves, substeps, unsettled = np.subtract(self._stepper.effort, self._spent).tolist()

@@ -111,7 +111,7 @@ class QuasistaticSimulation(Simulation):
             return 0
         self._load()
         solver = self._solver
-        self._spent, self._poses = (solver.fallbacks, solver.rebuilt), None
+        self._poses = None
         try:
             return solver.step(n, self._scale)
         except BaseException:  # Ctrl-C, or a joint without inertia: clusters may lag behind the coordinates
@@ -178,6 +178,9 @@ class QuasistaticSimulation(Simulation):
     def _potential(self) -> tuple[float, float]:
         m = self._mechanism
         return elastic_energy(m, self._solver.q), gravity_energy(m, self.poses, self._gravity)
+
+    def _count_effort(self) -> None:
+        self._spent = self._solver.fallbacks, self._solver.rebuilt
 
     def _cost(self) -> Effort:
         full, rebuilt = (
