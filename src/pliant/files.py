@@ -58,7 +58,8 @@ def read_bytes(path: Path, limit: int, shown: str | None = None) -> bytes:
     check_file(path, limit, shown)
     try:
         with path.open("rb") as file:
-            data = file.read(limit + 1)
+            # Room is allocated for what is asked for: not more than the file has, unless it grows.
+            data = file.read(min(limit, os.fstat(file.fileno()).st_size) + 1)
     except OSError as error:
         raise FormatError(f"{shown} cannot be read: {error.strerror or error}") from None
     if len(data) > limit:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -172,6 +174,78 @@ def test_a_few_lines_cannot_become_millions_of_elements(tree, text, monkeypatch)
     monkeypatch.setattr(compiler, "compile_tree", lambda *_, **__: pytest.fail("it was compiled"))
     with pytest.raises(FormatError, match=r"at most|more than"):
         load(write(tree, text))
+
+
+def test_replicated_elements_of_attached_models_count(tree, monkeypatch):
+    monkeypatch.setattr(compiler, "compile_tree", lambda *_, **__: pytest.fail("it was compiled"))
+    leaf = f'<worldbody><replicate count="3000" offset="1 0 0">{SPHERE[11:-12]}</replicate></worldbody>'
+    (tree / "model" / "part.xml").write_text(f"<mujoco>{leaf}</mujoco>")
+    models = "".join(f'<model name="m{i}" file="part.xml"/>' for i in range(20))
+    attached = "".join(f'<attach model="m{i}" prefix="p{i}"/>' for i in range(20))
+    with pytest.raises(FormatError, match="more than 50000 elements"):
+        load(write(tree, f"<mujoco><asset>{models}</asset><worldbody>{attached}</worldbody></mujoco>"))
+
+
+def test_elements_of_very_many_attributes_are_refused(tree):
+    many = " ".join(f'a{i}="1"' for i in range(300_000))
+    with pytest.raises(FormatError, match=r"line 1: <body> has 300000 attributes; at most 200"):
+        load(write(tree, f"<mujoco><worldbody><body {many}/></worldbody></mujoco>"))
+
+
+@pytest.mark.parametrize("given", ["nan", "-NaN", "1 nan 2"])
+@pytest.mark.parametrize("place", ["mass", "pos", "density"])
+def test_numbers_that_are_none_are_refused(tree, given, place):
+    geom = f'<geom size=".1" {place}="{given}"/>'
+    with pytest.raises(FormatError, match=f"<geom> has {place}="):
+        load(write(tree, f"<mujoco><worldbody><body><joint/>{geom}</body></worldbody></mujoco>"))
+
+
+def test_names_may_be_nan(tree):
+    m = load(
+        write(
+            tree,
+            f"<mujoco>{SPHERE.replace('<body>', '<body name=' + chr(34) + 'nan' + chr(34) + '>')}</mujoco>",
+        )
+    )
+    assert m.body_names == ("nan",)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits are those of POSIX")
+@pytest.mark.parametrize("gigabytes", [8, 4])
+def test_models_load_where_memory_is_limited(tree, gigabytes):
+    """Clusters limit the address space; the compiler takes the smaller of that limit and its own."""
+    script = f"""
+import resource
+resource.setrlimit(resource.RLIMIT_AS, ({gigabytes} << 30,) * 2)
+import pliant
+print(pliant.load({str(write(tree, f"<mujoco>{SPHERE}</mujoco>"))!r}).body_count)
+"""
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, env=environment
+    )
+    assert done.stdout.strip() == "1", done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="limits are those of POSIX")
+def test_a_limit_of_memory_is_named_where_the_compiler_fails(tree):
+    script = f"""
+import resource
+from pliant.formats import compiler
+from pliant.errors import FormatError
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30,) * 2)
+class Dead(compiler._Compiler):
+    def request(self, *_):
+        raise EOFError
+compiler._Compiler = Dead
+import pliant
+try:
+    pliant.load({str(write(tree, f"<mujoco>{SPHERE}</mujoco>"))!r})
+except FormatError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert "a limit of 6.0 GiB is set (`ulimit -v`)" in done.stdout, done.stderr
 
 
 def test_include_loops_and_repetition(tree):

@@ -17,7 +17,12 @@ from pliant.child import read_frame, take_pipes, write_frame
 
 __all__ = ["main"]
 
-MEMORY_LIMIT = 16 << 30  # bytes of address space; far above any real model
+MEMORY, MEMORY_PER_BYTE = (
+    3 << 30,
+    200,
+)  # bytes of address space that a model may take, and more per byte of its files
+
+SECONDS, SECONDS_PER_BYTE = 10.0, 5e-6  # of computing time likewise
 
 # The arrays of an MjModel that `from_mujoco` and `servos` read.
 _FIELDS = {
@@ -75,6 +80,34 @@ def _compile(mujoco: Any, text: str, assets: dict[str, bytes]) -> tuple[dict[str
     return header, [array.reshape(-1).view(np.uint8).data for array in arrays]
 
 
+def _limit(size: int) -> None:
+    """Limit memory and computing time of this process for a model whose files have this many bytes.
+
+    Limits that were set from outside, as on clusters, stay where they are lower.
+    """
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = used.ru_utime + used.ru_stime + SECONDS + SECONDS_PER_BYTE * size
+    for kind, wanted in (
+        (resource.RLIMIT_AS, _address_space() + MEMORY + MEMORY_PER_BYTE * size),
+        (resource.RLIMIT_CPU, int(seconds) + 1),
+    ):
+        most = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
+
+
+def _address_space() -> int:
+    """Bytes of address space that this process takes now; 16 GiB where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 16 << 30
+
+
 def main() -> None:
     """Serve requests until stdin ends; then remove the folder that `sys.argv` names, as our parent may be gone."""
     try:
@@ -93,7 +126,6 @@ def _serve() -> None:
         pass
     else:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_LIMIT, resource.getrlimit(resource.RLIMIT_AS)[1]))
     mujoco, missing = None, ""
     try:
         import mujoco
@@ -108,6 +140,7 @@ def _serve() -> None:
             assets = {name: read_frame(requests) for name in names}
         except EOFError:
             return
+        _limit(len(text) + sum(map(len, assets.values())))
         header, arrays = ({"error": missing}, []) if missing else _compile(mujoco, text, assets)
         write_frame(replies, json.dumps(header).encode())
         for array in arrays:

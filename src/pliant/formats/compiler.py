@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import tempfile
 import threading
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from pliant.child import Child
 from pliant.errors import FormatError
+from pliant.formats._compiler_process import SECONDS
 from pliant.formats.xml import Node, unescape, write
 
 __all__ = ["TIME_LIMIT", "CompiledModel", "compile_tree"]
@@ -155,15 +157,30 @@ def _run(text: str, assets: dict[str, bytes], path: Path) -> tuple[dict[str, Any
                 raise FormatError(
                     f"'{path}': MuJoCo's compiler did not finish within {TIME_LIMIT:g} s"
                 ) from None
+            if code == -getattr(signal, "SIGXCPU", 0):
+                raise FormatError(
+                    f"'{path}': MuJoCo's compiler takes more time than {SECONDS:g} s and 5 s per MB of files; "
+                    "make the model smaller"
+                ) from None
             raise FormatError(
-                f"'{path}': MuJoCo's compiler crashed on this file (exit status {code}); "
-                "look for numbers that are absurd or not finite"
+                f"'{path}': MuJoCo's compiler crashed on this file (exit status {code}); look for numbers that are "
+                f"absurd or not finite, or for too little memory{_memory_limit()}"
             ) from None
         if not header.get("error", "Error").lstrip().startswith(("Error", "XML Error", "XML parse error")):
             # Not the compiler's own message: it was interrupted, and may loop for ever on the next model.
             _running = None
             compiler.end()
         return header, parts
+
+
+def _memory_limit() -> str:
+    """Limit of this process's memory, in words; empty if there is none."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return ""
+    least = min(limit % 2**64 for limit in resource.getrlimit(resource.RLIMIT_AS))
+    return "" if least >= 2**60 else f": a limit of {least / 2**30:.1f} GiB is set (`ulimit -v`)"
 
 
 def _explain(message: str, origins: list[Node], path: Path) -> str:

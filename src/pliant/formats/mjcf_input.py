@@ -26,6 +26,35 @@ _MAX_NESTED = 20  # includes in includes, models in models
 # Sections that say nothing about the mechanism. `size` would let a file reserve any amount of memory.
 _UNUSED = {"size", "visual", "statistic", "custom", "sensor", "contact", "extension"}
 _SIGHT = {"camera", "light", "texture", "layer"}
+_NUMBERS = {  # attributes that hold numbers of the mechanics
+    *(
+        "mass",
+        "density",
+        "pos",
+        "quat",
+        "axisangle",
+        "euler",
+        "xyaxes",
+        "zaxis",
+        "fromto",
+        "size",
+        "diaginertia",
+    ),
+    *("fullinertia", "axis", "stiffness", "damping", "armature", "range", "ref", "springref", "springdamper"),
+    *(
+        "frictionloss",
+        "springlength",
+        "kp",
+        "kv",
+        "gear",
+        "gainprm",
+        "biasprm",
+        "ctrlrange",
+        "coef",
+        "polycoef",
+    ),
+    *("anchor", "relpose", "gravity", "qpos", "ctrl", "act", "timeconst", "dampratio"),
+}
 _FOLDERS = ("assetdir", "meshdir", "texturedir", "strippath")
 
 
@@ -67,13 +96,16 @@ class Source:
 
 def prepare(root: Node, path: Path, source: Source) -> None:
     """Make `root` ready and put it into `source`."""
-    source.root = _ready(root, path, source, (source.folders.model,))
+    _ready(root, path, source, (source.folders.model,))
+    source.root = root
 
 
-def _ready(root: Node, path: Path, source: Source, chain: tuple[Path, ...]) -> Node:
+def _ready(root: Node, path: Path, source: Source, chain: tuple[Path, ...]) -> int:
+    """Make a tree ready for the compiler, in place; returns the number of elements that it expands to."""
     _include(root, chain[-1].parent, source, {chain[-1]}, 0)
     _leave_out(root, source.dropped)
     base, strip = _asset_folder(root, chain[-1].parent)
+    _refuse_nan(root)
     sizes: dict[str, int] = {}
     for asset in [node for section in root.find("asset") for node in section.children]:
         if asset.tag == "mesh":
@@ -83,10 +115,10 @@ def _ready(root: Node, path: Path, source: Source, chain: tuple[Path, ...]) -> N
         elif asset.tag == "model":
             sizes[asset.get("name")] = _model(asset, base, source, chain)
     _refuse_references(root)
-    _bound_expansion(root, sizes, path)
+    size = _bound_expansion(root, sizes, path)
     # Muscles are left out; the simulation that finds their range of lengths may take for ever.
     root.children.append(Node("compiler", children=[Node("lengthrange", {"mode": "none"})], file=path))
-    return root
+    return size
 
 
 def _include(node: Node, base: Path, source: Source, seen: set[Path], depth: int) -> None:
@@ -202,7 +234,7 @@ def _flatten(field_: Node) -> None:
 
 
 def _model(asset: Node, base: Path, source: Source, chain: tuple[Path, ...]) -> int:
-    """Make a model that is attached to this one ready too; returns its number of elements."""
+    """Make a model that is attached to this one ready too; returns the number of elements it expands to."""
     shown = f"{asset.where()}: <model>"
     path = source.folders.resolve(asset.get("file"), base, shown)
     if path in chain or len(chain) > _MAX_NESTED:
@@ -210,12 +242,22 @@ def _model(asset: Node, base: Path, source: Source, chain: tuple[Path, ...]) -> 
     root = xml.parse(read_bytes(path, xml.MAX_BYTES, f"{shown}: '{asset.get('file')}'"), path)
     if root.tag != "mujoco":
         raise FormatError(f"{shown}: '{asset.get('file')}' is not an MJCF model")
-    root = _ready(root, path, source, (*chain, path))
+    size = _ready(root, path, source, (*chain, path))
     asset.attrib.setdefault("name", root.get("model"))
     asset.attrib["file"] = name = f"model{source.models}.xml"
     source.models += 1
     source.assets[name] = xml.write(root)[0].encode()
-    return sum(1 for _ in root.iter())
+    return size
+
+
+def _refuse_nan(root: Node) -> None:
+    """Refuse numbers that are not numbers: MuJoCo takes them for values that were not given."""
+    for node in root.iter():
+        for key in node.attrib.keys() & _NUMBERS:
+            if any(word.lower().lstrip("+-") == "nan" for word in node.get(key).split()):
+                raise FormatError(
+                    f"{node.where()}: <{node.tag}> has {key}={node.get(key)!r:.60}: give numbers"
+                )
 
 
 def _refuse_references(root: Node) -> None:
@@ -229,8 +271,8 @@ def _refuse_references(root: Node) -> None:
                 )
 
 
-def _bound_expansion(root: Node, sizes: dict[str, int], path: Path) -> None:
-    """Refuse a model that <replicate> and <attach> would expand to millions of elements."""
+def _bound_expansion(root: Node, sizes: dict[str, int], path: Path) -> int:
+    """Refuse a model that <replicate> and <attach> would expand to millions of elements; returns their number."""
     own = sum(1 for _ in root.iter())
     total, stack = 0.0, [(root, 1.0)]
     while stack:
@@ -243,6 +285,7 @@ def _bound_expansion(root: Node, sizes: dict[str, int], path: Path) -> None:
                 f"'{path}' would expand to more than {MAX_EXPANDED} elements; reduce the count of <replicate>"
             )
         stack.extend((child, copies) for child in node.children)
+    return int(total)
 
 
 def _number(word: str) -> float:

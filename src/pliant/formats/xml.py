@@ -19,6 +19,7 @@ __all__ = ["MAX_BYTES", "Node", "parse", "unescape", "write"]
 MAX_BYTES = 50_000_000
 MAX_DEPTH = 500
 MAX_NODES = 1_000_000
+MAX_ATTRIBUTES = 200  # of one element; readers compare each with all others
 # Control characters are not allowed in XML; written as spaces, they can do no harm. A percent sign can: MuJoCo 4.0
 # passes some names to printf as the format. A private character stands for it on the way through.
 _PERCENT = "\ue025"
@@ -77,6 +78,11 @@ def parse(data: bytes, path: Path) -> Node:
             raise FormatError(
                 f"'{path}', line {parser.CurrentLineNumber}: more than {MAX_DEPTH} levels or {MAX_NODES} elements"
             )
+        if len(attrib) > MAX_ATTRIBUTES:
+            raise FormatError(
+                f"'{path}', line {parser.CurrentLineNumber}: <{tag:.40}> has {len(attrib)} attributes; "
+                f"at most {MAX_ATTRIBUTES} are accepted"
+            )
         node = Node(tag, attrib, file=path, line=parser.CurrentLineNumber)
         (stack[-1].children if stack else roots).append(node)
         stack.append(node)
@@ -100,6 +106,8 @@ def parse(data: bytes, path: Path) -> Node:
     except expat.ExpatError as error:
         reason = expat.errors.messages[error.code]
         raise FormatError(f"'{path}', line {error.lineno}: not well-formed XML ({reason})") from None
+    except FormatError:
+        raise
     except (ValueError, LookupError) as error:  # an encoding that is unknown or does not fit
         raise FormatError(f"'{path}': the text cannot be decoded ({error})") from None
     return roots[0]
