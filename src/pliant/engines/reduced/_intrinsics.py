@@ -4,13 +4,15 @@ numba leaves straight-line code scalar (its SLP vectoriser is off), which double
 its `reshape` calls a C function.
 """
 
+import operator
 from typing import Any
 
 import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
+from numba.core.typing.templates import ConcreteTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin, models, register_model
 
 from pliant.compilation import njit
 
@@ -145,6 +147,102 @@ def _swing(typingctx, first, last, links, local, sine, versine, poses):
 swing: Any = _swing
 
 
+# --- vectors of numbers
+
+LANES = 4  # numbers of a vector
+
+
+class _VectorType(types.Type):
+    """Type of LANES numbers in a register; kernels add, subtract and multiply them as they do single numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(name="vector")
+
+
+_vector_type = _VectorType()
+
+
+@register_model(_VectorType)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _ROW)
+
+
+def _allow(operation: Any, name: str) -> None:
+    """Let kernels apply an operation to vectors, and to vectors and single numbers."""
+    kinds = [(a, b) for a in (_vector_type, types.float64) for b in (_vector_type, types.float64)][:3]
+
+    class Rule(ConcreteTemplate):
+        cases = [signature(_vector_type, *pair) for pair in kinds]  # noqa: RUF012
+
+    infer: Any = infer_global
+    infer(operation)(Rule)
+
+    def lower(context: Any, builder: Any, given: Any, args: Any) -> Any:
+        both = [
+            value if kind is _vector_type else _spread(builder, value)
+            for kind, value in zip(given.args, args, strict=True)
+        ]
+        return getattr(builder, name)(*both, flags=_FUSE)
+
+    for pair in kinds:
+        lower_builtin(operation, *pair)(lower)
+
+
+_allow(operator.add, "fadd")
+_allow(operator.iadd, "fadd")
+_allow(operator.sub, "fsub")
+_allow(operator.mul, "fmul")
+
+
+@intrinsic
+def _load(typingctx, numbers, at):
+    """Vector of the numbers of an array from `at` on, flat or C-contiguous, without bounds checks."""
+
+    def codegen(context, builder, given, args):
+        (pointer,) = _pointers(context, builder, given.args[:1], args[:1])
+        return builder.load(_vector(builder, pointer, args[1]), align=8)
+
+    return _vector_type(numbers, types.int64), codegen
+
+
+@intrinsic
+def _store(typingctx, vector, numbers, at):
+    """Write a vector to an array from `at` on."""
+
+    def codegen(context, builder, given, args):
+        (pointer,) = _pointers(context, builder, given.args[1:2], args[1:2])
+        builder.store(args[0], _vector(builder, pointer, args[2]), align=8)
+        return context.get_dummy_value()
+
+    return types.void(vector, numbers, types.int64), codegen
+
+
+@intrinsic
+def _everywhere(typingctx, number):
+    """Vector of equal numbers."""
+    return _vector_type(types.float64), lambda context, builder, given, args: _spread(builder, args[0])
+
+
+@intrinsic
+def _total(typingctx, vector):
+    """Sum of a vector's numbers."""
+
+    def codegen(context, builder, given, args):
+        out = builder.extract_element(args[0], ir.IntType(32)(0))
+        for i in range(1, LANES):
+            out = builder.fadd(out, builder.extract_element(args[0], ir.IntType(32)(i)))
+        return out
+
+    return types.float64(vector), codegen
+
+
+load: Any = _load
+store: Any = _store
+everywhere: Any = _everywhere
+total: Any = _total
+
+
 def _pointers(context, builder, kinds, arrays):
     """Addresses of the first numbers of arrays."""
     return [context.make_array(kind)(context, builder, a).data for kind, a in zip(kinds, arrays, strict=True)]
@@ -165,73 +263,6 @@ def _spread(builder, number):
 
 def _fused(builder, a, b, c):
     return builder.fadd(builder.fmul(a, b, flags=_FUSE), c, flags=_FUSE)
-
-
-@intrinsic
-def _add_twist(typingctx, axis, axis_at, columns, column_at, width, above, above_at, out, out_at):
-    """`out = above + axis ⊗ columns`: twist of a link per coordinate, from that of its parent.
-
-    Six numbers of `axis` and `width` numbers of `columns`, a multiple of four; results are (6, width). Offsets are in
-    numbers, arrays are flat or C-contiguous.
-    """
-
-    def codegen(context, builder, signature, args):
-        arrays = [signature.args[i] for i in (0, 2, 5, 7)]
-        axes, basis, before, after = _pointers(context, builder, arrays, [args[i] for i in (0, 2, 5, 7)])
-        axis_at, column_at, width, above_at, out_at = args[1], args[3], args[4], args[6], args[8]
-        s = [
-            _spread(builder, builder.load(builder.gep(builder.gep(axes, [axis_at]), [_INT(i)])))
-            for i in range(6)
-        ]
-        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
-            x = builder.load(_vector(builder, basis, column_at, b), align=8)
-            for i in range(6):
-                row = builder.add(builder.mul(_INT(i), width), b)
-                old = builder.load(_vector(builder, before, above_at, row), align=8)
-                builder.store(_fused(builder, s[i], x, old), _vector(builder, after, out_at, row), align=8)
-        return context.get_dummy_value()
-
-    index = types.int64
-    return types.void(axis, index, columns, index, index, above, index, out, index), codegen
-
-
-@intrinsic
-def _add_inertia(typingctx, momentum, own, columns, column_at, count, width, twists, twist_at, out):
-    """`out += x ⊗ (momentum · twists + own x)`: share of a row of motion in the inertia of the coordinates.
-
-    `x` are `count` numbers of `columns`, padded to `width`, a multiple of four; `momentum` six numbers, `twists`
-    (6, width), `out` (count, width).
-    """
-
-    def codegen(context, builder, signature, args):
-        arrays = [signature.args[i] for i in (2, 6, 8)]
-        basis, twists, after = _pointers(context, builder, arrays, [args[i] for i in (2, 6, 8)])
-        momentum, own, column_at, count, width, twist_at = (
-            args[0],
-            args[1],
-            args[3],
-            args[4],
-            args[5],
-            args[7],
-        )
-        c = [_spread(builder, builder.extract_value(momentum, i)) for i in range(6)]
-        share = _spread(builder, own)
-        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
-            total = builder.fmul(share, builder.load(_vector(builder, basis, column_at, b), align=8))
-            for i in range(6):
-                row = builder.add(builder.mul(_INT(i), width), b)
-                total = _fused(
-                    builder, c[i], builder.load(_vector(builder, twists, twist_at, row), align=8), total
-                )
-            with cgutils.for_range_slice(builder, _INT(0), count, _INT(1)) as (i, _):
-                x = _spread(builder, builder.load(builder.gep(builder.gep(basis, [column_at]), [i])))
-                place = _vector(builder, after, builder.mul(i, width), b)
-                builder.store(_fused(builder, x, total, builder.load(place, align=8)), place, align=8)
-        return context.get_dummy_value()
-
-    index, number = types.int64, types.float64
-    six = types.UniTuple(number, 6)
-    return types.void(six, number, columns, index, index, index, twists, index, out), codegen
 
 
 @intrinsic
@@ -281,7 +312,5 @@ def _add_product(typingctx, count, numbers, numbers_at, columns, columns_at, wid
     return types.void(index, numbers, index, columns, index, index, out, index), codegen
 
 
-add_twist: Any = _add_twist
 add_product: Any = _add_product
-add_inertia: Any = _add_inertia
 add_rows: Any = _add_rows

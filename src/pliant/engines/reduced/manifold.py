@@ -15,7 +15,7 @@ from scipy.linalg import eigh, expm
 from pliant import spatial
 from pliant.engines.reduced import manifold_kernels as mk
 from pliant.engines.reduced import manifold_steps
-from pliant.engines.reduced._intrinsics import BALL, MOTION
+from pliant.engines.reduced._intrinsics import BALL, LANES, MOTION, PARENT, PLACE
 from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.closing import Closing, close
@@ -392,9 +392,9 @@ def _pack(
         HINGE: found.hinge,
         mk.MAP: _padded(step.reshape(6 * n, n), width),
         mk.PHI: _padded(found.motions.T, width),
-        mk.SCREW: by_row(links.screw),
-        mk.JOINT: by_row(per_dof),
-        mk.BODY: bodies,
+        mk.SCREW: _blocked(by_row(links.screw)),
+        mk.JOINT: np.pad(by_row(per_dof).T.ravel(), (0, LANES)),
+        mk.BODY: _blocked(bodies),
         mk.CURVATURE: curvature,
         mk.CLOSE: by_row(
             manifold.closing * np.where(positions, m.radius, 1.0)
@@ -420,13 +420,17 @@ def _pack(
         [(i // 6, i % 6) if i < 6 * loops else (-1, i - 6 * loops) for i in manifold.rows.tolist()],
         dtype=np.int64,
     ).reshape(-1, mk.ROW_SIZE)
-    chains = np.full(len(place) + 2, -1)  # row of the table of links by place
-    chains[table[:, 0]] = np.arange(len(table))
+    columns = np.full(
+        len(place) + 2, -1
+    )  # of links in blocks, by place; the world and a floating base follow
+    columns[table[:, PLACE]], columns[-2:] = np.arange(len(table)), len(table) + np.arange(2)
     tables = {
         mk.LOOP_TABLE: np.stack([place[links.loop_copy], place[links.loop_body]], axis=1),
         mk.ROW_TABLE: chosen,
         mk.BALL_TABLE: ball_rows,
-        mk.CHAINS: chains,
+        mk.BALL_LINKS: balls,
+        mk.COLUMNS: columns,
+        mk.ABOVE: columns[table[:, PARENT]],
     }
     sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
     at = mk.MANIFOLD_SIZES
@@ -438,10 +442,12 @@ def _pack(
     sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
     sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
     places = len(links) + 2
+    block = 6 * (places + LANES)
     scratch = {
         mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * width, mk.CLOSERS: rows * r,
-        mk.AXIS: 6 * rows, mk.TWIST: 6 * places, mk.ACCELERATION: 6 * places, mk.LOAD: 6 * places,
-        mk.FORCE: 6 * places, mk.SUBTREE: mk.SUBTREE_SIZE * places, mk.SWEEP: 6 * width * places,
+        mk.AXIS: 6 * (rows + LANES), mk.TWIST: block, mk.ACCELERATION: block, mk.LOAD: block, mk.FORCE: block,
+        mk.PLACED: 2 * block, mk.MOMENTS: 2 * block, mk.SUBTREE: 2 * block, mk.SWEEP: 6 * width * places,
+        mk.CARRIED: mk.CARRIED_SIZE * (rows + LANES), mk.SHARES: rows * width, mk.TOTAL: rows + LANES,
         mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.GRADIENT: rows,
         mk.POINTS: 3 * slots,
         mk.SMALL_WORK: n,
@@ -456,6 +462,13 @@ def _pack(
     rows_of_loads[:effectors, LINK] = [m.body_index(body) for body in model.end_effectors]
     coordinates.bind(packed)
     return packed
+
+
+def _blocked(numbers: Floats) -> Floats:
+    """Numbers of links or rows of motion, (count, c), in blocks of LANES of them, padded with zeros; see `_column`."""
+    padded = np.zeros((-(-len(numbers) // LANES) * LANES, numbers.shape[1]))
+    padded[: len(numbers)] = numbers
+    return np.ascontiguousarray(padded.reshape(-1, LANES, numbers.shape[1]).swapaxes(1, 2))
 
 
 def _padded(columns: Floats, width: int) -> Floats:

@@ -7,7 +7,9 @@ The joints of a mechanism follow few coordinates y,
 with μ such that loops and couplings stay closed, and T the tangent of that manifold, T = A - C (G C)^-1 G A with
 A = Φ + Ψ(y, .) and G the rows of the closed loops (rows of balls are multiplied by the right Jacobian of SO(3)).
 Springs, loads, dampers and inertia are those of all joints and links, evaluated in one sweep over the tree. Twists,
-momenta and inertias are in world axes about one fixed point, so that they pass from link to link unchanged.
+momenta and inertias are in world axes about one fixed point, so that they pass from link to link unchanged. Numbers of
+links and of rows of motion are in blocks of LANES of them (`_column`), so that sweeps compute vectors. Columns of links
+are in their order; then follow the world and the displacement of a floating base.
 
 Coordinates are those of the natural modes at y = 0. Array layout: `kernels`, and the entries of `sizes` below.
 """
@@ -17,12 +19,14 @@ from math import inf, sin, sqrt
 from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import (
     BALL,
+    LANES,
     PARENT,
     PLACE,
-    add_inertia,
-    add_rows,
-    add_twist,
+    everywhere,
+    load,
     matrix,
+    store,
+    total,
 )
 from pliant.engines.reduced._intrinsics import MOTION as MOTION_ROW
 from pliant.engines.reduced.kernels import (
@@ -52,20 +56,22 @@ MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPRE
     _AT + 11, _AT + 21
 )
 # of tables in `sizes` itself
-LOOP_TABLE, ROW_TABLE, BALL_TABLE, CHAINS = range(_AT + 21, _AT + 25)
+LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE = range(_AT + 21, _AT + 27)
 # in `state`: forces of the last step and multipliers, budget; then scratch
-FORCES, MULTIPLIERS, BUDGET = range(_AT + 25, _AT + 28)
+FORCES, MULTIPLIERS, BUDGET = range(_AT + 27, _AT + 30)
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(
-    _AT + 28, _AT + 39
+    _AT + 30, _AT + 41
 )
-SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING, MANIFOLD_SIZES = (
-    range(_AT + 39, _AT + 51)
+SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING = range(
+    _AT + 41, _AT + 52
 )
+PLACED, MOMENTS, CARRIED, SHARES, TOTAL, MANIFOLD_SIZES = range(_AT + 52, _AT + 58)
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
-STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # columns of JOINT, per row of motion
+STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # rows of JOINT, (JOINT_SIZE, rows)
 # columns of BODY, per link: mass, centre, xx xy xz yy yz zz about it
 MASS, COM, ABOUT, BODY_SIZE = 0, 1, 4, 10
+_SHIFT = 2  # LANES as a power of two
 SPRING, SLACK, DASHPOT, TENSION_SIZE = range(4)  # columns of TENSION: stiffness, tension at y = 0, damping
 # columns of REST, per ball: quaternion from rest to q0, stiffness, torque at rest
 TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = 0, 4, 7, 10
@@ -77,7 +83,9 @@ GRAVITY, ORIGIN, LENGTH, BOUNDARY, ENDS = 0, 3, 6, 7, 8
 SQUARE, FILTER, LARGE, FAST, MODE_SIZE = range(5)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
-SUBTREE_SIZE = 10  # columns of SUBTREE: mass, first moment, second moment about the origin
+# Numbers of MOMENTS and SUBTREE: mass, first and second moments about the fixed point, two zeros. Of CARRIED: see
+# `_row_momenta`.
+MOMENT_SIZE, CARRIED_SIZE = 12, 10
 # of BUDGET: J; whether it is set; steps that ended where loops part; square of the largest distance of an end effector
 # beyond the boundary, m²
 ENERGY, SET, HALTS, FARTHEST, BUDGET_SIZE = range(5)
@@ -148,33 +156,195 @@ def _rows_of(links, k):
     return first, first + (3 if ball else 1)
 
 
+@_inline
+def _column(k, size):
+    """Offset of link or row k in an array of `size` numbers each, in blocks of LANES: number by number."""
+    return (k >> _SHIFT) * (LANES * size) + (k & (LANES - 1))
+
+
 @_jit
 def _world_axes(sizes, links, constants, state, poses):
-    """Twists of all rows about the origin, world axes, to AXIS."""
-    rows = sizes[ROWS]
-    screw, axis = matrix(constants, sizes[SCREW], rows, 6), matrix(state, sizes[AXIS], rows, 6)
-    at = sizes[FIXED] + ORIGIN
+    """Poses of links with origins from the fixed point, to PLACED, and twists of all rows, world axes, to AXIS."""
+    count, at = sizes[LINKS], sizes[FIXED] + ORIGIN
     ox, oy, oz = constants[at], constants[at + 1], constants[at + 2]
+    for k in range(count):
+        T, out = poses[links[k, PLACE]], state[sizes[PLACED] + _column(k, 12) :]
+        out[0], out[LANES], out[2 * LANES], out[3 * LANES] = T[0, 0], T[0, 1], T[0, 2], T[0, 3] - ox
+        out[4 * LANES], out[5 * LANES], out[6 * LANES], out[7 * LANES] = (
+            T[1, 0],
+            T[1, 1],
+            T[1, 2],
+            T[1, 3] - oy,
+        )
+        out[8 * LANES], out[9 * LANES], out[10 * LANES], out[11 * LANES] = (
+            T[2, 0],
+            T[2, 1],
+            T[2, 2],
+            T[2, 3] - oz,
+        )
+    for b in range(0, count, LANES):
+        r00, r01, r02, px, r10, r11, r12, py, r20, r21, r22, pz = _twelve(state, sizes[PLACED] + 12 * b)
+        a, b_, c, d, e, f = _six(constants, sizes[SCREW] + 6 * b)
+        ax, ay, az = (
+            r00 * d + r01 * e + r02 * f,
+            r10 * d + r11 * e + r12 * f,
+            r20 * d + r21 * e + r22 * f,
+        )
+        vx = r00 * a + r01 * b_ + r02 * c + py * az - pz * ay
+        vy = r10 * a + r11 * b_ + r12 * c + pz * ax - px * az
+        vz = r20 * a + r21 * b_ + r22 * c + px * ay - py * ax
+        _put_six(state, sizes[AXIS] + 6 * b, vx, vy, vz, ax, ay, az)
+    balls, carried = sizes[sizes[BALL_TABLE] :], sizes[sizes[BALL_LINKS] :]
+    for ball in range(sizes[BALLS]):
+        T = state[sizes[PLACED] + _column(carried[ball], 12) :]
+        for row in range(balls[ball], balls[ball] + 3):
+            S = constants[sizes[SCREW] + _column(row, 6) :]
+            out = state[sizes[AXIS] + _column(row, 6) :]
+            for i in range(3):
+                x, y, z = T[4 * LANES * i], T[(4 * i + 1) * LANES], T[(4 * i + 2) * LANES]
+                out[LANES * i] = x * S[0] + y * S[LANES] + z * S[2 * LANES]
+                out[LANES * (3 + i)] = x * S[3 * LANES] + y * S[4 * LANES] + z * S[5 * LANES]
+            px, py, pz = T[3 * LANES], T[7 * LANES], T[11 * LANES]
+            ax, ay, az = out[3 * LANES], out[4 * LANES], out[5 * LANES]
+            out[0] += py * az - pz * ay
+            out[LANES] += pz * ax - px * az
+            out[2 * LANES] += px * ay - py * ax
+
+
+@_inline
+def _six(array, at):
+    """Six vectors of a block."""
+    return (
+        load(array, at),
+        load(array, at + LANES),
+        load(array, at + 2 * LANES),
+        load(array, at + 3 * LANES),
+        load(array, at + 4 * LANES),
+        load(array, at + 5 * LANES),
+    )
+
+
+@_inline
+def _ten(array, at):
+    """Ten vectors of a block."""
+    return (
+        *_six(array, at),
+        load(array, at + 6 * LANES),
+        load(array, at + 7 * LANES),
+        load(array, at + 8 * LANES),
+        load(array, at + 9 * LANES),
+    )
+
+
+@_inline
+def _twelve(array, at):
+    """Twelve vectors of a block."""
+    return (*_ten(array, at), load(array, at + 10 * LANES), load(array, at + 11 * LANES))
+
+
+@_inline
+def _put_six(array, at, a, b, c, d, e, f):
+    """Write six vectors of a block."""
+    store(a, array, at)
+    store(b, array, at + LANES)
+    store(c, array, at + 2 * LANES)
+    store(d, array, at + 3 * LANES)
+    store(e, array, at + 4 * LANES)
+    store(f, array, at + 5 * LANES)
+
+
+@_jit
+def _find_moments(sizes, constants, state):
+    """Mass and moments of all links about the fixed point, world axes, to MOMENTS; after `_world_axes`."""
+    for b in range(0, sizes[LINKS], LANES):
+        r00, r01, r02, px, r10, r11, r12, py, r20, r21, r22, pz = _twelve(state, sizes[PLACED] + 12 * b)
+        m, x, y, z, xx, xy, xz, yy, yz, zz = _ten(constants, sizes[BODY] + BODY_SIZE * b)
+        at = sizes[MOMENTS] + MOMENT_SIZE * b
+        cx, cy, cz = (
+            r00 * x + r01 * y + r02 * z + px,
+            r10 * x + r11 * y + r12 * z + py,
+            r20 * x + r21 * y + r22 * z + pz,
+        )
+        hx, hy, hz = m * cx, m * cy, m * cz
+        # R I, row by row, then times R^T
+        p0, p1, p2 = (
+            r00 * xx + r01 * xy + r02 * xz,
+            r00 * xy + r01 * yy + r02 * yz,
+            r00 * xz + r01 * yz + r02 * zz,
+        )
+        q0, q1, q2 = (
+            r10 * xx + r11 * xy + r12 * xz,
+            r10 * xy + r11 * yy + r12 * yz,
+            r10 * xz + r11 * yz + r12 * zz,
+        )
+        s0, s1, s2 = (
+            r20 * xx + r21 * xy + r22 * xz,
+            r20 * xy + r21 * yy + r22 * yz,
+            r20 * xz + r21 * yz + r22 * zz,
+        )
+        store(m, state, at)
+        store(hx, state, at + LANES)
+        store(hy, state, at + 2 * LANES)
+        store(hz, state, at + 3 * LANES)
+        store(p0 * r00 + p1 * r01 + p2 * r02 + hy * cy + hz * cz, state, at + 4 * LANES)
+        store(p0 * r10 + p1 * r11 + p2 * r12 - hx * cy, state, at + 5 * LANES)
+        store(p0 * r20 + p1 * r21 + p2 * r22 - hx * cz, state, at + 6 * LANES)
+        store(q0 * r10 + q1 * r11 + q2 * r12 + hx * cx + hz * cz, state, at + 7 * LANES)
+        store(q0 * r20 + q1 * r21 + q2 * r22 - hy * cz, state, at + 8 * LANES)
+        store(s0 * r20 + s1 * r21 + s2 * r22 + hx * cx + hy * cy, state, at + 9 * LANES)
+
+
+@_jit
+def _clear_roots(start, size, sizes, state):
+    """Zeros in the columns of the world and of the displacement of a floating base."""
+    for root in range(sizes[LINKS], sizes[LINKS] + 2):
+        at = start + _column(root, size)
+        for i in range(size):
+            state[at + LANES * i] = 0.0
+
+
+@_jit
+def _add_parents(start, sizes, state):
+    """Sums of six numbers per link along the way from the root to each link, in place."""
+    above, before = sizes[sizes[ABOVE] :], -1
+    a = b = c = d = e = f = 0.0
     for k in range(sizes[LINKS]):
-        T = poses[links[k, PLACE]]
-        px, py, pz = T[0, 3] - ox, T[1, 3] - oy, T[2, 3] - oz
-        first, last = _rows_of(links, k)
-        for row in range(first, last):
-            a, b, c = screw[row, 0], screw[row, 1], screw[row, 2]
-            d, e, f = screw[row, 3], screw[row, 4], screw[row, 5]
-            ax = T[0, 0] * d + T[0, 1] * e + T[0, 2] * f
-            ay = T[1, 0] * d + T[1, 1] * e + T[1, 2] * f
-            az = T[2, 0] * d + T[2, 1] * e + T[2, 2] * f
-            axis[row, 0] = T[0, 0] * a + T[0, 1] * b + T[0, 2] * c + py * az - pz * ay
-            axis[row, 1] = T[1, 0] * a + T[1, 1] * b + T[1, 2] * c + pz * ax - px * az
-            axis[row, 2] = T[2, 0] * a + T[2, 1] * b + T[2, 2] * c + px * ay - py * ax
-            axis[row, 3], axis[row, 4], axis[row, 5] = ax, ay, az
+        up, x = above[k], state[start + _column(k, 6) :]
+        if up != before:
+            y = state[start + _column(up, 6) :]
+            a, b, c, d, e, f = y[0], y[LANES], y[2 * LANES], y[3 * LANES], y[4 * LANES], y[5 * LANES]
+        a, b, c = a + x[0], b + x[LANES], c + x[2 * LANES]
+        d, e, f = d + x[3 * LANES], e + x[4 * LANES], f + x[5 * LANES]
+        x[0], x[LANES], x[2 * LANES], x[3 * LANES], x[4 * LANES], x[5 * LANES] = a, b, c, d, e, f
+        before = k
+
+
+@_jit
+def _add_children(start, size, sizes, state):
+    """Sums over subtrees of `size` numbers per link, a multiple of six, in place."""
+    above = sizes[sizes[ABOVE] :]
+    for first in range(start, start + LANES * size, 6 * LANES):
+        a = b = c = d = e = f = 0.0
+        for k in range(sizes[LINKS] - 1, -1, -1):
+            up, x = above[k], state[first + _column(k, size) :]
+            a, b, c = a + x[0], b + x[LANES], c + x[2 * LANES]
+            d, e, f = d + x[3 * LANES], e + x[4 * LANES], f + x[5 * LANES]
+            x[0], x[LANES], x[2 * LANES], x[3 * LANES], x[4 * LANES], x[5 * LANES] = a, b, c, d, e, f
+            if up != k - 1:
+                y = state[first + _column(up, size) :]
+                y[0] += a
+                y[LANES] += b
+                y[2 * LANES] += c
+                y[3 * LANES] += d
+                y[4 * LANES] += e
+                y[5 * LANES] += f
+                a = b = c = d = e = f = 0.0
 
 
 @_jit
 def _sweep_columns(columns, sizes, links, state, out):
     """Twists of all links per column of joint motions (rows, c): `out` (places, 6 c), component by component."""
-    count, axis = columns.shape[1], matrix(state, sizes[AXIS], sizes[ROWS], 6)
+    count = columns.shape[1]
     for i in range(6 * count):
         out[out.shape[0] - 1, i] = 0.0
         out[out.shape[0] - 2, i] = 0.0
@@ -182,12 +352,12 @@ def _sweep_columns(columns, sizes, links, state, out):
         here, above = links[k, PLACE], links[k, PARENT]
         first, last = _rows_of(links, k)
         for i in range(6):
-            a, start = axis[first, i], i * count
+            a, start = state[sizes[AXIS] + _column(first, 6) + LANES * i], i * count
             for j in range(count):
                 out[here, start + j] = out[above, start + j] + a * columns[first, j]
         for row in range(first + 1, last):
             for i in range(6):
-                a, start = axis[row, i], i * count
+                a, start = state[sizes[AXIS] + _column(row, 6) + LANES * i], i * count
                 for j in range(count):
                     out[here, start + j] += a * columns[row, j]
 
@@ -305,9 +475,24 @@ def sweep_tangent(T, sizes, links, state, poses):
     for k in range(sizes[LINKS]):
         here, above = start + links[k, PLACE] * size, start + links[k, PARENT] * size
         first, last = _rows_of(links, k)
-        add_twist(state, sizes[AXIS] + 6 * first, T, first * width, width, state, above, state, here)
+        _add_twist(first, T, width, width, above, here, sizes, state)
         for row in range(first + 1, last):
-            add_twist(state, sizes[AXIS] + 6 * row, T, row * width, width, state, here, state, here)
+            _add_twist(row, T, width, width, here, here, sizes, state)
+
+
+@_inline
+def _add_twist(row, T, count, width, above, here, sizes, state):
+    """Twist of a link per coordinate, the first `count` of them, from that of its parent and a row of its motion."""
+    S = state[sizes[AXIS] + _column(row, 6) :]
+    a, b, c, d, e, f = S[0], S[LANES], S[2 * LANES], S[3 * LANES], S[4 * LANES], S[5 * LANES]
+    for i in range(0, count, LANES):
+        x = load(T, row * width + i)
+        store(load(state, above + i) + a * x, state, here + i)
+        store(load(state, above + width + i) + b * x, state, here + width + i)
+        store(load(state, above + 2 * width + i) + c * x, state, here + 2 * width + i)
+        store(load(state, above + 3 * width + i) + d * x, state, here + 3 * width + i)
+        store(load(state, above + 4 * width + i) + e * x, state, here + 4 * width + i)
+        store(load(state, above + 5 * width + i) + f * x, state, here + 5 * width + i)
 
 
 @_inline
@@ -403,19 +588,25 @@ def _find_bias(v, sizes, links, constants, state, poses):
         _turn_bias(balls[ball], sizes, state)
     if r == 0:
         return
-    _sweep_accelerations(sizes, links, constants, state, poses)
-    acceleration = matrix(state, sizes[ACCELERATION], poses.shape[0], 6)
-    twist = matrix(state, sizes[TWIST], poses.shape[0], 6)
-    X = matrix(state, sizes[ANSWER], r, 1)
+    _sweep_accelerations(sizes, state)
+    # accelerations of the links that close loops, by place
+    acceleration, X = matrix(state, sizes[OPEN], poses.shape[0], 6), matrix(state, sizes[ANSWER], r, 1)
+    loops, chosen, columns = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :], sizes[sizes[COLUMNS] :]
+    for i in range(r):
+        loop = chosen[i * ROW_SIZE + OF]
+        if loop >= 0:
+            for side in range(LOOP_SIZE):
+                place = loops[loop * LOOP_SIZE + side]
+                at = sizes[ACCELERATION] + _column(columns[place], 6)
+                for c in range(6):
+                    acceleration[place, c] = state[at + LANES * c]
     _gap_rates(column, acceleration, sizes, constants, state, poses, X)
     # velocities of origins turn with the links: ω x (v + ω x p), equal on both sides of a closed loop up to its gap
-    loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
     for i in range(r):
         loop, component = chosen[i * ROW_SIZE + OF], chosen[i * ROW_SIZE + COMPONENT]
         if loop >= 0 and component < 3:
-            one, other = loops[loop * LOOP_SIZE + COPY], loops[loop * LOOP_SIZE + ORIGINAL]
-            change = _centripetal(component, twist[one], poses[one], sizes, constants)
-            change -= _centripetal(component, twist[other], poses[other], sizes, constants)
+            change = _centripetal(component, columns[loops[loop * LOOP_SIZE + COPY]], sizes, state)
+            change -= _centripetal(component, columns[loops[loop * LOOP_SIZE + ORIGINAL]], sizes, state)
             X[i, 0] += change / constants[sizes[FIXED] + LENGTH]
     _closing_rates(sizes, links, constants, state, poses)
     _eliminate(matrix(state, sizes[PIVOT], r, r), X)
@@ -423,12 +614,12 @@ def _find_bias(v, sizes, links, constants, state, poses):
 
 
 @_jit
-def _centripetal(component, twist, pose, sizes, constants):
+def _centripetal(component, column, sizes, state):
     """Component of `ω x (v + ω x p)` of a link's origin p."""
-    at = sizes[FIXED] + ORIGIN
-    px, py, pz = pose[0, 3] - constants[at], pose[1, 3] - constants[at + 1], pose[2, 3] - constants[at + 2]
-    wx, wy, wz = twist[3], twist[4], twist[5]
-    vx, vy, vz = twist[0] + wy * pz - wz * py, twist[1] + wz * px - wx * pz, twist[2] + wx * py - wy * px
+    T, V = state[sizes[PLACED] + _column(column, 12) :], state[sizes[TWIST] + _column(column, 6) :]
+    px, py, pz = T[3 * LANES], T[7 * LANES], T[11 * LANES]
+    wx, wy, wz = V[3 * LANES], V[4 * LANES], V[5 * LANES]
+    vx, vy, vz = V[0] + wy * pz - wz * py, V[LANES] + wz * px - wx * pz, V[2 * LANES] + wx * py - wy * px
     if component == 0:
         return wy * vz - wz * vy
     if component == 1:
@@ -457,72 +648,49 @@ def _turn_bias(row, sizes, state):
 
 
 @_jit
-def _sweep_accelerations(sizes, links, constants, state, poses):
-    """Twists and, at the accelerations BIAS of the rows, accelerations of all links, to TWIST and ACCELERATION."""
-    places, rows = poses.shape[0], sizes[ROWS]
-    twist, acceleration = (
-        matrix(state, sizes[TWIST], places, 6),
-        matrix(state, sizes[ACCELERATION], places, 6),
-    )
-    axis, rate, bias = matrix(state, sizes[AXIS], rows, 6), state[sizes[RATE] :], state[sizes[BIAS] :]
-    for end in range(places - 2, places):
-        for i in range(6):
-            twist[end, i] = acceleration[end, i] = 0.0
-    for k in range(sizes[LINKS]):
-        here, above = links[k, PLACE], links[k, PARENT]
-        v0, v1, v2 = twist[above, 0], twist[above, 1], twist[above, 2]
-        w0, w1, w2 = twist[above, 3], twist[above, 4], twist[above, 5]
-        a0 = a1 = a2 = a3 = a4 = a5 = 0.0
-        b0 = b1 = b2 = b3 = b4 = b5 = 0.0
-        first, last = _rows_of(links, k)
-        for row in range(first, last):
-            x, y = rate[row], bias[row]
-            a0, a1, a2 = a0 + axis[row, 0] * x, a1 + axis[row, 1] * x, a2 + axis[row, 2] * x
-            a3, a4, a5 = a3 + axis[row, 3] * x, a4 + axis[row, 4] * x, a5 + axis[row, 5] * x
-            b0, b1, b2 = b0 + axis[row, 0] * y, b1 + axis[row, 1] * y, b2 + axis[row, 2] * y
-            b3, b4, b5 = b3 + axis[row, 3] * y, b4 + axis[row, 4] * y, b5 + axis[row, 5] * y
-        out, change = twist[here], acceleration[here]
-        out[0], out[1], out[2], out[3], out[4], out[5] = v0 + a0, v1 + a1, v2 + a2, w0 + a3, w1 + a4, w2 + a5
-        # the axes turn with the parent: V x S q'
-        change[0] = acceleration[above, 0] + b0 + w1 * a2 - w2 * a1 + v1 * a5 - v2 * a4
-        change[1] = acceleration[above, 1] + b1 + w2 * a0 - w0 * a2 + v2 * a3 - v0 * a5
-        change[2] = acceleration[above, 2] + b2 + w0 * a1 - w1 * a0 + v0 * a4 - v1 * a3
-        change[3] = acceleration[above, 3] + b3 + w1 * a5 - w2 * a4
-        change[4] = acceleration[above, 4] + b4 + w2 * a3 - w0 * a5
-        change[5] = acceleration[above, 5] + b5 + w0 * a4 - w1 * a3
+def _spread_rows(numbers, out, sizes, state):
+    """Twists of the rows of motion times `numbers` of the rows, per link, to `out`; both are entries of `sizes`."""
+    for b in range(0, sizes[LINKS], LANES):
+        x = load(state, sizes[numbers] + b)
+        s0, s1, s2, s3, s4, s5 = _six(state, sizes[AXIS] + 6 * b)
+        _put_six(state, sizes[out] + 6 * b, s0 * x, s1 * x, s2 * x, s3 * x, s4 * x, s5 * x)
+    balls, carried = sizes[sizes[BALL_TABLE] :], sizes[sizes[BALL_LINKS] :]
+    for ball in range(sizes[BALLS]):
+        at = sizes[out] + _column(carried[ball], 6)
+        for row in range(balls[ball], balls[ball] + 3):
+            x, axis = state[sizes[numbers] + row], sizes[AXIS] + _column(row, 6)
+            for i in range(6):
+                state[at + LANES * i] += state[axis + LANES * i] * x
 
 
 @_jit
-def _link_moments(body, T, sizes, constants):
-    """Mass, first and second moments of a link's body about the origin, world axes: ten numbers."""
-    at = sizes[FIXED] + ORIGIN
-    m, x, y, z = body[MASS], body[COM], body[COM + 1], body[COM + 2]
-    cx = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - constants[at]
-    cy = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - constants[at + 1]
-    cz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - constants[at + 2]
-    a, b, c = body[ABOUT], body[ABOUT + 1], body[ABOUT + 2]
-    d, e, f = body[ABOUT + 3], body[ABOUT + 4], body[ABOUT + 5]
-    # R I, row by row, then times R^T
-    p00, p01, p02 = _times(T, 0, a, b, c, d, e, f)
-    p10, p11, p12 = _times(T, 1, a, b, c, d, e, f)
-    p20, p21, p22 = _times(T, 2, a, b, c, d, e, f)
-    hx, hy, hz = m * cx, m * cy, m * cz
-    return (
-        m, hx, hy, hz,
-        p00 * T[0, 0] + p01 * T[0, 1] + p02 * T[0, 2] + hy * cy + hz * cz,
-        p00 * T[1, 0] + p01 * T[1, 1] + p02 * T[1, 2] - hx * cy,
-        p00 * T[2, 0] + p01 * T[2, 1] + p02 * T[2, 2] - hx * cz,
-        p10 * T[1, 0] + p11 * T[1, 1] + p12 * T[1, 2] + hx * cx + hz * cz,
-        p10 * T[2, 0] + p11 * T[2, 1] + p12 * T[2, 2] - hy * cz,
-        p20 * T[2, 0] + p21 * T[2, 1] + p22 * T[2, 2] + hx * cx + hy * cy,
-    )  # fmt: skip
+def _sweep_twists(sizes, state):
+    """Twists of all links at RATE, to TWIST."""
+    _spread_rows(RATE, TWIST, sizes, state)
+    _clear_roots(sizes[TWIST], 6, sizes, state)
+    _add_parents(sizes[TWIST], sizes, state)
 
 
-@_inline
-def _times(T, i, a, b, c, d, e, f):
-    """Row i of a rotation times a symmetric matrix."""
-    x, y, z = T[i, 0], T[i, 1], T[i, 2]
-    return x * a + y * b + z * c, x * b + y * d + z * e, x * c + y * e + z * f
+@_jit
+def _sweep_accelerations(sizes, state):
+    """Twists and, at the accelerations BIAS of the rows, accelerations of all links, to TWIST and ACCELERATION."""
+    _sweep_twists(sizes, state)
+    _spread_rows(RATE, FORCE, sizes, state)
+    _spread_rows(BIAS, ACCELERATION, sizes, state)
+    for b in range(0, sizes[LINKS], LANES):
+        v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
+        a0, a1, a2, a3, a4, a5 = _six(state, sizes[FORCE] + 6 * b)
+        b0, b1, b2, b3, b4, b5 = _six(state, sizes[ACCELERATION] + 6 * b)
+        # the axes turn with the links: V x S q'
+        b0 += w1 * a2 - w2 * a1 + v1 * a5 - v2 * a4
+        b1 += w2 * a0 - w0 * a2 + v2 * a3 - v0 * a5
+        b2 += w0 * a1 - w1 * a0 + v0 * a4 - v1 * a3
+        b3 += w1 * a5 - w2 * a4
+        b4 += w2 * a3 - w0 * a5
+        b5 += w0 * a4 - w1 * a3
+        _put_six(state, sizes[ACCELERATION] + 6 * b, b0, b1, b2, b3, b4, b5)
+    _clear_roots(sizes[ACCELERATION], 6, sizes, state)
+    _add_parents(sizes[ACCELERATION], sizes, state)
 
 
 @_inline
@@ -541,23 +709,23 @@ def _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2):
 @_jit
 def _clear_loads(sizes, state, poses):
     """Set LOAD to zero."""
-    for i in range(sizes[LOAD], sizes[LOAD] + 6 * poses.shape[0]):
+    for i in range(sizes[LOAD], sizes[LOAD] + 6 * poses.shape[0] + 6 * LANES):
         state[i] = 0.0
 
 
 @_jit
 def _add_load(row, link, share, sizes, constants, state, poses):
     """Add a share of a load on the link at this place to LOAD."""
-    at, pose = sizes[LOAD] + 6 * link, poses[link]
+    out, pose = state[sizes[LOAD] + _column(sizes[sizes[COLUMNS] + link], 6) :], poses[link]
     fx, fy, fz, tx, ty, tz = wrench_in_world(row, pose)
     o = sizes[FIXED] + ORIGIN
     x, y, z = pose[0, 3] - constants[o], pose[1, 3] - constants[o + 1], pose[2, 3] - constants[o + 2]
-    state[at] += share * fx
-    state[at + 1] += share * fy
-    state[at + 2] += share * fz
-    state[at + 3] += share * (tx + y * fz - z * fy)
-    state[at + 4] += share * (ty + z * fx - x * fz)
-    state[at + 5] += share * (tz + x * fy - y * fx)
+    out[0] += share * fx
+    out[LANES] += share * fy
+    out[2 * LANES] += share * fz
+    out[3 * LANES] += share * (tx + y * fz - z * fy)
+    out[4 * LANES] += share * (ty + z * fx - x * fz)
+    out[5 * LANES] += share * (tz + x * fy - y * fx)
 
 
 @_jit
@@ -599,10 +767,10 @@ def _tendon_gradient(tendon, sizes, constants, state):
 @_jit
 def _joint_forces(sizes, constants, state, out):
     """Forces of springs, tendons and motors on all rows at MOTION, against the displacements, to `out` (rows,)."""
-    rows, motion = sizes[ROWS], state[sizes[MOTION] :]
-    joint, motor = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), constants[sizes[MOTOR] :]
+    rows, motion, motor = sizes[ROWS], state[sizes[MOTION] :], constants[sizes[MOTOR] :]
+    stiffness, pull = _joint(STIFFNESS, sizes, constants), _joint(PULL, sizes, constants)
     for k in range(rows):
-        out[k] = joint[k, STIFFNESS] * motion[k] + joint[k, PULL] - motor[k]
+        out[k] = stiffness[k] * motion[k] + pull[k] - motor[k]
     for t in range(sizes[TENDONS]):
         spring, gradient = constants[sizes[TENSION] + t * TENSION_SIZE :], state[sizes[GRADIENT] :]
         tension = spring[SPRING] * _tendon_gradient(t, sizes, constants, state) + spring[SLACK]
@@ -619,6 +787,12 @@ def _joint_forces(sizes, constants, state, out):
         out[row], out[row + 1], out[row + 2] = out[row] + a, out[row + 1] + b, out[row + 2] + c
 
 
+@_inline
+def _joint(entry, sizes, constants):
+    """Numbers of the joints, by rows."""
+    return constants[sizes[JOINT] + entry * sizes[ROWS] :]
+
+
 @_jit
 def _ball_rotation(rest, x, y, z):
     """Rotation vector of a ball from the rest of its spring, at the rotation vector x, y, z from q0."""
@@ -630,9 +804,9 @@ def _ball_rotation(rest, x, y, z):
 def _elastic_energy(sizes, constants, state):
     """Energy of springs and tendons at MOTION, J, up to a constant."""
     rows, motion = sizes[ROWS], state[sizes[MOTION] :]
-    joint, out = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), 0.0
+    stiffness, pull, out = _joint(STIFFNESS, sizes, constants), _joint(PULL, sizes, constants), 0.0
     for k in range(rows):
-        out += motion[k] * (0.5 * joint[k, STIFFNESS] * motion[k] + joint[k, PULL])
+        out += motion[k] * (0.5 * stiffness[k] * motion[k] + pull[k])
     for t in range(sizes[TENDONS]):
         spring = constants[sizes[TENSION] + t * TENSION_SIZE :]
         stretch = _tendon_gradient(t, sizes, constants, state)
@@ -651,65 +825,64 @@ def _elastic_energy(sizes, constants, state):
 def _static_force(sizes, links, constants, state, poses, out):
     """Force on the coordinates of springs, motors, weights and loads LOAD, by virtual work, to `out` (width,).
 
-    After `locate`, `find_tangent` and `_collect_loads`; LOAD becomes sums over subtrees.
+    After `locate`, `find_tangent`, `_find_moments` and `_collect_loads`; LOAD becomes sums over subtrees.
     """
-    rows, places, width = sizes[ROWS], poses.shape[0], sizes[WIDTH]
-    T, at = _tangent_of(sizes, constants, state), sizes[FIXED] + GRAVITY
-    load, axis = matrix(state, sizes[LOAD], places, 6), matrix(state, sizes[AXIS], rows, 6)
-    torque = state[sizes[TORQUE] :]
+    at, torque = sizes[FIXED] + GRAVITY, state[sizes[TORQUE] :]
     _joint_forces(sizes, constants, state, torque)
     gx, gy, gz = constants[at], constants[at + 1], constants[at + 2]
     if gx != 0.0 or gy != 0.0 or gz != 0.0:
-        bodies = matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE)
-        for k in range(sizes[LINKS]):
-            if bodies[k, MASS] > 0.0:
-                here = links[k, PLACE]
-                _add_weight(bodies[k], poses[here], gx, gy, gz, sizes, constants, load[here])
-    for i in range(width):
-        out[i] = 0.0
-    for k in range(sizes[LINKS] - 1, -1, -1):
-        f, above = load[links[k, PLACE]], load[links[k, PARENT]]
-        f0, f1, f2, f3, f4, f5 = f[0], f[1], f[2], f[3], f[4], f[5]
-        first, last = _rows_of(links, k)
-        for row in range(first, last):
-            S = axis[row]
-            total = S[0] * f0 + S[1] * f1 + S[2] * f2 + S[3] * f3 + S[4] * f4 + S[5] * f5 - torque[row]
-            add_rows(total, T, row * width, width, out, 0)
-        above[0] += f0
-        above[1] += f1
-        above[2] += f2
-        above[3] += f3
-        above[4] += f4
-        above[5] += f5
+        for b in range(0, sizes[LINKS], LANES):
+            m, hx, hy, hz, _, _, _, _, _, _ = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
+            f0, f1, f2, f3, f4, f5 = _six(state, sizes[LOAD] + 6 * b)
+            f0, f1, f2 = f0 + gx * m, f1 + gy * m, f2 + gz * m
+            f3, f4, f5 = f3 + hy * gz - hz * gy, f4 + hz * gx - hx * gz, f5 + hx * gy - hy * gx
+            _put_six(state, sizes[LOAD] + 6 * b, f0, f1, f2, f3, f4, f5)
+    _add_children(sizes[LOAD], 6, sizes, state)
+    _row_forces(LOAD, sizes, state)
+    total = state[sizes[TOTAL] :]
+    for k in range(sizes[ROWS]):
+        total[k] -= torque[k]
+    _project(_tangent_of(sizes, constants, state), sizes, state, out)
 
 
 @_jit
-def _add_weight(body, T, gx, gy, gz, sizes, constants, load):
-    """Add the weight of a link's body, about the origin."""
-    at = sizes[FIXED] + ORIGIN
-    m, x, y, z = body[MASS], body[COM], body[COM + 1], body[COM + 2]
-    cx = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - constants[at]
-    cy = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - constants[at + 1]
-    cz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - constants[at + 2]
-    fx, fy, fz = m * gx, m * gy, m * gz
-    load[0] += fx
-    load[1] += fy
-    load[2] += fz
-    load[3] += cy * fz - cz * fy
-    load[4] += cz * fx - cx * fz
-    load[5] += cx * fy - cy * fx
+def _row_forces(forces, sizes, state):
+    """Forces on all rows of motion of wrenches on what they carry, to TOTAL; `forces` is an entry of `sizes`."""
+    for b in range(0, sizes[LINKS], LANES):
+        s0, s1, s2, s3, s4, s5 = _six(state, sizes[AXIS] + 6 * b)
+        f0, f1, f2, f3, f4, f5 = _six(state, sizes[forces] + 6 * b)
+        store(s0 * f0 + s1 * f1 + s2 * f2 + s3 * f3 + s4 * f4 + s5 * f5, state, sizes[TOTAL] + b)
+    balls, carried = sizes[sizes[BALL_TABLE] :], sizes[sizes[BALL_LINKS] :]
+    for ball in range(sizes[BALLS]):
+        force = sizes[forces] + _column(carried[ball], 6)
+        for row in range(balls[ball], balls[ball] + 3):
+            axis, total = sizes[AXIS] + _column(row, 6), 0.0
+            for i in range(6):
+                total += state[axis + LANES * i] * state[force + LANES * i]
+            state[sizes[TOTAL] + row] = total
+
+
+@_jit
+def _project(T, sizes, state, out):
+    """Force on the coordinates of the forces TOTAL on rows: `T^T total`, to `out` (width,)."""
+    rows, width, numbers = sizes[ROWS], sizes[WIDTH], state[sizes[TOTAL] :]
+    for b in range(0, width, LANES):
+        one = other = everywhere(0.0)
+        for k in range(0, rows - 1, 2):
+            one += numbers[k] * load(T, k * width + b)
+            other += numbers[k + 1] * load(T, (k + 1) * width + b)
+        if rows % 2 == 1:
+            one += numbers[rows - 1] * load(T, (rows - 1) * width + b)
+        store(one + other, out, b)
 
 
 @_jit
 def _damping_force(sizes, constants, state, T, out):
     """Force of the dampers of joints and tendons at RATE on the coordinates, to `out` (width,)."""
-    width, rows, rate = sizes[WIDTH], sizes[ROWS], state[sizes[RATE] :]
-    joint = matrix(constants, sizes[JOINT], rows, JOINT_SIZE)
-    for j in range(width):
-        out[j] = 0.0
+    rows, rate, total = sizes[ROWS], state[sizes[RATE] :], state[sizes[TOTAL] :]
+    damper = _joint(DAMPER, sizes, constants)
     for k in range(rows):
-        total = joint[k, DAMPER] * rate[k]
-        add_rows(-total, T, k * width, width, out, 0)
+        total[k] = -damper[k] * rate[k]
     for t in range(sizes[TENDONS]):
         _tendon_gradient(t, sizes, constants, state)
         row, speed = state[sizes[GRADIENT] :], 0.0
@@ -717,7 +890,8 @@ def _damping_force(sizes, constants, state, T, out):
             speed += row[k] * rate[k]
         speed *= constants[sizes[TENSION] + t * TENSION_SIZE + DASHPOT]
         for k in range(rows):
-            add_rows(-row[k] * speed, T, k * width, width, out, 0)
+            total[k] -= row[k] * speed
+    _project(T, sizes, state, out)
 
 
 @_jit
@@ -726,11 +900,11 @@ def _joint_work(sizes, constants, state):
     dampers at those rates; motors are no springs.
     """
     rows, rate, torque = sizes[ROWS], state[sizes[RATE] :], state[sizes[TORQUE] :]
-    joint, motor = matrix(constants, sizes[JOINT], rows, JOINT_SIZE), constants[sizes[MOTOR] :]
+    damper, motor = _joint(DAMPER, sizes, constants), constants[sizes[MOTOR] :]
     stored = lost = 0.0
     for k in range(rows):
         stored += rate[k] * (torque[k] + motor[k])
-        lost += joint[k, DAMPER] * rate[k] * rate[k]
+        lost += damper[k] * rate[k] * rate[k]
     for t in range(sizes[TENDONS]):
         _tendon_gradient(t, sizes, constants, state)
         row, speed = state[sizes[GRADIENT] :], 0.0
@@ -744,140 +918,83 @@ def _joint_work(sizes, constants, state):
 def _inertia_force(sizes, links, constants, state, poses, out):
     """Inertia force on the coordinates at constant rates, to `out` (width,).
 
-    After `find_tangent`, `_find_rates` and `_find_bias`. Per body, mass times the acceleration of its centre, and the
-    change of its angular momentum about it in its own axes.
+    After `find_tangent`, `_find_moments`, `_find_rates` and `_find_bias`. Per link the change of momentum and angular
+    momentum about the fixed point.
     """
-    rows, places, width = sizes[ROWS], poses.shape[0], sizes[WIDTH]
-    T, axis, twist = (
-        _tangent_of(sizes, constants, state),
-        matrix(state, sizes[AXIS], rows, 6),
-        matrix(state, sizes[TWIST], places, 6),
+    _sweep_accelerations(sizes, state)
+    for b in range(0, sizes[LINKS], LANES):
+        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
+        v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
+        p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
+        a0, a1, a2, a3, a4, a5 = _six(state, sizes[ACCELERATION] + 6 * b)
+        f0, f1, f2, f3, f4, f5 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, a0, a1, a2, a3, a4, a5)
+        f0, f1, f2 = f0 + w1 * p2 - w2 * p1, f1 + w2 * p0 - w0 * p2, f2 + w0 * p1 - w1 * p0
+        f3 += w1 * l2 - w2 * l1 + v1 * p2 - v2 * p1
+        f4 += w2 * l0 - w0 * l2 + v2 * p0 - v0 * p2
+        f5 += w0 * l1 - w1 * l0 + v0 * p1 - v1 * p0
+        _put_six(state, sizes[FORCE] + 6 * b, f0, f1, f2, f3, f4, f5)
+    _clear_roots(sizes[FORCE], 6, sizes, state)
+    _add_children(sizes[FORCE], 6, sizes, state)
+    _row_forces(FORCE, sizes, state)
+    armature, bias, total = (
+        _joint(ARMATURE, sizes, constants),
+        state[sizes[BIAS] :],
+        state[sizes[TOTAL] :],
     )
-    acceleration, force = (
-        matrix(state, sizes[ACCELERATION], places, 6),
-        matrix(state, sizes[FORCE], places, 6),
-    )
-    bodies, joint = (
-        matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
-        matrix(constants, sizes[JOINT], rows, 4),
-    )
-    bias, origin = state[sizes[BIAS] :], constants[sizes[FIXED] + ORIGIN :]
-    ox, oy, oz = origin[0], origin[1], origin[2]
-    _sweep_accelerations(sizes, links, constants, state, poses)
-    for k in range(sizes[LINKS]):
-        here, body = links[k, PLACE], bodies[k]
-        f, m = force[here], body[MASS]
-        if m == 0.0:
-            for i in range(6):
-                f[i] = 0.0
-            continue
-        T_, V, A = poses[here], twist[here], acceleration[here]
-        r00, r01, r02, px = T_[0, 0], T_[0, 1], T_[0, 2], T_[0, 3] - ox
-        r10, r11, r12, py = T_[1, 0], T_[1, 1], T_[1, 2], T_[1, 3] - oy
-        r20, r21, r22, pz = T_[2, 0], T_[2, 1], T_[2, 2], T_[2, 3] - oz
-        x, y, z = body[COM], body[COM + 1], body[COM + 2]
-        cx, cy, cz = (
-            r00 * x + r01 * y + r02 * z + px,
-            r10 * x + r11 * y + r12 * z + py,
-            r20 * x + r21 * y + r22 * z + pz,
-        )
-        w0, w1, w2, e0, e1, e2 = V[3], V[4], V[5], A[3], A[4], A[5]
-        vx, vy, vz = V[0] + w1 * cz - w2 * cy, V[1] + w2 * cx - w0 * cz, V[2] + w0 * cy - w1 * cx
-        fx = m * (A[0] + e1 * cz - e2 * cy + w1 * vz - w2 * vy)
-        fy = m * (A[1] + e2 * cx - e0 * cz + w2 * vx - w0 * vz)
-        fz = m * (A[2] + e0 * cy - e1 * cx + w0 * vy - w1 * vx)
-        a, b, c = (
-            r00 * w0 + r10 * w1 + r20 * w2,
-            r01 * w0 + r11 * w1 + r21 * w2,
-            r02 * w0 + r12 * w1 + r22 * w2,
-        )
-        p, q, r = (
-            r00 * e0 + r10 * e1 + r20 * e2,
-            r01 * e0 + r11 * e1 + r21 * e2,
-            r02 * e0 + r12 * e1 + r22 * e2,
-        )
-        xx, xy, xz = body[ABOUT], body[ABOUT + 1], body[ABOUT + 2]
-        yy, yz, zz = body[ABOUT + 3], body[ABOUT + 4], body[ABOUT + 5]
-        lx, ly, lz = xx * a + xy * b + xz * c, xy * a + yy * b + yz * c, xz * a + yz * b + zz * c
-        tx = xx * p + xy * q + xz * r + b * lz - c * ly
-        ty = xy * p + yy * q + yz * r + c * lx - a * lz
-        tz = xz * p + yz * q + zz * r + a * ly - b * lx
-        f[0], f[1], f[2] = fx, fy, fz
-        f[3] = r00 * tx + r01 * ty + r02 * tz + cy * fz - cz * fy
-        f[4] = r10 * tx + r11 * ty + r12 * tz + cz * fx - cx * fz
-        f[5] = r20 * tx + r21 * ty + r22 * tz + cx * fy - cy * fx
-    for i in range(width):
-        out[i] = 0.0
-    for k in range(sizes[LINKS] - 1, -1, -1):
-        f, above = force[links[k, PLACE]], force[links[k, PARENT]]
-        f0, f1, f2, f3, f4, f5 = f[0], f[1], f[2], f[3], f[4], f[5]
-        first, last = _rows_of(links, k)
-        for row in range(first, last):
-            S = axis[row]
-            total = S[0] * f0 + S[1] * f1 + S[2] * f2 + S[3] * f3 + S[4] * f4 + S[5] * f5
-            add_rows(total + joint[row, ARMATURE] * bias[row], T, row * width, width, out, 0)
-        above[0] += f0
-        above[1] += f1
-        above[2] += f2
-        above[3] += f3
-        above[4] += f4
-        above[5] += f5
+    for k in range(sizes[ROWS]):
+        total[k] += armature[k] * bias[k]
+    _project(_tangent_of(sizes, constants, state), sizes, state, out)
 
 
 @_jit
 def _find_mass(sizes, links, constants, state, poses, out):
-    """Inertia of the coordinates, T^T M T, to `out` (n, width); after `find_tangent`.
+    """Inertia of the first coordinates, as many as `out` (n, width) has rows, T^T M T; after `_find_moments`.
 
     A sum over rows k of the tangent: with c the momentum of all that row k moves at unit rate, U the twists per
     coordinate of the link above and d = c . axis, T_k^T (c U + ½ d T_k), and its transpose (composite rigid bodies).
     """
-    n, rows, places, width = sizes[COORDINATES], sizes[ROWS], poses.shape[0], sizes[WIDTH]
-    T, axis = _tangent_of(sizes, constants, state), matrix(state, sizes[AXIS], rows, 6)
-    subtree = matrix(state, sizes[SUBTREE], places, SUBTREE_SIZE)
-    bodies, joint = (
-        matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
-        matrix(constants, sizes[JOINT], rows, 4),
-    )
-    sweep_tangent(T, sizes, links, state, poses)
+    n, rows, places, width = out.shape[0], sizes[ROWS], poses.shape[0], sizes[WIDTH]
+    T, start, size = _tangent_of(sizes, constants, state), sizes[SWEEP], 6 * width
+    for i in range(0, -(-sizes[LINKS] // LANES) * LANES * MOMENT_SIZE, LANES):
+        store(load(state, sizes[MOMENTS] + i), state, sizes[SUBTREE] + i)
+    _clear_roots(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
+    _add_children(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
+    _row_momenta(sizes, constants, state)
+    for i in range(start + (places - 2) * size, start + places * size):
+        state[i] = 0.0
     for k in range(sizes[LINKS]):
-        here = links[k, PLACE]
-        moments = subtree[here]
-        if bodies[k, MASS] == 0.0:
-            for i in range(SUBTREE_SIZE):
-                moments[i] = 0.0
-            continue
-        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _link_moments(bodies[k], poses[here], sizes, constants)
-        moments[0], moments[1], moments[2], moments[3], moments[4] = m, hx, hy, hz, xx
-        moments[5], moments[6], moments[7], moments[8], moments[9] = xy, xz, yy, yz, zz
-    for i in range(n):
-        for j in range(width):
-            out[i, j] = 0.0
-    for k in range(sizes[LINKS] - 1, -1, -1):
-        I, above = subtree[links[k, PLACE]], subtree[links[k, PARENT]]
-        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = I[0], I[1], I[2], I[3], I[4], I[5], I[6], I[7], I[8], I[9]
-        at = sizes[SWEEP] + 6 * width * links[k, PARENT]
+        here, above = start + links[k, PLACE] * size, start + links[k, PARENT] * size
         first, last = _rows_of(links, k)
         for row in range(first, last):
-            S = axis[row]
-            s0, s1, s2, s3, s4, s5 = S[0], S[1], S[2], S[3], S[4], S[5]
-            c = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, s0, s1, s2, s3, s4, s5)
-            own = c[0] * s0 + c[1] * s1 + c[2] * s2 + c[3] * s3 + c[4] * s4 + c[5] * s5 + joint[row, ARMATURE]
-            add_inertia(c, 0.5 * own, T, row * width, n, width, state, at, out)
+            c = state[sizes[CARRIED] + _column(row, CARRIED_SIZE) :]
+            c0, c1, c2, c3, c4, c5, own = (
+                c[0], c[LANES], c[2 * LANES], c[3 * LANES], c[4 * LANES], c[5 * LANES], 0.5 * c[6 * LANES]
+            )  # fmt: skip
+            for i in range(0, n, LANES):
+                x = own * load(T, row * width + i) + c0 * load(state, above + i)
+                x += c1 * load(state, above + width + i) + c2 * load(state, above + 2 * width + i)
+                x += c3 * load(state, above + 3 * width + i) + c4 * load(state, above + 4 * width + i)
+                x += c5 * load(state, above + 5 * width + i)
+                store(x, state, sizes[SHARES] + row * width + i)
             for before in range(first, row):  # rows of the same ball
-                B = axis[before]
-                share = c[0] * B[0] + c[1] * B[1] + c[2] * B[2] + c[3] * B[3] + c[4] * B[4] + c[5] * B[5]
-                for i in range(n):
-                    add_rows(T[row, i] * share, T, before * width, width, out, i * width)
-        above[0] += m
-        above[1] += hx
-        above[2] += hy
-        above[3] += hz
-        above[4] += xx
-        above[5] += xy
-        above[6] += xz
-        above[7] += yy
-        above[8] += yz
-        above[9] += zz
+                share = c[(6 + row - first + before - first) * LANES]
+                for i in range(0, n, LANES):
+                    at = sizes[SHARES] + row * width + i
+                    store(load(state, at) + share * load(T, before * width + i), state, at)
+        _add_twist(first, T, n, width, above, here, sizes, state)
+        for row in range(first + 1, last):
+            _add_twist(row, T, n, width, here, here, sizes, state)
+    shares = matrix(state, sizes[SHARES], rows, width)
+    for i in range(0, n, 2):
+        other = min(i + 1, n - 1)
+        for b in range(0, n, LANES):
+            one = two = everywhere(0.0)
+            for k in range(rows):
+                x = load(shares, k * width + b)
+                one += T[k, i] * x
+                two += T[k, other] * x
+            store(one, out, i * width + b)
+            store(two, out, other * width + b)
     for i in range(n):
         for j in range(i + 1):
             total = out[i, j] + out[j, i]
@@ -885,43 +1002,56 @@ def _find_mass(sizes, links, constants, state, poses, out):
 
 
 @_jit
-def _kinetic_energy(sizes, links, constants, state, poses):
-    """Kinetic energy of all links and rotors at RATE, J; AXIS is that of the poses."""
-    rows, places = sizes[ROWS], poses.shape[0]
-    twist, axis = matrix(state, sizes[TWIST], places, 6), matrix(state, sizes[AXIS], rows, 6)
-    bodies, joint = (
-        matrix(constants, sizes[BODY], sizes[LINKS], BODY_SIZE),
-        matrix(constants, sizes[JOINT], rows, 4),
-    )
-    rate, origin, out = state[sizes[RATE] :], constants[sizes[FIXED] + ORIGIN :], 0.0
-    for end in range(places - 2, places):
-        for i in range(6):
-            twist[end, i] = 0.0
-    for k in range(sizes[LINKS]):
-        here, above = links[k, PLACE], links[k, PARENT]
-        v, V = twist[here], twist[above]
-        for i in range(6):
-            v[i] = V[i]
-        first, last = _rows_of(links, k)
-        for row in range(first, last):
-            x = rate[row]
-            out += joint[row, ARMATURE] * x * x
-            for i in range(6):
-                v[i] += axis[row, i] * x
-        body = bodies[k]
-        if body[MASS] > 0.0:
-            T, x, y, z = poses[here], body[COM], body[COM + 1], body[COM + 2]
-            cx = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - origin[0]
-            cy = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - origin[1]
-            cz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - origin[2]
-            x, y, z = v[0] + v[4] * cz - v[5] * cy, v[1] + v[5] * cx - v[3] * cz, v[2] + v[3] * cy - v[4] * cx
-            out += body[MASS] * (x * x + y * y + z * z)
-            x = T[0, 0] * v[3] + T[1, 0] * v[4] + T[2, 0] * v[5]
-            y = T[0, 1] * v[3] + T[1, 1] * v[4] + T[2, 1] * v[5]
-            z = T[0, 2] * v[3] + T[1, 2] * v[4] + T[2, 2] * v[5]
-            out += x * (body[ABOUT] * x + 2.0 * (body[ABOUT + 1] * y + body[ABOUT + 2] * z))
-            out += y * (body[ABOUT + 3] * y + 2.0 * body[ABOUT + 4] * z) + z * z * body[ABOUT + 5]
-    return 0.5 * out
+def _row_momenta(sizes, constants, state):
+    """Momentum of all that a row of motion moves at unit rate, six numbers, and its inertia, to CARRIED.
+
+    Rows of balls have their inertia with the rows of the same ball before them, too.
+    """
+    armature = _joint(ARMATURE, sizes, constants)
+    for b in range(0, sizes[LINKS], LANES):
+        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[SUBTREE] + MOMENT_SIZE * b)
+        s0, s1, s2, s3, s4, s5 = _six(state, sizes[AXIS] + 6 * b)
+        c0, c1, c2, c3, c4, c5 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, s0, s1, s2, s3, s4, s5)
+        at = sizes[CARRIED] + CARRIED_SIZE * b
+        _put_six(state, at, c0, c1, c2, c3, c4, c5)
+        own = c0 * s0 + c1 * s1 + c2 * s2 + c3 * s3 + c4 * s4 + c5 * s5
+        store(own + load(armature, b), state, at + 6 * LANES)
+    balls, carried = sizes[sizes[BALL_TABLE] :], sizes[sizes[BALL_LINKS] :]
+    for ball in range(sizes[BALLS]):
+        I = state[sizes[SUBTREE] + _column(carried[ball], MOMENT_SIZE) :]
+        for row in range(balls[ball], balls[ball] + 3):
+            S, c = (
+                state[sizes[AXIS] + _column(row, 6) :],
+                state[sizes[CARRIED] + _column(row, CARRIED_SIZE) :],
+            )
+            c[0], c[LANES], c[2 * LANES], c[3 * LANES], c[4 * LANES], c[5 * LANES] = _momentum(
+                I[0], I[LANES], I[2 * LANES], I[3 * LANES], I[4 * LANES], I[5 * LANES], I[6 * LANES], I[7 * LANES],
+                I[8 * LANES], I[9 * LANES], S[0], S[LANES], S[2 * LANES], S[3 * LANES], S[4 * LANES], S[5 * LANES],
+            )  # fmt: skip
+            for other in range(balls[ball], row + 1):
+                axis, share = sizes[AXIS] + _column(other, 6), 0.0
+                for i in range(6):
+                    share += state[axis + LANES * i] * c[LANES * i]
+                if other == row:
+                    c[6 * LANES] = share + armature[row]
+                else:
+                    c[(6 + row - balls[ball] + other - balls[ball]) * LANES] = share
+
+
+@_jit
+def _kinetic_energy(sizes, constants, state):
+    """Kinetic energy of all links and rotors at RATE, J; after `_world_axes` and `_find_moments`."""
+    rate, armature, out = state[sizes[RATE] :], _joint(ARMATURE, sizes, constants), 0.0
+    _sweep_twists(sizes, state)
+    sums = everywhere(0.0)
+    for b in range(0, sizes[LINKS], LANES):
+        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
+        v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
+        p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
+        sums += v0 * p0 + v1 * p1 + v2 * p2 + w0 * l0 + w1 * l1 + w2 * l2
+    for k in range(sizes[ROWS]):
+        out += armature[k] * rate[k] * rate[k]
+    return 0.5 * (out + total(sums))
 
 
 # --- all of it
@@ -937,6 +1067,7 @@ def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads,
     if not locate(y, sizes, links, constants, state, poses):
         return False
     find_tangent(y, sizes, links, constants, state, poses)
+    _find_moments(sizes, constants, state)
     _collect_loads(share, sizes, constants, state, poses)
     _static_force(sizes, links, constants, state, poses, loads)
     _find_rates(v, sizes, constants, state)
@@ -954,6 +1085,7 @@ def residual(y, share, sizes, links, constants, state, poses, out):
     if not locate(y, sizes, links, constants, state, poses):
         return False
     find_tangent(y, sizes, links, constants, state, poses)
+    _find_moments(sizes, constants, state)
     _collect_loads(share, sizes, constants, state, poses)
     _static_force(sizes, links, constants, state, poses, out)
     return True

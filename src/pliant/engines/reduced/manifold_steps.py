@@ -11,7 +11,7 @@ from math import inf, sqrt
 
 from pliant.compilation import njit
 from pliant.engines.reduced._intrinsics import (
-    PARENT,
+    LANES,
     PLACE,
     add_product,
     add_rows,
@@ -22,7 +22,6 @@ from pliant.engines.reduced.kernels import (
     COORDINATES,
     EFFECTORS,
     LINKS,
-    ROWS,
     TIME,
     TIMESTEP,
     WORK,
@@ -31,13 +30,12 @@ from pliant.engines.reduced.kernels import (
 )
 from pliant.engines.reduced.manifold_kernels import (
     AUTO,
-    AXIS,
     BENT,
     BOUNDARY,
     BUDGET,
     BUDGET_SIZE,
-    CHAINS,
     CLOSING,
+    COLUMNS,
     DAMPER_MATRIX,
     ENDS,
     ENERGY,
@@ -54,10 +52,9 @@ from pliant.engines.reduced.manifold_kernels import (
     MODE,
     MODE_SIZE,
     MULTIPLIERS,
-    ORIGIN,
+    PLACED,
     PLAIN,
     POINTS,
-    RATE,
     SET,
     SLOPE,
     SLOTS,
@@ -70,13 +67,15 @@ from pliant.engines.reduced.manifold_kernels import (
     TWIST,
     WIDTH,
     WORKING,
+    _column,
     _displace,
     _elastic_energy,
     _eliminate,
+    _find_moments,
     _find_rates,
     _joint_work,
     _kinetic_energy,
-    _rows_of,
+    _sweep_twists,
     _world_axes,
     evaluate,
     find_tangent,
@@ -122,7 +121,8 @@ def _energy(y, v, sizes, links, constants, state, poses):
     else:
         find_tangent(y, sizes, links, constants, state, poses)
     _find_rates(passed, sizes, constants, state)
-    kinetic += _kinetic_energy(sizes, links, constants, state, poses)
+    _find_moments(sizes, constants, state)
+    kinetic += _kinetic_energy(sizes, constants, state)
     return _elastic_energy(sizes, constants, state), kinetic
 
 
@@ -204,36 +204,27 @@ def _load_points(sizes, state, poses, out):
 
 
 @_jit
-def _linear_work(sizes, links, constants, state, poses, points):
+def _linear_work(sizes, state, points):
     """Add to the points of loads the displacements that they have at the twists of displacements RATE at these poses.
 
     The work of forces at the midpoint is that over these displacements; `_extra_work` gives the rest.
     """
-    places, rows = poses.shape[0], sizes[ROWS]
-    twist, axis = matrix(state, sizes[TWIST], places, 6), matrix(state, sizes[AXIS], rows, 6)
-    rate, origin = state[sizes[RATE] :], constants[sizes[FIXED] + ORIGIN :]
+    _sweep_twists(sizes, state)
+    columns = sizes[sizes[COLUMNS] :]
     for i in range(sizes[SLOTS]):
         row = state[sizes[WRENCH] + i * LOAD_SIZE :]
         if row[ACTS] == 0.0:
             continue
-        place = int(row[LINK])
-        T, V = poses[place], twist[place]
-        for c in range(6):
-            V[c] = 0.0
-        k = sizes[sizes[CHAINS] + place]
-        while k >= 0:
-            first, last = _rows_of(links, k)
-            for r in range(first, last):
-                for c in range(6):
-                    V[c] += axis[r, c] * rate[r]
-            k = sizes[sizes[CHAINS] + links[k, PARENT]]
+        column = columns[int(row[LINK])]
+        T, V = state[sizes[PLACED] + _column(column, 12) :], state[sizes[TWIST] + _column(column, 6) :]
         x, y, z = row[POINT], row[POINT + 1], row[POINT + 2]
-        px = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - origin[0]
-        py = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - origin[1]
-        pz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - origin[2]
-        points[3 * i] += V[0] + V[4] * pz - V[5] * py
-        points[3 * i + 1] += V[1] + V[5] * px - V[3] * pz
-        points[3 * i + 2] += V[2] + V[3] * py - V[4] * px
+        px = T[0] * x + T[LANES] * y + T[2 * LANES] * z + T[3 * LANES]
+        py = T[4 * LANES] * x + T[5 * LANES] * y + T[6 * LANES] * z + T[7 * LANES]
+        pz = T[8 * LANES] * x + T[9 * LANES] * y + T[10 * LANES] * z + T[11 * LANES]
+        v, w = V[: 3 * LANES], V[3 * LANES :]
+        points[3 * i] += v[0] + w[LANES] * pz - w[2 * LANES] * py
+        points[3 * i + 1] += v[LANES] + w[2 * LANES] * px - w[0] * pz
+        points[3 * i + 2] += v[2 * LANES] + w[0] * py - w[LANES] * px
 
 
 @_jit
@@ -387,7 +378,7 @@ def _full_end(sizes, links, constants, state, poses, work):
     _find_rates(change, sizes, constants, state)
     stored, lost = _joint_work(sizes, constants, state)
     budget[ENERGY] += worked + stored - lost / h
-    _linear_work(sizes, links, constants, state, poses, state[sizes[POINTS] :])
+    _linear_work(sizes, state, state[sizes[POINTS] :])
     _set_motion(sizes, state, after)
     if not locate(y, sizes, links, constants, state, poses):
         for i in range(n):
