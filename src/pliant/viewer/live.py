@@ -24,6 +24,7 @@ from pliant.errors import InputError, PliantError
 from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.scenes.scene import Scene
+from pliant.viewer.guard import Guard, guarded
 from pliant.viewer.page import MechanismPage, Page, PathPage, WorldPage
 from pliant.viewer.path_session import PathSession
 from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSession
@@ -97,7 +98,8 @@ class Served:
 
         self._title, self._host = title, _checked(host, port)
         _check_port(host, port)
-        with silence():
+        self._guard = Guard(host)
+        with silence(), guarded(self._guard):
             self._server = viser.ViserServer(host=host, port=port, label="pliant", verbose=False)
         if port and self._server.get_port() != port:  # the port was taken meanwhile, viser uses the next one
             self._quit()
@@ -111,7 +113,8 @@ class Served:
         """Address of the page."""
         host = "localhost" if self._host in ("0.0.0.0", "::", "") else self._host
         host = f"[{host}]" if ":" in host else host
-        return f"http://{host}:{self._server.get_port()}"
+        token = f"/?token={self._guard.token}" if self._guard.token else ""
+        return f"http://{host}:{self._server.get_port()}{token}"
 
     @property
     def running(self) -> bool:
