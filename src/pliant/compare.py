@@ -27,6 +27,7 @@ Floats = NDArray[np.float64]
 Wrenches = Mapping[str, Sequence[float]]
 _NONE = (0.0, 0.0, 0.0)
 FRACTIONS = np.array([0.25, 0.5, 0.75, 1.0])  # of the load, at which rest positions are compared
+_STEPS = 1e9  # of one engine
 _FRAMES = 400  # of a path, about
 _TIMED = 200  # steps over which the time of a step is measured
 _PATIENCE = 4000  # steps until rest, at most
@@ -127,6 +128,8 @@ def compare(
         raise InputError(
             f"seconds and timestep: 0 < timestep <= seconds expected, not {seconds!r} and {timestep!r}"
         )
+    if seconds / timestep > _STEPS:
+        raise InputError(f"{seconds:g} s in steps of {timestep:g} s are too many steps: lengthen --timestep")
     m = _with_slack_springs(m)
     limits = bool(equilibrium(m, wrenches).beyond_limits)
     truths = [equilibrium(m, load, limits=limits) for load in _ramp(wrenches)]

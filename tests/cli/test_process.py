@@ -186,3 +186,44 @@ def test_interrupted_tour(tmp_path):
     assert (said, rest) == ("", "pliant: interrupted\n")
     # Python ends itself by the signal if that came while an `exec` ran; to a shell both are 130.
     assert started.returncode in (130, -signal.SIGINT)
+
+
+def test_termination_saves_what_there_is(process):
+    """SIGTERM keeps what Ctrl-C keeps."""
+    done = process("-c", INTERRUPTED.replace("SIGINT", "SIGTERM"), *RUN, "-o", "path.npz")
+    assert done.returncode == 130
+    assert len(pliant.Trajectory.load("path.npz")) == 4
+    assert done.stderr.endswith("what there was is in path.npz\n")
+
+
+def test_terminals_that_know_few_characters(process, monkeypatch):
+    Path("größe").mkdir()
+    Path("größe/ä.json").write_text(json.dumps(json.loads(_saved())))
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    monkeypatch.setenv("PYTHONUTF8", "0")
+    monkeypatch.setenv("LC_ALL", "C")
+    for command in (("info", "größe/ä.json"), ("info", "größe/none.json")):
+        done = process("-m", "pliant", *command)
+        assert "Traceback" not in done.stderr
+        assert "Unicode" not in done.stderr
+        assert "gr" in done.stdout + done.stderr
+
+
+def _saved():
+    pliant.gallery.two_link().save("two.json")
+    return Path("two.json").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell that closes streams")
+@pytest.mark.parametrize("command", ["info gallery:hand", "gallery", "gallery --json"])
+def test_a_closed_stdout_is_no_error(command):
+    line = f"{sys.executable} -m pliant {command} >&-"
+    done = subprocess.run(line, shell=True, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["run", "compare"])
+def test_steps_too_short_to_end_are_refused(process, command):
+    done = process("-m", "pliant", command, "gallery:two_link", "-t", "1e-300")
+    assert done.returncode == 1
+    assert "lengthen --timestep" in done.stderr

@@ -132,6 +132,45 @@ def test_a_file_in_the_way(make, folder):
     assert (folder / "study.parquet").read_text() == "no table"
 
 
+@pytest.mark.parametrize(
+    "record", ["[]", "3", '"text"', "{}", '{"study": 1}', '{"study": {"outputs": [1]}}', "[" * 10**5]
+)
+def test_records_that_are_none(make, folder, record):
+    parts = parts_of(folder / "study.parquet")
+    parts.mkdir()
+    (parts / "study.json").write_text(record)
+    for read in (lambda: load("study.parquet"), lambda: make().run(workers=0, resume=True)):
+        with pytest.raises(FormatError, match=r"study\.json'"):
+            read()
+
+
+def test_parts_with_strange_names_or_content(make, folder):
+    make().run(workers=0)
+    parts = parts_of(folder / "study.parquet")
+    parts.mkdir()
+    (folder / "study.parquet").rename(parts / "00000001.parquet")
+    about = (store.read_table(parts / "00000001.parquet").schema.metadata)[b"pliant"]
+    (parts / "study.json").write_bytes(about)
+    (parts / "copy of 1.parquet").write_bytes((parts / "00000001.parquet").read_bytes())
+    with pytest.raises(FormatError, match="copy of 1.parquet' is no part of a study"):
+        make().run(workers=0, resume=True)
+    (parts / "copy of 1.parquet").unlink()
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"x": [1]}), parts / "00000002.parquet")
+    with pytest.raises(FormatError, match="no part of a study"):
+        load("study.parquet")
+
+
+def test_a_study_nested_too_deep(folder):
+    from pliant.study import Study
+
+    (folder / "deep.toml").write_text("a = " + "[" * 10**5 + "]" * 10**5)
+    with pytest.raises(FormatError, match=r"deep\.toml' is nested too deep"):
+        Study.read("deep.toml")
+
+
 def test_loading_nothing(folder):
     with pytest.raises(FormatError, match="there are no results of a study"):
         load("nothing.parquet")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorded", "draw_frame", "record", "run"]
 
+_STEPS = 1e10  # that a run may take
 _MOST = 4e9  # bytes of poses in memory
 _LINES = ("#3566c4", "#d9822b", "#3a9a4c", "#b3313b", "#8a4fb3", "#2a9d9d", "#777777", "#c2a11c")
 
@@ -245,6 +246,10 @@ def record(
     if not 0 < seconds < np.inf or not 0 < fps < np.inf:
         raise InputError(f"seconds and fps: numbers above 0 expected, not {seconds!r} and {fps!r}")
     h, count = simulation.timestep, mechanism.body_count
+    if seconds / h > _STEPS:
+        raise InputError(
+            f"{seconds:g} s in steps of {h:g} s are {seconds / h:.2g} steps: lengthen --timestep"
+        )
     steps = max(1, round(seconds / h))
     every = max(1, round(1 / (fps * h)))
     frames = -(-steps // every)

@@ -34,6 +34,37 @@ LAST = ("seed", "version", "duration", "error")  # columns after the outputs
 _ABOUT = "study.json"
 
 
+def _part_files(folder: Path) -> list[Path]:
+    """Parts in a folder, by number.
+
+    Raises:
+        FormatError: a table there is none of ours.
+    """
+    for path in folder.glob("*.parquet"):
+        if not path.stem.isdecimal():
+            raise FormatError(
+                f"'{path}' is no part of a study: parts have numbers as names; move it elsewhere"
+            )
+    return sorted(folder.glob("*.parquet"), key=lambda path: int(path.stem))
+
+
+def _part(path: Path) -> Table:
+    table = read_table(path)
+    if not {"index", "error"} <= set(table.column_names):
+        raise FormatError(f"'{path}' is a table, but no part of a study")
+    return table
+
+
+def _check_about(about: Any, path: Path) -> None:
+    """Refuse a record that is none of a study."""
+    study = about.get("study") if isinstance(about, dict) else None
+    outputs = study.get("outputs") if isinstance(study, dict) else None
+    good = isinstance(outputs, list) and {"version", "cases", "goals"} <= about.keys()
+    good = good and all(isinstance(o, dict) and {"name", "parts"} <= o.keys() for o in outputs or ())
+    if not good:
+        raise FormatError(f"'{path}' has no record of a study: put results elsewhere")
+
+
 def parts_of(path: Path) -> Path:
     """The folder of a table's parts."""
     return path.with_name(path.name + ".parts")
@@ -45,15 +76,15 @@ def stored(path: Path) -> tuple[dict[str, Any], Table] | None:
     if path.exists():
         tables.append(read_table(path))
         about = json.loads((tables[0].schema.metadata or {}).get(b"pliant", b"null"))
-        if about is None:
-            raise FormatError(f"'{path}' is a table, but not of a study")
+        _check_about(about, path)
     folder = parts_of(path)
     if (folder / _ABOUT).exists():
         try:
             about = about or json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise FormatError(f"'{folder / _ABOUT}' cannot be read: {error}") from None
-        tables += [read_table(part) for part in sorted(folder.glob("*.parquet"))]
+        _check_about(about, folder / _ABOUT)
+        tables += [_part(path) for path in _part_files(folder)]
     if about is None:
         return None
     return about, _merge(tables, {o["name"]: o["parts"] for o in about["study"]["outputs"]})
@@ -90,7 +121,7 @@ class Store:
         except BaseException:
             self.close()
             raise
-        self._next = 1 + max((int(p.stem) for p in self._parts.glob("*.parquet")), default=0)
+        self._next = 1 + max((int(p.stem) for p in _part_files(self._parts)), default=0)
 
     def _check(self, resume: bool) -> None:
         found = stored(self.path)

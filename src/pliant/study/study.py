@@ -305,6 +305,8 @@ def read(path: str | os.PathLike[str], results: str | os.PathLike[str] | None = 
         given = tomllib.loads(data.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise FormatError(f"'{path}' is not TOML: {error}") from None
+    except RecursionError:
+        raise FormatError(f"'{path}' is nested too deep for a study") from None
     try:
         check_keys(given, _KEYS, "study")
         given.setdefault("results", f"{path.stem}.parquet")
