@@ -87,8 +87,8 @@ def closure_of(start, length, data):
     return data[start - col.BEFORE - length : start - col.BEFORE]
 
 
-@_fused
-def merge(k, joints, clusters, scratch):
+@_inline
+def _merge(k, joints, clusters, scratch):
     """Record and closure of node k from its children's records; False if the screws of its joint are dependent."""
     nodes, data, m, rows = clusters.nodes, clusters.data, scratch.matrices, scratch.rows
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
@@ -154,6 +154,21 @@ def merge(k, joints, clusters, scratch):
         _merge_handles(data, start, oa, second, handles, rows, m)
     _merge_rows(k, kind, freedoms, joints.weights[dof:], nodes, data, closure, rows, m, scratch.reflector)
     return True
+
+
+@_fused
+def merge(order, first, last, joints, clusters, scratch):
+    """Merge the nodes `order[first]` to `order[last - 1]` but leaves, the last one first.
+
+    Returns the last node whose joint has dependent screws, or -1. One call for all: its arguments are more than a
+    hundred numbers.
+    """
+    failed = -1
+    for i in range(last - 1, first - 1, -1):
+        k = order[i]
+        if clusters.nodes[k, col.KIND] != col.LEAF and not _merge(k, joints, clusters, scratch):
+            failed = k
+    return failed
 
 
 @_jit

@@ -107,18 +107,16 @@ def leaf_wrench(loads, first, a, out):
 def assemble(order, size, a, wide):
     """Merge the nodes in `order`, from its end to its start; returns the last node that fails, or -1."""
     joints, clusters, scratch = a.joints, a.clusters, a.scratch
-    nodes = clusters.nodes
-    failed = -1
-    for i in range(size - 1, -1, -1):
-        k = order[i]
-        if wide is not None:  # noqa: SIM102 - see above
-            if nodes[k, col.WIDE] >= 0:
+    failed, last = -1, size
+    if wide is not None:
+        for i in range(size - 1, -1, -1):
+            k = order[i]
+            if clusters.nodes[k, col.WIDE] >= 0:
+                failed = max(failed, merge(order, i + 1, last, joints, clusters, scratch))
+                last = i
                 if not merge_wide(k, joints, clusters, scratch, wide):
                     failed = k
-                continue
-        if not merge(k, joints, clusters, scratch):
-            failed = k
-    return failed
+    return max(failed, merge(order, 0, last, joints, clusters, scratch))
 
 
 @_jit

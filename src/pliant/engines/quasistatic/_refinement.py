@@ -14,7 +14,7 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import distance, integrate_joint
+from pliant.engines.quasistatic._joints import distance, integrate_joint, joint_pose, joint_torques
 from pliant.engines.quasistatic._merge import back_substitute, handle_distance, update_leaf, update_span
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide
 from pliant.engines.quasistatic._passes import (
@@ -22,7 +22,6 @@ from pliant.engines.quasistatic._passes import (
     inlined,
     leaf_wrench,
     total_acceleration,
-    update_joints,
 )
 from pliant.engines.quasistatic._twigs import close_twig, fill_twig, is_closed, open_twig
 from pliant.statics.load_kernels import LINK
@@ -362,13 +361,17 @@ def _integrate(a, front, scale):
     """q += scale qdd for the computed joints; their nodes are marked, and the geometry of their clusters updated."""
     joints, springs, clusters, spare = a.joints, a.springs, a.clusters, a.scratch.poses
     nodes, data, extent, poses = clusters.nodes, clusters.data, a.leaves.extent, joints.poses
+    groups, primitives, offsets, q = joints.groups, joints.primitives, joints.offsets, joints.q
+    screws, torque, qdd = joints.screws, joints.torque, joints.qdd
+    stiffness, pull, rest, motor = springs.stiffness, springs.pull, springs.rest, springs.motor
     for i in range(int(front.numbers[col.COMPUTED]) - 1, -1, -1):
         k = front.computed[i]
         front.marks[k] = 1
         g = nodes[k, col.GROUP]
         if g >= 0:
-            integrate_joint(g, joints.groups, joints.primitives, joints.q, joints.qdd, scale)
-            update_joints(g, g + 1, joints, springs, spare)
+            integrate_joint(g, groups, primitives, q, qdd, scale)
+            joint_pose(g, groups, primitives, offsets, q, poses, screws, spare)
+            joint_torques(g, groups, primitives, stiffness, pull, rest, motor, q, torque)
         update_span(k, nodes, poses, data, extent, spare[0])
 
 

@@ -99,7 +99,6 @@ def place_twig(size, joints, clusters, leaves, spare):
 @_jit
 def fill_twig(size, joints, clusters, leaves, scratch, marks):
     """Records of an open twig and of all inside it, listed in `leaves.twig`; returns a node that fails, or -1."""
-    failed = -1
     for i in range(size - 1, -1, -1):
         k = leaves.twig[i]
         marks[k] = 0
@@ -107,6 +106,4 @@ def fill_twig(size, joints, clusters, leaves, scratch, marks):
             fill_leaf(k, clusters, leaves, scratch)
         else:
             update_span(k, clusters.nodes, joints.poses, clusters.data, leaves.extent, scratch.poses[0])
-            if not merge(k, joints, clusters, scratch):
-                failed = k
-    return failed
+    return merge(leaves.twig, 0, size, joints, clusters, scratch)
