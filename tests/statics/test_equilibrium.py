@@ -288,3 +288,13 @@ def test_a_cantilever_of_ten_thousand_links(bending, steps):
     )
     assert exact.success
     np.testing.assert_allclose(found.q.sum(), exact.sol(10.0)[0], rtol=2e-4)
+
+
+@pytest.mark.parametrize("force", [1e18, 1e100, 1e200, 1e300, 1.7e308])
+def test_loads_beyond_all_springs_are_refused(force):
+    """Above some 1e15 times the springs, residuals and stability were those of rounding."""
+    m = pliant.gallery.hand()
+    with pytest.raises(ConvergenceError, match=r"times what its springs hold"):
+        pliant.equilibrium(m, {"index_tip": (0, 0, force)})
+    with pytest.raises(ConvergenceError, match=r"the load of case 1 on 'hand'"):
+        pliant.equilibria(m, [{}, {"index_tip": (0, 0, force)}])

@@ -18,7 +18,14 @@ from pliant.read_only import read_only
 from pliant.statics import newton_kernels as kernels
 from pliant.statics.arrays import Cases
 from pliant.statics.configuration import Configuration
-from pliant.statics.equilibrium import STABILITIES, check_mechanism, explain, starting_point, unloaded_scale
+from pliant.statics.equilibrium import (
+    STABILITIES,
+    check_mechanism,
+    check_size,
+    explain,
+    starting_point,
+    unloaded_scale,
+)
 from pliant.statics.load_kernels import ACTS, FORCE, LINK, LOAD_SIZE
 from pliant.statics.loads import (
     Loads,
@@ -253,6 +260,8 @@ def _make_cases(m: Mechanism, loads: Wrenches, always: Loads, held: Floats | Non
     of = np.repeat(np.arange(count), np.diff(first))
     scale: Floats = always.scale + np.bincount(of, row_sizes(m, rows), minlength=count).astype(np.float64)
     scale[scale == 0.0] = unloaded_scale(m)
+    if count:
+        check_size(m, float(scale.max()), f"the load of case {int(scale.argmax())}")
     given = always.arrays
     reference, rest, tendon_rest = np.array(m.reference)[None], given.rest[None], given.tendon_rest[None]
     if held is not None:

@@ -24,10 +24,19 @@ from pliant.statics.newton_kernels import RESULTS
 from pliant.statics.tangent import Tangent
 from pliant.statics.workspace import borrow_statics
 
-__all__ = ["STABILITIES", "check_mechanism", "equilibrium", "explain", "starting_point", "unloaded_scale"]
+__all__ = [
+    "STABILITIES",
+    "check_mechanism",
+    "check_size",
+    "equilibrium",
+    "explain",
+    "starting_point",
+    "unloaded_scale",
+]
 
 Floats = NDArray[np.float64]
 STABILITIES = ("stable", "neutral", "unstable")  # STABLE, NEUTRAL, UNSTABLE of the kernels
+_LARGEST = 1e14  # load per stiffness
 _NO_ROWS = np.zeros((0, kernels.LOAD_SIZE))
 
 
@@ -64,6 +73,7 @@ def equilibrium(
     """
     m = check_mechanism(mechanism)
     loads = _with_scale(m, collect_loads(m, wrenches, gravity, limits))
+    check_size(m, loads.scale)
     begin, forces = starting_point(m, start)
     given, results = loads.arrays, np.empty((1, RESULTS))
     cases = Cases(
@@ -106,6 +116,21 @@ def _with_scale(m: Mechanism, loads: Loads) -> Loads:
 def unloaded_scale(m: Mechanism) -> float:
     """Unit of residuals of a mechanism without loads, N."""
     return typical_stiffness(m) / m.radius
+
+
+def check_size(m: Mechanism, load: float, what: str = "the load") -> None:
+    """Refuse a load, N, next to which springs vanish in rounding: no answer would mean anything.
+
+    Raises:
+        ConvergenceError: it is that large; the message says how many times the springs.
+    """
+    ratio = load / unloaded_scale(m)
+    if not ratio <= _LARGEST:
+        raise ConvergenceError(
+            f"{what} on '{m.name}', {load:.3g} N, is {ratio:.2g} times what its springs hold at one radian: springs "
+            f"vanish in rounding beyond {_LARGEST:.0e} times; are the units newtons and metres?",
+            1.0,
+        )
 
 
 def starting_point(

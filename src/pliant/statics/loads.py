@@ -280,8 +280,10 @@ def loaded_body(m: Mechanism, body: str) -> int:
 
 def row_sizes(m: Mechanism, rows: Floats) -> Floats:
     """Size of every load as a force, N, (loads,): torques act at the radius."""
-    size = np.sqrt((rows[:, :ACTS] ** 2).reshape(-1, 5, 3).sum(axis=2))
-    return size[:, 0] + size[:, 3] + (size[:, 1] + size[:, 4]) / m.radius
+    x, y, z = np.moveaxis(rows[:, :ACTS].reshape(-1, 5, 3), 2, 0)
+    with np.errstate(over="ignore"):  # an infinite size is refused
+        size = np.hypot(np.hypot(x, y), z)
+        return size[:, 0] + size[:, 3] + (size[:, 1] + size[:, 4]) / m.radius
 
 
 def loads_without_wrenches(m: Mechanism, gravity: ArrayLike | None, limits: bool) -> Loads:
