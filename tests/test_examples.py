@@ -34,7 +34,10 @@ EXPECTED = {
         ["ellipsoids.png", "reduced.png"],
     ),
     "07_batch.py": (["1000 hands", "steps/s", "thumb_tip"], ["batch.png"]),
-    "08_blend.py": (["12 models", "polynomial", "In motion it settles"], ["blend.png", "sampled.png"]),
+    "08_blend.py": (
+        ["12 models blended", "mixed as in TVCG", "In motion it settles"],
+        ["blend.png", "sampled.png"],
+    ),
     "09_crane.py": (
         ["rises by 4.38 m", "crane        +3.05", "dampers         0.00", "0.96 to 1.97", "7.4", "1/240 s"],
         ["crane.png", "drop.png"],

@@ -152,14 +152,17 @@ def _reduced() -> None:
 def _blended() -> None:
     m = pliant.gallery.helix(20)
     tip = m.end_effectors[0]
-    loads = [np.zeros(3), *np.random.default_rng(0).uniform(-20.0, 20.0, (12, 3))]
+    loads = [np.zeros(3), *np.diag([5.0, 10.0, 20.0])]
     models = [pliant.reduce(m, at=pliant.equilibrium(m, {tip: load})) for load in loads]
-    polynomial = pliant.blend(models, joints="polynomial")
-    for model in (pliant.blend(models), pliant.blend(models, matrices="eigen"), polynomial):
-        simulation = pliant.ReducedSimulation(model, _STEP)
+    for matrices, method in (("linear", "auto"), ("linear", "tvcg"), ("eigen", "tvcg")):
+        model = pliant.blend(models, matrices=matrices)
+        simulation = pliant.ReducedSimulation(model, _STEP, method=method)
         simulation.apply_wrench(tip, force=(0, 0, 1.0))
         simulation.step(2)
         _read(simulation, "poses configuration")
+        batch = pliant.ReducedBatch(model, _STEP, 4, method=method)
+        batch.step(2)
+        batch.reset()
 
 
 def _statics() -> None:

@@ -90,7 +90,8 @@ def make(name: str) -> Simulation:
     if what == "tied":
         return pliant.QuasistaticSimulation(tied_chain(), H)
     if engine in ("reduced", "blended"):
-        options: dict[str, Any] = {"reconstruction": what} if what else {}
+        options: dict[str, Any] = {"reconstruction": what} if what == "twist" else {}
+        options |= {"method": "tvcg"} if what == "mixed" else {}
         return pliant.ReducedSimulation(model(engine), H, **options)
     if engine == "constrained":
         return pliant.ConstrainedSimulation(chain(), H, stabilization=what or "newmark")
@@ -103,6 +104,7 @@ NAMES = [
     "reduced floating",
     "reduced loop",
     "blended",
+    "blended mixed",
     "constrained",
     "constrained floating",
     "constrained loop",
@@ -295,7 +297,7 @@ def test_bad_wrenches_change_nothing(name, words, match):
 
 
 def takes_motors(name: str) -> bool:
-    return not name.startswith("blended") and name.split(" ")[-1] not in (
+    return name != "blended mixed" and name.split(" ")[-1] not in (
         "none", "full", "low-rank", "inertial", "constraint")  # fmt: skip
 
 
@@ -613,7 +615,7 @@ def test_carry_over(name):
     pliant.carry_over(other, back)
     np.testing.assert_allclose(back.poses, s.poses, atol=1e-6 + 20 * s.violation)
     other.apply_wrench(other.mechanism.body_names[0], force=(0, 0, 1.0))
-    if name.startswith("reduced") and back.exact:  # pyright: ignore[reportAttributeAccessIssue]
+    if name.startswith(("reduced", "blended")) and back.exact:  # pyright: ignore[reportAttributeAccessIssue]
         pliant.carry_over(other, back)
         assert set(back.wrenches) == {*s.wrenches, other.mechanism.body_names[0]}
     elif name.startswith(("reduced", "blended")) and "floating" not in name:

@@ -138,7 +138,6 @@ def _blend_facts(blend: Any) -> dict[str, Any]:
         "exponent": blend.exponent,
         "distance": blend.distance,
         "matrices": blend.matrices,
-        "joints": "mean" if blend.polynomial is None else "polynomial",
         "floating_base": blend.base and blend.base.body,
         "models": [
             {"wrench": one.wrench, "rank": one.rank, "frequencies": one.frequencies()} for one in blend.models

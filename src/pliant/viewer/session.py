@@ -724,9 +724,11 @@ class Models:
 
     def copy_blend_options(self, given: BlendedModel) -> None:
         """Make further blends with the options of this one."""
-        joints = "mean" if given.polynomial is None else "polynomial"
-        options = {"exponent": given.exponent, "distance": given.distance, "matrices": given.matrices}
-        self._blend_options = {**options, "joints": joints}
+        self._blend_options = {
+            "exponent": given.exponent,
+            "distance": given.distance,
+            "matrices": given.matrices,
+        }
 
     def model(self, setup: Setup) -> ReducedModel | BlendedModel:
         """The model, or blend of models, of a setup."""

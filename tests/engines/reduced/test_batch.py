@@ -33,6 +33,28 @@ def test_every_copy_equals_a_simulation(name, reconstruction):
     assert batches[0].time == pytest.approx(0.05)
 
 
+@pytest.mark.parametrize("method", ["auto", "tvcg"])
+def test_every_copy_of_a_blend_equals_a_simulation(method):
+    m = pliant.gallery.helix(12)
+    blend = pliant.blend(
+        [pliant.reduce(m, at=pliant.equilibrium(m, {"link12": (f, 0, 2 * f)})) for f in (0, 50, 90)]
+    )
+    forces = np.random.default_rng(1).normal(0, 60, (5, 3))
+    batch = pliant.ReducedBatch(blend, 0.005, 5, threads=2, method=method)
+    batch.apply_wrench("link12", forces)
+    batch.step(20)
+    state = batch.state
+    for copy in range(5):
+        one = pliant.ReducedSimulation(blend, 0.005, method=method)
+        one.apply_wrench("link12", forces[copy])
+        one.step(20)
+        assert np.array_equal(batch.poses[copy], one.poses)
+    batch.reset()
+    assert batch.poses[3] == pytest.approx(m.reference_poses, abs=1e-12)
+    batch.state = state
+    assert np.array_equal(batch.poses[4], one.poses)
+
+
 def test_common_words():
     model = pliant.reduce(pliant.gallery.y())
     tip = model.end_effectors[0]

@@ -1,4 +1,4 @@
-"""Blends of reduced models: exact at samples, smooth between them, motion against dense solves."""
+"""Blends of reduced models: on the manifold they span, against the truth; mixed as in TVCG, against dense solves."""
 
 from itertools import pairwise
 
@@ -44,13 +44,134 @@ def scene(request):
     return request.param, m, pliant.blend(models(m, SCENES[request.param])), SCENES[request.param]
 
 
+# --- on the manifold that the models span
+
+
+def tip_error(m, configuration, load):
+    """Distance of the tip from the true equilibrium over its displacement."""
+    tip = m.end_effectors[0]
+    truth, start = pliant.equilibrium(m, {tip: load}).pose(tip), m.reference_poses[m.body_index(tip)]
+    apart = configuration.pose(tip)[:3, 3] - truth[:3, 3]
+    return np.linalg.norm(apart) / np.linalg.norm((truth - start)[:3, 3])
+
+
+def test_at_samples_and_between(scene):
+    _, m, blend, loads = scene
+    tip, mean = m.end_effectors[0], sum(loads) / len(loads)
+    for load in [*loads, *(0.5 * load for load in loads), 0.5 * (loads[0] + loads[1])]:
+        there = blend.configuration({tip: load})
+        assert tip_error(m, there, load) < 1.5e-4
+        assert np.abs(there.loop_residual).max(initial=0) < 1e-9
+    for load in (mean, 0.3 * loads[0], 0.8 * loads[-1]):
+        assert tip_error(m, blend.configuration({tip: load}), load) < 5e-4
+    assert blend.configuration({tip: np.zeros(3)}).poses == pytest.approx(m.reference_poses, abs=1e-9)
+
+
+def test_no_worse_than_the_best_of_its_models(scene):
+    """At rest under fresh loads; forces on other bodies act, too."""
+    _, m, blend, loads = scene
+    tip, rng = m.end_effectors[0], np.random.default_rng(3)
+    worst = np.zeros(1 + len(blend.models))
+    for _ in range(8):
+        load = rng.dirichlet(np.ones(len(loads))) @ np.array(loads)
+        for i, model in enumerate((blend, *blend.models)):
+            worst[i] = max(worst[i], tip_error(m, model.configuration({tip: load}), load))
+    assert worst[0] <= worst[1:].min() + 1e-4
+    inner = m.body_names[len(m.body_names) // 2]
+    load = {tip: 0.3 * loads[0], inner: 0.2 * loads[0]}
+    truth, there = pliant.equilibrium(m, load), blend.configuration(load)
+    moved = np.linalg.norm(truth.pose(tip)[:3, 3] - m.reference_poses[m.body_index(tip), :3, 3])
+    assert np.linalg.norm(there.pose(tip)[:3, 3] - truth.pose(tip)[:3, 3]) < 0.01 * moved
+
+
+@pytest.mark.parametrize(("name", "force"), [("helix", 120.0), ("y", 150.0), ("loop", 100.0)])
+def test_motion_is_no_worse_than_that_of_the_best_model(name, force):
+    """Sudden pushes in directions that no model was made for, against the constrained engine at 0.2 ms."""
+    m = pliant.gallery.make(name).with_end_effectors(pliant.gallery.make(name).end_effectors[0])
+    tip = m.end_effectors[0]
+    blend = pliant.blend(models(m, three(force)))
+    assert blend.spanned.basis.shape[1] < blend.models[0].rank + 12
+    worst = np.zeros(1 + len(blend.models))
+    for direction in np.random.default_rng(8).normal(size=(3, 3)):
+        push = force * direction / np.linalg.norm(direction)
+        runs = [pliant.ConstrainedSimulation(m, 2e-4, (0, 0, 0))]
+        runs += [pliant.ReducedSimulation(model, 1e-3) for model in (blend, *blend.models)]
+        paths = []
+        for run in runs:
+            run.q = m.reference
+            run.apply_wrench(tip, push)
+            every = round(5e-3 / run.timestep)
+            paths.append(run.record(40, every=every).pose(tip)[:, :3, 3])
+        size = np.abs(paths[0] - m.reference_poses[m.body_index(tip), :3, 3]).max()
+        for i, path in enumerate(paths[1:]):
+            worst[i] = max(worst[i], np.sqrt(((path - paths[0]) ** 2).sum(axis=1).mean()) / size)
+    assert worst[0] < min(0.01, worst[1:].min() + 2e-4)
+
+
+def test_one_model_moves_as_it_does_alone(scene):
+    _, m, blend, loads = scene
+    tip = m.end_effectors[0]
+    for model in blend.models[:2]:
+        one, same = (pliant.ReducedSimulation(x, 1 / 60) for x in (model, pliant.blend([model])))
+        for simulation in (one, same):
+            simulation.apply_wrench(tip, 0.3 * loads[0])
+            simulation.step(30)
+        assert np.array_equal(same.poses, one.poses)
+        assert same.exact
+
+
+def test_reach_is_measured():
+    m = pliant.gallery.helix(20)
+    blend = pliant.blend(models(m, [200 * a for a in (*np.eye(3), *-np.eye(3))]))
+    alone = pliant.blend(blend.models[:1])
+    assert 0.1 < alone.reach < 0.5 * blend.reach
+    assert f"reach: {blend.reach:.3g} radii at 1 % static error" in blend.summary()
+    pushes = np.random.default_rng(2).normal(size=(6, 3))
+    compliance = np.linalg.norm(blend.models[0].compliance[:3, :3], 2)
+    for push in pushes:
+        load = 0.9 * blend.reach * m.radius / compliance * push / np.linalg.norm(push)
+        assert tip_error(m, blend.configuration({"link20": load}), load) < 0.015
+    turned = pliant.equilibrium(m, {"link20": {"force": (0, 0, 20.0), "frame": "body"}})
+    assert np.isnan(pliant.blend([pliant.reduce(m, at=turned)]).reach)  # no load that is fixed in the world
+
+
+def test_models_of_different_mechanics_are_mixed():
+    m = pliant.gallery.helix(8)
+    rest, tip = pliant.reduce(m), m.end_effectors[0]
+    heavy = pliant.reduce(m, at=pliant.equilibrium(m, {tip: (5.0, 0, 0)}, gravity=(0, 0, -9.81)))
+    pushed = pliant.reduce(m, tip, at=pliant.equilibrium(m, {tip: (5.0, 0, 0), "link4": (0, 2.0, 0)}))
+    other = m.replace(stiffness=2 * m.stiffness)
+    stiff = pliant.reduce(other, at=pliant.equilibrium(other, {tip: (5.0, 0, 0)}))
+    held = pliant.reduce(m, at=pliant.Configuration(m, m.reference + 0.1))
+    loaded = pliant.reduce(m, at=pliant.equilibrium(m, {tip: (5.0, 0, 0)}))
+    for first, second, why in (
+        (rest, heavy, "different gravity"),
+        (rest, pushed, "different gravity, or loads"),
+        (rest, stiff, "mechanisms that differ"),
+        (held, loaded, "held away"),
+        (pliant.reduce(m, inertia="operational"), loaded, "inertia='operational'"),
+    ):
+        blend = pliant.blend([first, second])
+        assert not pliant.ReducedSimulation(blend, 0.01).exact
+        with pytest.raises(InputError, match=why):
+            pliant.ReducedSimulation(blend, 0.01, method="full")
+        assert blend.configuration({tip: second.at.wrenches.get(tip, (5.0, 0, 0))}).poses == pytest.approx(
+            second.at.poses, abs=1e-6
+        )
+        assert np.isnan(blend.reach)
+        assert "reach" not in blend.summary()
+
+
+# --- mixed, as in TVCG
+
+
 def test_samples_are_exact(scene):
     _, m, blend, loads = scene
     tip = m.end_effectors[0]
     for distance in ("wrench", "twist"):
         other = pliant.blend(blend.models, distance=distance)
         for i, load in enumerate([np.zeros(3), *loads]):
-            c, truth = other.configuration({tip: load}), pliant.equilibrium(m, {tip: load})
+            c, truth = other.configuration({tip: load}, "tvcg"), pliant.equilibrium(m, {tip: load})
             assert np.abs(c.poses - truth.poses).max() < 1e-8 * m.radius
             assert np.abs(c.loop_residual).max(initial=0) < 1e-8
             assert other.weights({tip: load})[i] == pytest.approx(1, abs=1e-12)
@@ -66,7 +187,7 @@ def test_held_out_loads(scene):
     for load in loads:
         for fraction in (0.1, 0.3, 0.5, 0.7, 0.9):
             truth = pliant.equilibrium(m, {tip: fraction * load}).pose(tip)[:3, 3]
-            ours = blend.configuration({tip: fraction * load}).pose(tip)[:3, 3]
+            ours = blend.configuration({tip: fraction * load}, "tvcg").pose(tip)[:3, 3]
             errors.append(np.linalg.norm(ours - truth) / m.radius)
     assert np.sqrt(np.mean(np.square(errors))) < LIMITS[name]
 
@@ -78,7 +199,7 @@ def test_small_loads_are_no_worse_than_by_the_rest_model(scene):
         for fraction in (0.02, 0.05):
             truth = pliant.equilibrium(m, {tip: fraction * load}).pose(tip)[:3, 3]
             blended, single = (
-                np.linalg.norm(b.configuration({tip: fraction * load}).pose(tip)[:3, 3] - truth)
+                np.linalg.norm(b.configuration({tip: fraction * load}, "tvcg").pose(tip)[:3, 3] - truth)
                 for b in (blend, alone)
             )
             assert blended < 1.01 * single + 1e-9 * m.radius
@@ -138,7 +259,7 @@ def test_steps(scene):
     tip = m.end_effectors[0]
     for distance, matrices in (("wrench", "linear"), ("twist", "linear"), ("wrench", "eigen")):
         other = pliant.blend(blend.models, 4.0, distance, matrices)
-        simulation = pliant.ReducedSimulation(other, 0.004)
+        simulation = pliant.ReducedSimulation(other, 0.004, method="tvcg")
         force = 0.4 * loads[0] + 0.2 * loads[1]
         simulation.apply_wrench(tip, force)
         simulation.step(40)
@@ -179,7 +300,7 @@ def test_one_model_blended_is_that_model(scene):
     tip = m.end_effectors[0]
     for model in blend.models[:2]:
         one = pliant.ReducedSimulation(model, 1 / 60, method="tvcg")
-        same = pliant.ReducedSimulation(pliant.blend([model]), 1 / 60)
+        same = pliant.ReducedSimulation(pliant.blend([model]), 1 / 60, method="tvcg")
         for simulation in (one, same):
             simulation.apply_wrench(tip, 0.3 * loads[0])
             simulation.step(30)
@@ -188,24 +309,30 @@ def test_one_model_blended_is_that_model(scene):
         assert same.impulse_response(tip) == pytest.approx(one.impulse_response(tip), rel=1e-4, abs=1e-9)
 
 
-def test_it_settles_at_its_own_statics(scene):
-    _, m, blend, loads = scene
-    tip = m.end_effectors[0]
-    simulation = pliant.ReducedSimulation(blend, 1 / 60)
+@pytest.mark.parametrize("method", ["full", "tvcg"])
+def test_it_settles_at_its_own_statics(scene, method):
+    name, m, blend, loads = scene
+    if method == "full" and name == "ladder":
+        pytest.skip("it swings for hours: only backward Euler damps it")
+    tip, rest = m.end_effectors[0], "exact" if method == "full" else "tvcg"
+    simulation = pliant.ReducedSimulation(blend, 1 / 60, method=method)
     simulation.apply_wrench(tip, 0.6 * loads[0])
     settle(simulation, m)
     assert simulation.poses == pytest.approx(
-        blend.configuration({tip: 0.6 * loads[0]}).poses, abs=1e-5 * m.radius
+        blend.configuration({tip: 0.6 * loads[0]}, rest).poses, abs=1e-5 * m.radius
     )
     simulation.clear_wrenches()
     settle(simulation, m)
     assert simulation.poses == pytest.approx(m.reference_poses, abs=1e-6 * m.radius)
 
 
-def test_a_model_joins_while_it_runs(scene):
-    _, m, blend, loads = scene
+@pytest.mark.parametrize(("method", "most"), [("full", 1e-3), ("tvcg", 1e-5)])
+def test_a_model_joins_while_it_runs(scene, method, most):
+    name, m, blend, loads = scene
+    if method == "full" and name == "ladder":
+        pytest.skip("it swings for hours: only backward Euler damps it")
     tip, load = m.end_effectors[0], 1.3 * loads[0]
-    simulation = pliant.ReducedSimulation(blend, 1 / 60)
+    simulation = pliant.ReducedSimulation(blend, 1 / 60, method=method)
     simulation.apply_wrench(tip, load)
     settle(simulation, m)
     before = simulation.poses.copy()
@@ -215,9 +342,9 @@ def test_a_model_joins_while_it_runs(scene):
     simulation.switch(grown)
     jump = np.abs(simulation.poses - before).max()
     settle(simulation, m)
-    assert simulation.poses == pytest.approx(truth.poses, abs=1e-5 * m.radius)
+    assert simulation.poses == pytest.approx(truth.poses, abs=most * m.radius)
     removed = np.abs(before - truth.poses).max()
-    assert jump <= removed + 1e-9 * m.radius
+    assert jump <= removed + most * m.radius
 
 
 def test_going_between_single_and_blended():
@@ -244,8 +371,9 @@ def test_samples_of_random_mechanisms(seed):
         blend = pliant.blend([pliant.reduce(m, "b4"), pliant.reduce(m, "b4", at=at)])
     except (InputError, ConvergenceError):
         reject()  # locked, or too soft
-    assert np.abs(blend.configuration({"b4": (1.0, -2.0, 1.5)}).poses - at.poses).max() < 1e-8 * m.radius
-    simulation = pliant.ReducedSimulation(blend, 0.01)
+    there = blend.configuration({"b4": (1.0, -2.0, 1.5)}, "tvcg")
+    assert np.abs(there.poses - at.poses).max() < 1e-8 * m.radius
+    simulation = pliant.ReducedSimulation(blend, 0.01, method="tvcg")
     u = blend.samples[1] * 0.7
     simulation.coordinates = u / blend.unit
     q = kinematics.move(m, blend.models[0].q, blend.displacement_at(u))
@@ -258,11 +386,11 @@ def test_no_energy_from_a_closed_loop_of_wrenches():
     blend = pliant.blend(models(m, three(100.0)))
     corners = 100 * np.array([[0, 0, 0], [0.8, 0, 0], [0.4, 0.7, 0], [0, 0.3, 0.6], [0, 0, 0]])
     work, stored = 0.0, 0.0
-    place = blend.configuration({"link50": corners[0]}).pose("link50")[:3, 3]
+    place = blend.configuration({"link50": corners[0]}, "tvcg").pose("link50")[:3, 3]
     for a, b in pairwise(corners):
         for t in np.linspace(0, 1, 40)[1:]:
             force = a + t * (b - a)
-            there = blend.configuration({"link50": force}).pose("link50")[:3, 3]
+            there = blend.configuration({"link50": force}, "tvcg").pose("link50")[:3, 3]
             work += (force - 0.5 * (b - a) / 39) @ (there - place)
             stored = max(stored, work)
             place = there
@@ -281,69 +409,6 @@ def test_floating_base():
     assert two.poses == pytest.approx(one.poses, abs=1e-8)
     with pytest.raises(InputError, match="floating base"):
         pliant.blend([pliant.reduce(m), pliant.reduce(fixed, m.end_effectors)])
-
-
-@pytest.fixture(scope="module", params=["helix", "y", "hand"])
-def fitted(request):
-    """A polynomial fitted to 40 equilibria, and 20 other loads."""
-    m = pliant.gallery.make(request.param)
-    tip, size = m.end_effectors[0], {"helix": 300.0, "y": 300.0, "hand": 6.0}[request.param]
-    rng = np.random.default_rng(0)
-    forces = rng.normal(size=(60, 3))
-    forces *= (size * rng.uniform(0.2, 1, 60) / np.linalg.norm(forces, axis=1))[:, None]
-    return m, tip, pliant.blend(models(m, forces[:40]), joints="polynomial"), forces[40:]
-
-
-def test_polynomials_follow_equilibria(fitted):
-    m, tip, blend, forces = fitted
-    errors = {"polynomial": [], "rest": []}
-    rest = pliant.blend(blend.models[:1])
-    for force in forces:
-        truth = pliant.equilibrium(m, {tip: force}).pose(tip)[:3, 3]
-        for name, model in (("polynomial", blend), ("rest", rest)):
-            there = model.configuration({tip: force}).pose(tip)[:3, 3]
-            errors[name].append(np.linalg.norm(there - truth) / m.radius)
-    assert np.sqrt(np.mean(np.square(errors["polynomial"]))) < 0.001
-    assert np.mean(errors["polynomial"]) < 0.1 * np.mean(errors["rest"])
-    # At rest it has the value and slope of the model at rest.
-    none = np.zeros(6 * len(blend.end_effectors))
-    assert not blend.displacement_at(none).any()
-    assert np.array_equal(blend.joint_map_at(none), blend.models[0].joint_map)
-
-
-def test_polynomials_in_motion(fitted):
-    m, tip, blend, forces = fitted
-    u = 0.6 * blend.samples[3] + 0.2 * blend.samples[5]
-    step = 1e-6 * np.abs(u).max()
-    slope = np.array(
-        [
-            (blend.displacement_at(u + step * one) - blend.displacement_at(u - step * one)) / (2 * step)
-            for one in np.eye(len(u))
-        ]
-    ).T
-    assert blend.joint_map_at(u) == pytest.approx(slope, abs=1e-7 * np.abs(slope).max())
-    simulation = pliant.ReducedSimulation(blend, 1 / 60)
-    simulation.apply_wrench(tip, forces[0])
-    simulation.step(20_000)
-    rest = blend.configuration({tip: forces[0]})
-    assert simulation.poses == pytest.approx(rest.poses, abs=1e-6 * m.radius)
-    assert simulation.poses == pytest.approx(simulation.configuration.poses, abs=1e-12 * m.radius + 1e-13)
-    grown = blend.add(pliant.equilibrium(m, {tip: 0.5 * forces[1]}))
-    simulation.switch(grown)
-    assert simulation.poses == pytest.approx(rest.poses, abs=1e-3 * m.radius)
-
-
-def test_polynomials_need_enough(scene):
-    _, m, blend, _ = scene
-    if m.name == "helix 50":
-        with pytest.raises(InputError, match="16 products need more than 3 loaded models"):
-            pliant.blend(blend.models, joints="polynomial")
-    with pytest.raises(InputError, match="needs models under loads"):
-        pliant.blend(blend.models[:1], joints="polynomial")
-    with pytest.raises(InputError, match="made without loads"):
-        pliant.blend(blend.models[1:], joints="polynomial")
-    with pytest.raises(InputError, match="joints is"):
-        pliant.blend(blend.models, joints="cubic")
 
 
 def test_bad_input():
@@ -370,8 +435,6 @@ def test_bad_input():
         blend.add("more")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="threads are for a single model"):
         pliant.ReducedSimulation(blend, 0.01, "twist", threads=2)
-    with pytest.raises(InputError, match="one at a time"):
-        pliant.ReducedBatch(blend, 0.01, 3)  # type: ignore[arg-type]
     with pytest.raises(pliant.errors.UnknownNameError):
-        blend.configuration({"stem1": (0, 0, 1)})
+        blend.configuration({"stem1": (0, 0, 1)}, "tvcg")
     assert "2 models" in repr(blend)

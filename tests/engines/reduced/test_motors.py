@@ -132,11 +132,29 @@ def test_what_cannot_be_driven():
     tip = m.end_effectors[0]
     loaded = pliant.reduce(m, at=pliant.equilibrium(m, {tip: (0, 0, -0.5)}))
     blend = pliant.blend([pliant.reduce(m), loaded])
-    mixed = pliant.ReducedSimulation(blend, 0.01)
-    with pytest.raises(InputError, match="a blend takes wrenches"):
+    mixed = pliant.ReducedSimulation(blend, 0.01, method="tvcg")
+    with pytest.raises(InputError, match="take no motors"):
         mixed.set_motor(joint, torque=1.0)
     mixed.clear_motors()
-    simulation.set_motor(joint, torque=0.1)
-    with pytest.raises(InputError, match="a blend takes no motors"):
-        simulation.switch(blend)
-    assert simulation.model is not blend
+    linear = pliant.ReducedSimulation(blend.models[0], 0.01, method="tvcg")
+    linear.set_motor(joint, torque=0.1)
+    with pytest.raises(InputError, match="take no motors"):
+        linear.switch(blend)
+    assert linear.model is not blend
+
+
+def test_blends_take_motors():
+    """On the manifold of a blend: the end effector goes where torques put it, and they go along to another model."""
+    m = pliant.gallery.helix(20)
+    blend = pliant.blend([pliant.reduce(m, at=pliant.equilibrium(m, {"link20": (0, 0, f)})) for f in (0, 40)])
+    one = pliant.ReducedSimulation(blend.models[0], 0.01, method="full")
+    other = pliant.ReducedSimulation(blend, 0.01, method="full")
+    for simulation in (one, other):
+        simulation.set_motor("*", torque=0.02 * m.stiffness)
+        simulation.step(3000)
+    truth = pliant.Configuration(m, np.full(20, 0.02)).pose("link20")[:3, 3]
+    moved = np.linalg.norm(truth - m.reference_poses[-1, :3, 3])
+    assert np.linalg.norm(other.pose("link20")[:3, 3] - truth) < 0.02 * moved
+    one.switch(blend)
+    one.step(3000)
+    np.testing.assert_allclose(one.q, other.q, atol=1e-8)

@@ -75,7 +75,10 @@ def test_several_end_effectors_and_open_loops_by_hand():
     hand = pliant.gallery.hand()
     model = pliant.reduce(hand, modes=2)  # modes are no part of statics
     wrench = {"index_tip": (0.0, 1.0, -2.0), "thumb_tip": {"force": (1.0, 0, 0), "frame": "body"}}
-    truth, at = pliant.equilibrium(hand, wrench), pliant.blend([pliant.reduce(hand)]).configuration(wrench)
+    truth, at = (
+        pliant.equilibrium(hand, wrench),
+        pliant.blend([pliant.reduce(hand)]).configuration(wrench, "tvcg"),
+    )
     apart = [np.linalg.norm((at.pose(b) - truth.pose(b))[:3, 3]) for b in model.end_effectors]
     assert measure(model, [wrench], method="tvcg").position[0] == pytest.approx(
         np.mean(apart) / hand.radius, rel=1e-9
@@ -84,7 +87,7 @@ def test_several_end_effectors_and_open_loops_by_hand():
     loop = pliant.gallery.loop()
     body = loop.end_effectors[0]
     wrench = {body: (300.0, 200.0, -300.0)}
-    at = pliant.blend([pliant.reduce(loop)]).configuration(wrench)
+    at = pliant.blend([pliant.reduce(loop)]).configuration(wrench, "tvcg")
     gaps = sum(np.linalg.norm(gap[:3]) for gap in at.loop_residual) / loop.radius
     assert gaps > 1e-4
     assert measure(pliant.reduce(loop), [wrench], method="tvcg").violation[0] == pytest.approx(
@@ -98,10 +101,11 @@ def test_no_error_at_samples(name):
     body = m.end_effectors[0]
     wrenches = [{body: force} for force in ((0, 0, 0), (100, 50, 0), (0, -80, 120))]
     blended = pliant.blend([pliant.reduce(m, at=pliant.equilibrium(m, each)) for each in wrenches])
-    found = measure(blended, wrenches)
-    assert found.position.max() < 1e-8
-    assert found.violation.max() < 1e-8
-    assert measure(blended, [{body: (50, 25, 0)}]).position[0] > 1e-6
+    for method, most in (("exact", 1e-4), ("tvcg", 1e-8)):
+        found = measure(blended, wrenches, method=method)
+        assert found.position.max() < most
+        assert found.violation.max() < 1e-8
+    assert measure(blended, [{body: (50, 25, 0)}], method="tvcg").position[0] > 1e-6
 
 
 def test_rows_without_an_error(monkeypatch):
@@ -115,10 +119,10 @@ def test_rows_without_an_error(monkeypatch):
         found.converged = found.converged & np.array([each["b4"] != (0, 0, 1.0) for each in loads])
         return found
 
-    def seldom(self, wrenches):
+    def seldom(self, wrenches, method):
         if wrenches["b4"] == (0, 0.2, 0):
             raise ConvergenceError("none")
-        return settle(self, wrenches)
+        return settle(self, wrenches, method)
 
     monkeypatch.setattr(accuracy, "solve_cases", sometimes)
     monkeypatch.setattr(pliant.BlendedModel, "configuration", seldom)
@@ -163,25 +167,25 @@ def test_words_and_picture_of_accuracy(tmp_path):
 
 def test_a_helix_to_a_tolerance():
     m = pliant.gallery.helix(12)
-    found = sample(m, wrenches=200, tolerance=0.0025, **QUIET)
+    found = sample(m, wrenches=200, tolerance=5e-6, **QUIET)
     assert found.reached
     assert 2 < len(found.model.models) == len(found.curve) == len(found.wrenches) < 12
-    assert (found.curve[:-1, 1] > 0.0025).all()
-    assert found.curve[-1, 1] <= 0.0025
-    assert found.accuracy.rms < 0.7 * measure(pliant.reduce(m), found.accuracy.wrenches, method="tvcg").rms
+    assert (found.curve[:-1, 1] > 5e-6).all()
+    assert found.curve[-1, 1] <= 5e-6
+    assert found.accuracy.rms < 0.1 * measure(pliant.reduce(m), found.accuracy.wrenches).rms
     assert len(found.accuracy.wrenches) == 40
     assert found.problems == ()
     # `measure` gives the same errors.
     assert measure(found.model, found.accuracy.wrenches).position == pytest.approx(
         found.accuracy.position, rel=1e-6
     )
-    assert measure(found.model, found.wrenches).worst < 1e-8
+    assert measure(found.model, found.wrenches).worst < 5e-6
     forces = np.array([each["link12"] for each in found.accuracy.wrenches])
     assert np.linalg.norm(forces, axis=1).max() <= 200
     assert not {str(each) for each in found.wrenches} & {str(each) for each in found.accuracy.wrenches}
-    repeated = sample(m, "link12", wrenches=200, tolerance=0.0025, **QUIET)
+    repeated = sample(m, "link12", wrenches=200, tolerance=5e-6, **QUIET)
     same(found, repeated)
-    other = sample(m, wrenches=200, tolerance=0.0025, seed=1, **QUIET)
+    other = sample(m, wrenches=200, tolerance=5e-6, seed=1, **QUIET)
     assert other.wrenches != found.wrenches
 
 
@@ -192,16 +196,14 @@ def test_a_ladder_within_a_budget(tmp_path):
     found = sample(m, wrenches=largest, tolerance=0.0, budget=8, **SMALL)
     assert len(found.model.models) == 8
     assert not found.reached
-    assert found.wrenches[1] in ({body: (300.0, 0, 0)}, {body: (-300.0, 0, 0)})  # the largest are candidates
-    assert (
-        found.accuracy.rms < 0.2 * measure(found.model.models[0], found.accuracy.wrenches, method="tvcg").rms
-    )
+    # It has one way to move: any model is exact.
+    assert found.curve.max() < 1e-9
+    assert found.accuracy.worst < 1e-9
     for each in found.accuracy.wrenches:
         assert abs(each[body][0]) < 300
         assert each[body][1:] == (0, 0)
     text = found.summary()
     assert text.startswith(f"{m.name}: 8 models, tolerance 0 of the radius not reached\n8 fresh wrenches: ")
-    assert f"{body} (300, 0, 0) N" in text
     found.plot(tmp_path / "ladder.png")
     assert (tmp_path / "ladder.png").stat().st_size > 10_000
     # One model is the budget: nothing is chosen. More than there are candidates: all are.
@@ -236,8 +238,8 @@ def test_problems_are_told():
     left = at.frequencies(1)[0] / pliant.Configuration(m).frequencies(1)[0]
     assert f"near buckling under b4 (0, 0.001, -3.95) N: lowest frequency {left:.2g} of that at rest" in near
     assert "problems:\n  unstable under" in found.summary()
-    assert np.isinf(found.curve[0]).all()  # the model at rest turns back and forth under 20 N
-    assert found.curve[-1, 1] < 0.01
+    assert np.isfinite(found.curve).all()
+    assert found.curve[-1, 1] < 1e-3
     found.plot()
     straight = sample(m, "b4", wrenches=[{"b4": (0, 0, -20)}], tolerance=0.0, **SMALL)
     assert len(straight.problems) > 5

@@ -159,7 +159,7 @@ def measure(
         wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them. Gravity is left out, even
             that of an equilibrium the model was made at; joint limits hold if the model was made with them.
         progress: show a progress bar.
-        method: statics of a reduced model: "exact" or "tvcg"; see `ReducedModel.configuration`.
+        method: statics of the model: "exact" or "tvcg"; see `ReducedModel.configuration`.
 
     Returns:
         The errors. Wrenches without an equilibrium, with an unstable one, or under which the model does not settle
@@ -228,7 +228,6 @@ def compare(
     method: str = "exact",
 ) -> Accuracy:
     """Errors against equilibria that are known already; see `measure`."""
-    words = {"method": method} if isinstance(model, ReducedModel) else {}
     m = model.mechanism
     bodies = [m.body_index(body) for body in model.end_effectors]
     moved, position, violation = np.full((3, len(wrenches)), np.nan)
@@ -239,7 +238,7 @@ def compare(
         if truth is None or problem is not None:
             continue
         try:
-            found = model.configuration(each, **words)
+            found = model.configuration(each, method)
         except ConvergenceError:
             problems[i] = UNSETTLED
             continue

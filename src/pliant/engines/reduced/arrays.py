@@ -185,16 +185,11 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
 def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> Packed:
     first, models, k = blend.models[0], len(blend.models), blend_kernels
     coordinates = StaticWrenches(blend, h)
-    n, unit, directions = coordinates.count, coordinates.unit, np.zeros((0, coordinates.count))
+    n, unit = coordinates.count, coordinates.unit
     if twist:
         found = _twists(first)._replace(local=np.zeros(0))
         rows, shifts = 6 * len(found.links), np.array([model.at.poses for model in blend.models])
         maps = np.array([model.twist_maps for model in blend.models]) * unit
-    elif blend.polynomial is not None:
-        fit = blend.polynomial
-        found = joint_kinematics(first, np.concatenate([fit.slope * unit, fit.coefficients.T], axis=1))
-        rows, maps, shifts = found.motions.shape[1], found.motions[:n], found.motions[n:]
-        directions = fit.directions * unit
     else:
         maps = blend.joint_maps * unit
         motions = np.concatenate([blend.shifts.T, maps.transpose(1, 0, 2).reshape(len(maps[0]), -1)], axis=1)
@@ -212,19 +207,16 @@ def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> 
         k.DAMPING: stacks[2],
         k.SHIFTS: shifts,
         k.MAPS: maps,
-        k.DIRECTIONS: directions,
         kernels.LOCAL: found.local,
         kernels.HINGE: found.hinge,
         kernels.BASE: _base_constants(first, gravity),
     }
-    products = len(shifts) if len(directions) else 0
     sizes = np.zeros(k.BLEND_SIZES, dtype=np.int64)
     sizes[kernels.ROWS], sizes[kernels.TWIST] = rows, twist
     sizes[k.MODELS], sizes[k.EIGEN] = models, blend.matrices == "eigen"
-    sizes[k.SPANNED], sizes[k.PRODUCTS] = len(directions), products
     step = models + n + kernels.WRENCH_WORK + 3 * n * n + n + kernels.BASE_WORK
     placing = max(POSE_SIZE * models + k.MEAN_WORK, 2 * len(found.links) + kernels.BALL_WORK)
-    work = max(step, models + rows + models * n + max(n, len(directions) + products, placing))
+    work = max(step, models + rows + models * n + max(n, placing))
     header = {kernels.TIMESTEP: h, k.EXPONENT: blend.exponent, k.RIGID: coordinates.rigid}
     header[k.LENGTH] = coordinates.length
     start = blend.samples[0] / unit

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant.checks import choice, whole
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced.arrays import METHODS, check_arguments
+from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.manifold import pack_model
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 class ReducedBatch:
-    """Copies of a reduced model that move independently, with the methods of `ReducedSimulation`, one row per copy.
+    """Copies of a reduced or blended model that move independently: methods of `ReducedSimulation`, one row per copy.
 
     Results do not depend on the number of threads.
 
@@ -41,7 +42,7 @@ class ReducedBatch:
 
     def __init__(
         self,
-        model: ReducedModel,
+        model: ReducedModel | BlendedModel,
         timestep: float,
         copies: int,
         reconstruction: str = "joint",
@@ -57,8 +58,6 @@ class ReducedBatch:
             threads: number of threads; all cores by default.
         """
         force = check_arguments(model, timestep, reconstruction, gravity)
-        if not isinstance(model, ReducedModel):
-            raise InputError("a batch takes a ReducedModel: blends are simulated one at a time")
         copies = whole(copies, "copies", 1)
         threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
         choice(method, "method", METHODS)
@@ -89,7 +88,7 @@ class ReducedBatch:
         return list(map(run, self._parts) if self._pool is None else self._pool.map(run, self._parts))
 
     @property
-    def model(self) -> ReducedModel:
+    def model(self) -> ReducedModel | BlendedModel:
         """The model in motion."""
         return self._model
 

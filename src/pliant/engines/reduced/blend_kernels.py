@@ -35,10 +35,9 @@ from pliant.statics.load_kernels import ACTS, LOAD_SIZE, body_wrench
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
-# Further entries of `sizes`: number of models, whether spectra are mixed; where arrays start in `constants`; number of
-# products and of spanned directions of a polynomial, and where its directions start.
+# Further entries of `sizes`: number of models, whether spectra are mixed; where arrays start in `constants`.
 MODELS, EIGEN, SAMPLES, METRICS, COMPLIANCE, MASS, DAMPING, SHIFTS, MAPS = range(SIZES, SIZES + 9)
-PRODUCTS, SPANNED, DIRECTIONS, BLEND_SIZES = range(SIZES + 9, SIZES + 13)
+BLEND_SIZES = SIZES + 9
 # Further first numbers of `constants`: exponent of the weights, least compliance, unit of length.
 EXPONENT, RIGID, LENGTH = range(TIMESTEP + 1, TIMESTEP + 4)
 MEAN_WORK = 12 + POSE_SIZE  # work space of `by_twists` besides a pose per model: two twists and a pose
@@ -69,6 +68,25 @@ def advance_at(count, ends, at):
     """`advance` on the arrays of `five_arrays`."""
     sizes, links, constants, state, poses = five_arrays(at)
     return advance(count, ends, sizes, links, constants, state, poses)
+
+
+@_jit
+def advance_batch(count, sizes, links, constants, states, poses):
+    """Take `count` steps of every copy. Returns the copy that took the fewest, and their number."""
+    worst, least = -1, count
+    for copy in range(states.shape[0]):
+        done = advance(count, False, sizes, links, constants, states[copy], poses[copy])
+        if done < least:
+            worst, least = copy, done
+    return worst, least
+
+
+@_jit
+def reconstruct_batch(sizes, links, constants, states, poses):
+    """Poses of all links of every copy, from its state."""
+    for copy in range(states.shape[0]):
+        work = states[copy, sizes[WORK] + sizes[WRENCH] :]
+        reconstruct(sizes, links, constants, states[copy], poses[copy], work)
 
 
 @_inline
@@ -241,27 +259,6 @@ def step(sizes, links, constants, state, poses, work):
 
 
 @_jit
-def multiply_out(size, directions, u, out):
-    """Coordinates `directions @ u`, then all their products of two and of three, in the order of `monomials`."""
-    for a in range(size):
-        total = 0.0
-        for j in range(u.shape[0]):
-            total += directions[a, j] * u[j]
-        out[a] = total
-    at = size
-    for a in range(size):
-        for b in range(a, size):
-            out[at] = out[a] * out[b]
-            at += 1
-    for a in range(size):
-        for b in range(a, size):
-            pair = out[a] * out[b]
-            for c in range(b, size):
-                out[at] = pair * out[c]
-                at += 1
-
-
-@_jit
 def by_twists(sizes, links, constants, u, weight, work, poses):
     """Pose of every body: weighted Karcher mean over the models of H exp(T (u - b)), TVCG Eq. 28.
 
@@ -310,7 +307,7 @@ def by_twists(sizes, links, constants, u, weight, work, poses):
 
 @_jit
 def reconstruct(sizes, links, constants, state, poses, work):
-    """Poses of all links, from the weighted mean of the models' joint displacements, or from a polynomial."""
+    """Poses of all links, from the weighted mean of the models' joint displacements."""
     n, models, rows = sizes[COORDINATES], sizes[MODELS], sizes[ROWS]
     base_displacement(sizes, constants, state, poses)
     u = state[Y : Y + n]
@@ -323,17 +320,12 @@ def reconstruct(sizes, links, constants, state, poses, work):
         return
     for i in range(rows):
         motion[i] = 0.0
-    if sizes[PRODUCTS] > 0:
-        multiply_out(sizes[SPANNED], matrix(constants, sizes[DIRECTIONS], sizes[SPANNED], n), u, rest)
-        add_columns(matrix(constants, sizes[MAPS], n, rows), u, motion)
-        add_columns(matrix(constants, sizes[SHIFTS], sizes[PRODUCTS], rows), rest[sizes[SPANNED] :], motion)
-    else:
-        samples = matrix(constants, sizes[SAMPLES], models, n)
-        for k in range(models):
-            for j in range(n):
-                scaled[k * n + j] = weight[k] * (u[j] - samples[k, j])
-        add_columns(matrix(constants, sizes[SHIFTS], models, rows), weight, motion)
-        add_columns(matrix(constants, sizes[MAPS], models * n, rows), scaled, motion)
+    samples = matrix(constants, sizes[SAMPLES], models, n)
+    for k in range(models):
+        for j in range(n):
+            scaled[k * n + j] = weight[k] * (u[j] - samples[k, j])
+    add_columns(matrix(constants, sizes[SHIFTS], models, rows), weight, motion)
+    add_columns(matrix(constants, sizes[MAPS], models * n, rows), scaled, motion)
     # A sum of eighth powers below 1 bounds all displacements by 1; unlike a maximum it is vectorised.
     powers = 0.0
     for i in range(rows):

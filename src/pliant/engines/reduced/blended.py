@@ -1,9 +1,14 @@
-"""`BlendedModel`: reduced models at several equilibria, weighted by their distance (TVCG section 7).
+"""`BlendedModel`: reduced models of one mechanism at several equilibria (TVCG section 7).
 
-Every model predicts, to first order, the joint coordinates under a wrench u on the end effectors,
-`q_i + joint_map_i (u - b_i)` with b_i the wrench of its equilibrium. The blend is their weighted mean, so at a
-sample it is the equilibrium itself. In motion u is the *static wrench*, under which the present configuration would be
-an equilibrium; with `C` the blended compliance, and mass and damping condensed to wrenches,
+All of them together span a manifold of joint coordinates: that of the first model, with the displacements and slopes
+of the others as vectors (`reach.span`). Statics and motion are those of the whole mechanism on it, as with a single
+model that reaches as far.
+
+TVCG's way, `method="tvcg"`, mixes the models instead. Every model predicts, to first order, the joint coordinates under
+a wrench u on the end effectors, `q_i + joint_map_i (u - b_i)` with b_i the wrench of its equilibrium. The blend is
+their mean, weighted by distance, so at a sample it is the equilibrium itself. In motion u is the *static wrench*, under
+which the present configuration would be an equilibrium; with `C` the blended compliance, and mass and damping condensed
+to wrenches,
 
     (C^T M C) u'' + (C^T D C) u' + C^T (u - w) = 0
 
@@ -14,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -23,18 +29,19 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.checks import choice, number
 from pliant.engines.reduced.model import FreeBase, Model, ReducedModel
-from pliant.engines.reduced.polynomial import JointPolynomial, fit_polynomial
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import ConvergenceError, InputError
+from pliant.formats.archive import mechanism_bytes
 from pliant.mechanism import Mechanism, kinematics
 from pliant.statics import Configuration
-from pliant.statics.loads import Load, chart
+from pliant.statics.loads import Load, chart, load_rows, parse_wrenches
 from pliant.text import counted
 
 __all__ = ["BlendedModel", "blend"]
 
 Floats = NDArray[np.float64]
-DISTANCES, MATRICES, JOINTS = ("wrench", "twist"), ("linear", "eigen"), ("mean", "polynomial")
+DISTANCES, MATRICES = ("wrench", "twist"), ("linear", "eigen")
+TOLERANCE = 0.01  # static error at which the reach of a blend is measured
 _ROUNDS = 200  # iterations for wrenches that turn with the end effectors
 
 
@@ -43,9 +50,11 @@ def blend(
     exponent: float = 6.0,
     distance: str = "wrench",
     matrices: str = "linear",
-    joints: str = "mean",
 ) -> BlendedModel:
-    """Mix reduced models of one mechanism, made at different configurations (TVCG section 7).
+    """Blend reduced models of one mechanism, made at different configurations (TVCG section 7).
+
+    The blend rests and moves on the joint motions that its models span, with all forces of the whole mechanism.
+    `exponent`, `distance` and `matrices` are for mixing the models as in the paper, with `method="tvcg"`.
 
     Args:
         models: of the same mechanism and end effectors, without modes. The first is the one a simulation starts at.
@@ -56,9 +65,6 @@ def blend(
             radius and angles over π. Wrenches distinguish loads under which a mechanism has the same displacement.
         matrices: how compliance, mass and damping are mixed: "linear", entry by entry, smooth; or "eigen", TVCG's
             Algorithm 3 with eigenvectors matched and their signs aligned, for comparison: it jumps where they cross.
-        joints: joint displacements: "mean", the weighted mean of the models' predictions, exact at samples; or
-            "polynomial", a cubic polynomial of the wrench fitted to all models, the first of them at rest: much more
-            accurate between samples and off their directions, if a dozen or more cover all directions that matter.
 
     Raises:
         InputError: the models do not belong together.
@@ -71,20 +77,15 @@ def blend(
         >>> blended.weights({"link20": (40, 0, 0)}).round(6).tolist()
         [0.0, 1.0, 0.0]
     """
-    choice(joints, "joints", JOINTS)
-    given = _checked(models)
-    return BlendedModel(
-        given, exponent, distance, matrices, fit_polynomial(given) if joints == "polynomial" else None
-    )
+    return BlendedModel(models, exponent, distance, matrices)
 
 
 class BlendedModel(Model):
-    """Reduced models weighted by distance; made by `pliant.blend`, simulated by `pliant.ReducedSimulation`.
+    """Reduced models at several equilibria; made by `pliant.blend`, simulated by `pliant.ReducedSimulation`.
 
     Attributes:
         models: the reduced models.
         exponent, distance, matrices: see `pliant.blend`.
-        polynomial: joint displacements as a polynomial of the wrench; None: weighted mean of the models' predictions.
         mechanism, end_effectors, base, limits: the same for all models.
     """
 
@@ -94,9 +95,8 @@ class BlendedModel(Model):
         exponent: float = 6.0,
         distance: str = "wrench",
         matrices: str = "linear",
-        polynomial: JointPolynomial | None = None,
     ):
-        self.models, self.polynomial = _checked(models), polynomial
+        self.models = _checked(models)
         self.exponent = number(exponent, "exponent", above=0.0)
         self.distance = choice(distance, "distance", DISTANCES)
         self.matrices = choice(matrices, "matrices", MATRICES)
@@ -121,10 +121,52 @@ class BlendedModel(Model):
         """Whether joint limits are enforced."""
         return self.models[0].limits
 
-    @property
+    @cached_property
+    def mixed_only(self) -> str | None:
+        """Why the models can only be mixed, since no manifold has the mechanics of all of them; None: one has."""
+        first, *others = self.models
+        for model in self.models:
+            if model.limits:
+                return "joint limits"
+            if model.inertia != "condensed" and others:
+                return f"inertia={model.inertia!r}"
+            if model.wrenches is None and (model.wrench.any() or others):
+                return "a model of an older file, which does not tell its loads"
+        for model in self.models if others else ():
+            if model.mechanism is not first.mechanism and not _equal(model.mechanism, first.mechanism):
+                return "models of mechanisms that differ"
+            loaded = model.wrenches or model.gravity
+            if not loaded and np.abs(model.q - model.mechanism.reference).max(initial=0.0) > 1e-9:
+                return "a model that is held away from the reference pose, where springs rest elsewhere"
+            if model.gravity != first.gravity or _other_loads(model) != _other_loads(first):
+                return "models that were made under different gravity, or loads on bodies that are no end effectors"
+        return None
+
+    @cached_property
+    def spanned(self) -> ReducedModel:
+        """The first model, with vectors from the others: the blend moves as this one does.
+
+        As few vectors as leave the end effectors where the equilibria of all models have them, within 0.01 % of their
+        displacement.
+        """
+        from pliant.engines.reduced.reach import span
+
+        return span(self.models)
+
+    @cached_property
     def reach(self) -> float:
-        """Size of pushes, radii, up to which errors at rest are within a tolerance: NaN, as it is not measured."""
-        return float("nan")
+        """Size of pushes, radii, up to which errors at rest are within 1 %, measured at first use; NaN if unknown.
+
+        See `ReducedModel.reach`.
+        """
+        from pliant.engines.reduced.reach import measure_reach
+
+        if self.mixed_only is not None:
+            return float("nan")
+        try:
+            return measure_reach(self.spanned, TOLERANCE)
+        except InputError:  # loads that are no forces at the origins, or nothing gives way to those
+            return float("nan")
 
     def index(self, body: str) -> int:
         """Number of a body among the end effectors."""
@@ -140,9 +182,7 @@ class BlendedModel(Model):
             model = reduce(at.mechanism, self.end_effectors, at=at, inertia=self.models[0].inertia)
         if not isinstance(model, ReducedModel):
             raise InputError(f"add: a Configuration or a ReducedModel expected, not {at!r:.80}")
-        grown = [*self.models, model]
-        polynomial = None if self.polynomial is None else fit_polynomial(grown)
-        return BlendedModel(grown, self.exponent, self.distance, self.matrices, polynomial)
+        return BlendedModel([*self.models, model], self.exponent, self.distance, self.matrices)
 
     # --- the samples
 
@@ -212,7 +252,7 @@ class BlendedModel(Model):
             out.append(mean.T @ ((weights @ values)[:, None] * mean))
         return tuple(out)
 
-    # --- statics
+    # --- statics of the mixed models
 
     def weights_at(self, u: Floats) -> Floats:
         """Shepard weights at a static wrench in body axes, (models,); at a sample its model has weight 1."""
@@ -226,15 +266,11 @@ class BlendedModel(Model):
 
     def displacement_at(self, u: Floats) -> Floats:
         """Joint displacements from the first model under a static wrench in body axes, (nv,)."""
-        if self.polynomial is not None:
-            return self.polynomial.displacement(u)
         each = self.shifts + np.einsum("kij,kj->ki", self.joint_maps, u - self.samples)
         return self.weights_at(u) @ each
 
     def joint_map_at(self, u: Floats) -> Floats:
         """Change of the joint displacements per wrenches at constant weights, (nv, 6e)."""
-        if self.polynomial is not None:
-            return self.polynomial.joint_map(u)
         return np.tensordot(self.weights_at(u), self.joint_maps, axes=1)
 
     def compliance_at(self, u: Floats) -> Floats:
@@ -292,15 +328,33 @@ class BlendedModel(Model):
         """Configuration of the first model."""
         return self.models[0].at
 
-    def configuration(self, wrenches: Mapping[str, Any] | None = None) -> Configuration:
-        """Configuration at rest under wrenches, `{end effector: wrench}`; that of the first model if None."""
+    def configuration(
+        self, wrenches: Mapping[str, Any] | None = None, method: str = "exact"
+    ) -> Configuration:
+        """Configuration at rest under wrenches; that of the first model if None.
+
+        Args:
+            wrenches: `{body: wrench}` on any bodies, as `pliant.equilibrium` takes them.
+            method: "exact", balance of all forces on the manifold that the models span, loops closed; or "tvcg", the
+                weighted mean of the models, with wrenches on end effectors only.
+
+        Raises:
+            ConvergenceError: the blend finds no rest.
+        """
+        choice(method, "method", ("exact", "tvcg"))
         if wrenches is None:
             return self.at
+        if method == "exact" and self.mixed_only is None:
+            return self.spanned.configuration(wrenches)
         return Configuration(self.mechanism, self._q(self.static_wrench(wrenches)))
 
     def summary(self) -> str:
-        """Readable: models, the wrenches they were made under, end effectors, and a summary of the first model."""
+        """Readable: models, the wrenches they were made under, reach, and a summary of the first model."""
+        from pliant.engines.reduced.report import reach_words
+
         loaded = [f"  {i}  {np.linalg.norm(one.wrench):.4g}" for i, one in enumerate(self.models)]
+        if self.mixed_only is None:
+            loaded.append(reach_words(replace(self.spanned, reach=self.reach, tolerance=TOLERANCE)))
         return "\n".join(
             [
                 f"blend of {len(self.models)} models of '{self.mechanism.name}': {', '.join(self.end_effectors)}",
@@ -344,6 +398,19 @@ def _matched(stack: Floats) -> tuple[Floats, Floats]:
         vectors[k] = sign[:, None] * vectors[k, order]
         values[k] = values[k, order]
     return vectors, values
+
+
+def _equal(a: Mechanism, b: Mechanism) -> bool:
+    return mechanism_bytes(a).tobytes() == mechanism_bytes(b).tobytes()
+
+
+def _other_loads(model: ReducedModel) -> bytes:
+    """Loads of a model's configuration on bodies that are no end effectors, in the order of bodies."""
+    m, given = model.mechanism, model.wrenches or {}
+    others = parse_wrenches(
+        m, {body: load for body, load in given.items() if body not in model.end_effectors}
+    )
+    return load_rows(dict(sorted(others.items())), m.links.body_link).tobytes()
 
 
 def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:

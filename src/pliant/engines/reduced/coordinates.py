@@ -1,7 +1,7 @@
 """Coordinates of models: maps to joints and back, to twists of end effectors, and the response to impulses.
 
-The coordinates of a reduced model are displacements along its admissible directions and amplitudes of modes; those of a
-blend are static wrenches. Both classes have the same methods, so that simulations treat both kinds alike.
+The coordinates of a linear model are displacements along its admissible directions and amplitudes of modes; those of
+mixed models are static wrenches. Both classes have the same methods, so that simulations treat both kinds alike.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Amplitudes:
 
 
 class StaticWrenches:
-    """Coordinates of a blend: static wrenches in body axes, torques divided by `length`."""
+    """Coordinates of mixed models: static wrenches in body axes, torques divided by `length`."""
 
     def __init__(self, model: BlendedModel, h: float):
         self.model, self._h = model, h

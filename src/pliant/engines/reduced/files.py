@@ -13,7 +13,6 @@ from pliant.checks import number, vector, whole
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.condensation import INERTIAS
 from pliant.engines.reduced.model import FreeBase, ReducedModel
-from pliant.engines.reduced.polynomial import JointPolynomial, monomials
 from pliant.errors import FormatError, InputError, MechanismError
 from pliant.files import as_path
 from pliant.formats.archive import Arrays, mechanism_bytes, read_archive, require, write_archive
@@ -40,7 +39,6 @@ _ARRAYS = (
     "basis",
     *_MATRICES,
 )
-_POLYNOMIAL = ("slope", "directions", "coefficients")
 _WEIGHTS = ("exponent", "distance", "matrices")
 
 
@@ -66,11 +64,8 @@ def save_model(model: ReducedModel | BlendedModel, path: str | os.PathLike[str])
             mechanisms.append(text.tobytes())
         models.append({**_description(one), "mechanism": mechanisms.index(text.tobytes())})
         arrays |= {f"model{i}.{name}": array for name, array in _arrays(one).items()}
-    about = {**_header(_BLEND), "models": models, "residual": None}
+    about = {**_header(_BLEND), "models": models}
     about |= {word: getattr(model, word) for word in _WEIGHTS}
-    if model.polynomial is not None:
-        about["residual"] = model.polynomial.residual
-        arrays |= {f"polynomial.{word}": getattr(model.polynomial, word) for word in _POLYNOMIAL}
     write_archive(path, about, arrays)
 
 
@@ -171,27 +166,9 @@ def _restore_blend(about: dict[str, Any], arrays: Arrays, path: Path) -> Blended
         found.append(_restore(one, own, mechanisms[number], path))
     try:
         words: dict[str, Any] = {word: about.get(word) for word in _WEIGHTS}
-        return BlendedModel(found, polynomial=_restore_polynomial(about, arrays, found, path), **words)
+        return BlendedModel(found, **words)  # polynomials of older files are left out: their models span more
     except InputError as error:
         raise FormatError(f"'{path}': {error}") from None
-
-
-def _restore_polynomial(
-    about: dict[str, Any], arrays: Arrays, models: list[ReducedModel], path: Path
-) -> JointPolynomial | None:
-    residual = about.get("residual")
-    if residual is None or not models:
-        return None
-    if not isinstance(residual, float) or not 0 <= residual < np.inf:
-        raise FormatError(f"'{path}': residual: a number expected, not {residual!r:.80}")
-    require(arrays, [f"polynomial.{name}" for name in _POLYNOMIAL], path)
-    slope, directions, coefficients = (arrays[f"polynomial.{name}"] for name in _POLYNOMIAL)
-    nv, size = models[0].joint_map.shape
-    rank = len(directions)
-    fits = rank <= size and slope.shape == (nv, size) and directions.shape == (rank, size)
-    if not fits or coefficients.shape != (len(monomials(rank)), nv):
-        raise FormatError(f"'{path}': the arrays of the polynomial have shapes that do not fit its models")
-    return JointPolynomial(slope, directions, coefficients, residual)
 
 
 def _restore(about: dict[str, Any], arrays: Arrays, mechanism: Mechanism, path: Path) -> ReducedModel:

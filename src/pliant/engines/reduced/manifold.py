@@ -51,6 +51,7 @@ __all__ = [
     "natural_coordinates",
     "pack_manifold",
     "pack_model",
+    "refusal",
     "settle",
     "statics",
     "unknown_mechanics",
@@ -69,7 +70,7 @@ _BENDS = 10.0  # largest second derivative of a joint's displacement per displac
 _STRIDE = 0.3  # rad or radii: largest displacement of a joint in one step of the load
 _SHORTEST = 1 / 512  # step of the load
 _NEUTRAL = 1e-4  # of the stiffness at rest: counts as none
-_SOFTEST = 1e-6  # of the stiffest mode: stiffness of softer ones counts as this
+_SOFTEST = 1e-6  # of the stiffest mode: stiffness that modes without springs count as having
 _LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
 _DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
@@ -245,19 +246,18 @@ def pack_model(
     Raises:
         InputError: the level is not for this model.
     """
-    why = _refusal(model, reconstruction)
+    why = refusal(model, reconstruction)
     if method != "tvcg" and why is None:
-        assert isinstance(model, ReducedModel)
-        return pack_manifold(model, h, method, slots)
+        return pack_manifold(model.spanned if isinstance(model, BlendedModel) else model, h, method, slots)
     if method not in ("tvcg", "auto"):
         raise InputError(f'method="{method}" is not for {why}: use "auto" or "tvcg"')
     return pack(model, h, reconstruction, gravity)
 
 
-def _refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | None:
+def refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | None:
     """Why a model does not move on its manifold; None: it does."""
-    if not isinstance(model, ReducedModel):
-        return "a blend"
+    if isinstance(model, BlendedModel):
+        return model.mixed_only or refusal(model.models[0], reconstruction)
     if reconstruction != "joint":
         return f"reconstruction={reconstruction!r}"
     if model.base is not None:
@@ -743,14 +743,16 @@ class NaturalCoordinates:
         name = f"the reduced model of '{self.manifold.mechanism.name}'"
         rows[:] = end
         force = np.zeros(int(self._arrays[0][mk.WIDTH]))
-        unit, closed = self._probes(1.0), mk.residual(z, 1.0, *self._arrays, force)
+        unit, scale = self._probes(1.0), self._frequencies()
+        closed = mk.residual(z, 1.0, *self._arrays, force)
         for _ in range(_DOWNHILL):
             found = self._stiffness(z) if closed else None
             if found is None or not np.isfinite(found).all():
                 break
+            found = found / scale[:, None] / scale
             values, vectors = np.linalg.eigh((found + found.T) / 2)
-            least = _NEUTRAL * float(self.modes.squares.max(initial=1e-300))
-            step = vectors @ ((vectors.T @ force[: self.count]) / np.maximum(np.abs(values), least))
+            along = (vectors.T @ (force[: self.count] / scale)) / np.maximum(np.abs(values), _NEUTRAL)
+            step = (vectors @ along) / scale
             largest = float(np.abs(step / unit).max())
             if largest < _PROBE and values[0] > 0:
                 settled = self._newton(z)
@@ -780,6 +782,11 @@ class NaturalCoordinates:
             end[i, ACTS], end[i, LINK] = 1.0, body
         return start, end
 
+    def _frequencies(self) -> Floats:
+        """Angular frequencies of the modes, (n,); those without springs count as a little stiff."""
+        squares = self.modes.squares
+        return np.sqrt(np.where(squares > 0, squares, _SOFTEST * squares.max(initial=1e-300)))
+
     def _stiffness(self, z: Floats) -> Floats | None:
         """Stiffness of the coordinates under the loads, (n, n), by differences; None where loops do not close."""
         n, unit = self.count, self._probes(_PROBE)
@@ -797,8 +804,7 @@ class NaturalCoordinates:
         """Coordinates at rest near `start` under the loads; None if there are none, or if they are unstable."""
         n, unit = self.count, self._probes(1.0)
         force, other = np.zeros((2, int(self._arrays[0][mk.WIDTH])))
-        scale = np.sqrt(np.maximum(self.modes.squares, _SOFTEST * self.modes.squares.max(initial=1e-300)))
-        z = start
+        scale, z = self._frequencies(), start
         if not mk.residual(z, 1.0, *self._arrays, force):
             return None
         for _ in range(_NEWTON):

@@ -81,7 +81,7 @@ class Model:
         Args:
             wrenches: mappings `{end effector: wrench}`, as `pliant.equilibrium` takes them.
             progress: show a progress bar.
-            method: statics of a reduced model: "exact", or "tvcg", the linear model.
+            method: statics of the model: "exact", or "tvcg", linear models and their means.
         """
         from pliant.engines.reduced.accuracy import measure
 
@@ -247,7 +247,7 @@ class ReducedModel(Model):
         if wrenches is None:
             return self.at
         if method == "tvcg" or self.limits or unknown_mechanics(self) is not None:
-            return blend([self.without_modes()]).configuration(wrenches)
+            return blend([self.without_modes()]).configuration(wrenches, "tvcg")
         found = Configuration(self.mechanism, settle(self, parse_wrenches(self.mechanism, wrenches)))
         if self._unwarned and np.isfinite(self.reach):
             self._check_distance(found)

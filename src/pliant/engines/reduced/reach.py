@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -33,11 +34,12 @@ from pliant.statics.loads import (
     Load,
     chart,
     coordinate_difference,
+    parse_wrenches,
 )
 from pliant.statics.tangent import Tangent
 from pliant.text import counted, track
 
-__all__ = ["append_vectors", "extend", "extend_basis", "measure_reach", "reaching"]
+__all__ = ["append_vectors", "extend", "extend_basis", "measure_reach", "reaching", "span"]
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +49,11 @@ _MARGIN = 0.3  # of the tolerance: static error that vectors are chosen for, so 
 _ROUNDS = 3  # of adding samples, where the measured reach falls short
 _BUCKLED = 2.0  # times the first-order displacement: equilibria farther away are behind a snap or a buckling
 _OTHER = 0.1  # static error above which another equilibrium may have been found
+_AT_SAMPLES = (
+    1e-4  # static error at the samples of a blend and between them, where all of its vectors reach that
+)
+_OF_ALL = 1.5  # of the error with all vectors of a blend: error that is allowed where they do not
+_SMALL = 0.1  # of the largest displacement of a blend's samples: errors are relative to no less
 _SLOPE = 0.1  # weight of slopes against displacements
 _CUT = 1e-6  # of the largest singular value: directions below are noise of the solver
 _RIGID = 0.03  # of the largest compliance: directions that count as rigid for loads of equal energy
@@ -56,6 +63,35 @@ _GRID = np.array(
 
 
 # --- equilibria of the whole mechanism
+
+
+def end_points(model: ReducedModel, q: Floats) -> Floats:
+    """Positions of a model's end effectors, (e, 3)."""
+    m = model.mechanism
+    indices = np.array([m.body_index(body) for body in model.end_effectors])
+    return kinematics.body_poses(m, np.atleast_2d(q), indices)[0, :, :3, 3]
+
+
+def distance_at_rest(coordinates: NaturalCoordinates, wrenches: Mapping[int, Load], q: Floats) -> float:
+    """Distance of the end effectors at rest on a manifold from a true equilibrium `q`, m; infinite if none is found.
+
+    Where several equilibria are stable under the same wrenches, by number of body, the one near the true one counts.
+    """
+    model, apart = coordinates.model, np.inf
+    there = end_points(model, q)
+    moved = float(np.linalg.norm(there - end_points(model, model.q)))
+    for rest in (
+        lambda: coordinates.equilibrium(wrenches, snap=False),
+        lambda: coordinates.equilibrium_near(wrenches, q),
+    ):
+        try:
+            reached = coordinates.joints(rest())
+        except ConvergenceError:
+            continue
+        apart = min(apart, float(np.linalg.norm(end_points(model, reached) - there)))
+        if apart < _OTHER * moved:
+            break
+    return apart
 
 
 def _known_wrenches(model: ReducedModel) -> Mapping[str, Any]:
@@ -111,7 +147,7 @@ class Pushes:
         self._truth = m.with_pose(model.q) if moved else m
         self._start = None if held else Configuration(m, model.q)
         self._indices = np.array([m.body_index(body) for body in model.end_effectors])
-        self._rest = self.points(model.q)
+        self._rest = end_points(model, model.q)
         turn = np.zeros((6 * e, 3 * e))  # forces in world axes to wrenches in body axes
         for i, body in enumerate(model.end_effectors):
             turn[6 * i : 6 * i + 3, 3 * i : 3 * i + 3] = model.at.pose(body)[:3, :3].T
@@ -128,13 +164,9 @@ class Pushes:
         own = np.diag(self._compliance).reshape(e, 3).sum(axis=1)
         self._mobile = np.flatnonzero(own > 1e-9 * own.max())
 
-    def points(self, q: Floats) -> Floats:
-        """Positions of the end effectors, (e, 3)."""
-        return kinematics.body_poses(self._model.mechanism, np.atleast_2d(q), self._indices)[0, :, :3, 3]
-
     def displacement(self, q: Floats) -> Floats:
         """Displacements of the end effectors, (e, 3)."""
-        return self.points(q) - self._rest
+        return end_points(self._model, q) - self._rest
 
     def directions(self, rng: np.random.Generator, count: int) -> Floats:
         """Forces, world axes, that move one end effector by one radius to first order, others by less, (count, 3e)."""
@@ -182,26 +214,10 @@ class Pushes:
         return Samples(tuple(wrenches[i] for i in kept), good, len(sizes) - len(kept))
 
     def error(self, model: NaturalCoordinates, wrenches: Mapping[str, Load], truth: Configuration) -> float:
-        """Distance of the end effectors from a true equilibrium, over their displacement; infinite if none is found.
-
-        Where several equilibria are stable under one load, the one near the true one counts.
-        """
+        """Distance of the end effectors from a true equilibrium, over their displacement; infinite if none is found."""
         ends = zip(self._indices.tolist(), self._model.end_effectors, strict=True)
         own = {index: wrenches[body] for index, body in ends}
-        apart = np.inf
-        for rest in (
-            lambda: model.equilibrium(own, snap=False),
-            lambda: model.equilibrium_near(own, truth.q),
-        ):
-            try:
-                reached = model.joints(rest())
-            except ConvergenceError:
-                continue
-            distance = np.linalg.norm(self.points(reached) - self.points(truth.q))
-            apart = min(apart, float(distance / np.linalg.norm(self.displacement(truth.q))))
-            if apart < _OTHER:
-                break
-        return apart
+        return distance_at_rest(model, own, truth.q) / float(np.linalg.norm(self.displacement(truth.q)))
 
     def worst(self, basis: Floats, samples: Samples) -> float:
         """Largest error under samples with other joint motions, (nv, k)."""
@@ -261,10 +277,21 @@ class _Linear:
         return tangent.solve(self.times(motions).T, exact=True)[0].T
 
 
-def _shapes_at(model: ReducedModel, c: Configuration) -> Floats:
-    """Displacement of an equilibrium, then its slopes per unit of elastic energy at the model, (nv, 1 + rank)."""
-    m, r = model.mechanism, model.rank
-    shift, slope = chart(m, model.q, c.q, project(c.mechanism, model.end_effectors, c).joint_map)
+class Shape(NamedTuple):
+    """Joint coordinates of an equilibrium, (nq,), and their change per wrenches on the end effectors, (nv, 6e)."""
+
+    q: Floats
+    joint_map: Floats
+
+
+def _shape(model: ReducedModel, c: Configuration) -> Shape:
+    return Shape(c.q, project(c.mechanism, model.end_effectors, c).joint_map)
+
+
+def _motions_of(model: ReducedModel, shape: Shape) -> Floats:
+    """Displacement to an equilibrium, then its slopes per unit of elastic energy at the model, (nv, 1 + rank)."""
+    r = model.rank
+    shift, slope = chart(model.mechanism, model.q, *shape)
     stiffness = model.reduced_stiffness[:r, :r]
     root = np.linalg.cholesky((stiffness + stiffness.T) / 2)
     loaded = model.scale[:, None] * model.directions @ stiffness
@@ -272,14 +299,14 @@ def _shapes_at(model: ReducedModel, c: Configuration) -> Floats:
     return np.concatenate([shift[:, None], slopes], axis=1)
 
 
-def _left_over(model: ReducedModel, configurations: Sequence[Configuration]) -> Floats:
-    """Motions in configurations that the model's basis lacks, most energetic first, (nv, n).
+def _left_over(model: ReducedModel, shapes: Sequence[Shape]) -> Floats:
+    """Motions of equilibria that the model's basis lacks, most energetic first, (nv, n).
 
     Displacements and slopes, less their projection onto the basis in the metric of the stiffness; principal axes of
     the rest.
     """
     m, linear = model.mechanism, _Linear(model)
-    found = np.array([_shapes_at(model, c) for c in configurations])  # (samples, nv, 1 + rank)
+    found = np.array([_motions_of(model, shape) for shape in shapes]).reshape(-1, m.nv, 1 + model.rank)
     forces = linear.times(model.basis).T
     inverse = np.linalg.solve(forces @ model.basis, forces)
     shifts = found[:, :, 0].T
@@ -363,11 +390,9 @@ def extend_basis(
     model: ReducedModel, pushes: Pushes, samples: Samples, fresh: Samples, target: float
 ) -> ReducedModel:
     """The model with as many vectors of the samples as bring the static error of the fresh ones to the target."""
-    vectors = (
-        _left_over(model, samples.configurations)
-        if samples.configurations
-        else np.zeros((len(model.basis), 0))
-    )
+    vectors = np.zeros((len(model.basis), 0))
+    if samples.configurations:
+        vectors = _left_over(model, [_shape(model, c) for c in samples.configurations])
 
     def error(count: int) -> float:
         return pushes.worst(np.concatenate([model.basis, vectors[:, :count]], axis=1), fresh)
@@ -517,7 +542,60 @@ def extend(model: ReducedModel, configuration: Configuration) -> ReducedModel:
     if model.inertia != "condensed":
         raise InputError(f'extend: vectors go with inertia="condensed", not {model.inertia!r}')
     return replace(
-        append_vectors(model, _left_over(model, [configuration])),
+        append_vectors(model, _left_over(model, [_shape(model, configuration)])),
         reach=float("nan"),
         samples=model.samples + 1,
     )
+
+
+# --- blends
+
+
+def span(models: Sequence[ReducedModel]) -> ReducedModel:
+    """The first model with the joint motions that all models span: their displacements from it and their slopes.
+
+    As few vectors as leave end effectors at rest at the models' equilibria, and between them.
+    """
+    first = models[0]
+    if len(models) == 1:
+        return first
+    vectors = _left_over(first, [Shape(model.q, model.joint_map) for model in models[1:]])
+    cases = _judges(models)
+    moved = [float(np.linalg.norm(end_points(first, q) - end_points(first, first.q))) for _, q in cases]
+    least = max(_SMALL * max(moved), 1e-300)
+
+    def error(count: int) -> float:
+        coordinates = statics(first, np.concatenate([first.basis, vectors[:, :count]], axis=1))
+        return max(
+            distance_at_rest(coordinates, wrenches, q) / max(size, least)
+            for (wrenches, q), size in zip(cases, moved, strict=True)
+        )
+
+    most = vectors.shape[1]
+    target = max(_AT_SAMPLES, _OF_ALL * error(most))
+    return replace(append_vectors(first, vectors[:, : _fewest(error, most, target)]), samples=len(models) - 1)
+
+
+def _judges(models: Sequence[ReducedModel]) -> list[tuple[dict[int, Load], Floats]]:
+    """Wrenches on the end effectors, by number of body, and joint coordinates of true equilibria under them.
+
+    Those of all models, and those under half of their wrenches and under means of two that follow each other.
+    """
+    first = models[0]
+    m, base = first.mechanism, _known_wrenches(first)
+    ends = [m.body_index(body) for body in first.end_effectors]
+    out, rows = list[tuple[dict[int, Load], Floats]](), list[Floats]()
+    for model in models:
+        given = {body: load for body, load in _known_wrenches(model).items() if body in model.end_effectors}
+        out.append((parse_wrenches(m, given), model.q))
+        turn = model.at.poses[ends, :3, :3]
+        rows.append(np.einsum("eij,ekj->eki", turn, model.wrench.reshape(-1, 2, 3)))  # in world axes
+    drawn = [(a + b) / 2 for a, b in pairwise(rows)] + [(rows[0] + b) / 2 for b in rows[2:]]
+    others = {body: load for body, load in base.items() if body not in first.end_effectors}
+    mixed = [
+        {body: Load.of(body, *wrench) for body, wrench in zip(first.end_effectors, each, strict=True)}
+        for each in drawn
+    ]
+    found = solve_cases(m, [{**others, **each} for each in mixed], gravity=first.gravity, start=first.at)
+    good = found.converged & (found.stability != "unstable")
+    return out + [(parse_wrenches(m, mixed[i]), found.q[i]) for i in np.flatnonzero(good).tolist()]

@@ -163,10 +163,9 @@ def model_html(model: ReducedModel) -> str:
 
 def blend_html(blend: BlendedModel) -> str:
     """Size of a blend; load, softest stiffness and lowest frequency of its models."""
-    mixed = "a polynomial of the wrench" if blend.polynomial else f"mixed by distance^-{blend.exponent:g}"
     head = (
         f"{blend.mechanism.name}: {counted(len(blend.models), 'model')} of "
-        f"{counted(len(blend.end_effectors), 'end effector')}, {mixed}"
+        f"{counted(len(blend.end_effectors), 'end effector')}"
     )
     columns = ["model", "made under, N", "softest, N/m", "slowest, Hz"]
     rows = _table(columns, blend_rows(blend, _MOST_HTML))

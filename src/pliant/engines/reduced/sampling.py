@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.checks import choice, number, whole
+from pliant.checks import number, whole
 from pliant.engines.reduced.accuracy import (
     NO_EQUILIBRIUM,
     UNSETTLED,
@@ -31,7 +31,6 @@ from pliant.engines.reduced.accuracy import (
 )
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
-from pliant.engines.reduced.polynomial import fit_polynomial
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import FormatError, InputError
 from pliant.files import as_path
@@ -50,7 +49,6 @@ __all__ = ["Sampled", "sample"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-KINDS = {"blend": 12, "polynomial": 4}  # and their number of models by default
 FORMAT, VERSION = "pliant-sampling", 1
 _STATES = (None, NO_EQUILIBRIUM, UNSTABLE)  # problem of state 1, 2, 3 in a file; state 0: not searched yet
 _BUCKLING = 0.2  # of the lowest frequency at rest: an equilibrium with a lower one is near buckling
@@ -68,8 +66,7 @@ class Sampled:
         model: the blend; its first model is the one at rest.
         wrenches: per model, the wrenches it was made under.
         curve: rms and worst position error of the candidates after each model, fractions of the radius,
-            (models, 2); infinite where the blend does not settle under a candidate. The last row of a polynomial
-            holds the errors of the polynomial.
+            (models, 2); infinite where the blend does not settle under a candidate.
         accuracy: errors under wrenches that were not used to choose models.
         tolerance: largest position error asked for, as a fraction of the radius.
         problems: candidates without a stable equilibrium, and models near buckling, one sentence each.
@@ -147,8 +144,7 @@ def sample(
     end_effectors: str | Sequence[str] | None = None,
     wrenches: float | Sequence[Mapping[str, Any]] | None = None,
     tolerance: float = 0.01,
-    budget: int | None = None,
-    kind: str = "blend",
+    budget: int = 12,
     *,
     seed: int = 0,
     candidates: int = 60,
@@ -172,9 +168,7 @@ def sample(
             first candidates, random mixtures and fractions of them the others. If None, the force that moves the
             softest end effector by half the radius, to first order.
         tolerance: stop when no candidate has a larger position error, as a fraction of the radius.
-        budget: stop at this many models, that at rest included; 12 by default, 4 for a polynomial.
-        kind: "blend"; or "polynomial", where joint displacements are a cubic polynomial of the wrench fitted to all
-            candidates, and only compliance, mass and damping are blended.
+        budget: stop at this many models, that at rest included.
         seed: of the random wrenches.
         candidates: number of wrenches to choose from.
         held_out: number of other wrenches under which the result is judged.
@@ -199,8 +193,7 @@ def sample(
         True
     """
     tolerance = number(tolerance, "tolerance", least=0.0, below=1.0)
-    choice(kind, "kind", tuple(KINDS))
-    budget = whole(KINDS[kind] if budget is None else budget, "budget", 1)
+    budget = whole(budget, "budget", 1)
     seed = whole(seed, "seed", 0)
     counts = whole(candidates, "candidates", 1), whole(held_out, "held_out", 1)
     # At the reference pose joint limits add neither force nor stiffness: the model itself stays the same.
@@ -241,16 +234,6 @@ def sample(
         if model is None:
             break
         blended = blended.add(model)
-    if kind == "polynomial":
-        usable = [i for i, (_, problem) in enumerate(truths) if problem is None]
-        every = [
-            found.model(i, BlendedModel([rest], exponent), slow, [])
-            for i in track(usable, "slopes", progress)
-        ]
-        fitted = fit_polynomial([rest, *(model for model in every if model is not None)])
-        blended = BlendedModel(blended.models, exponent, polynomial=fitted)
-        errors = compare(blended, loads, truths)
-        curve[-1] = [errors.rms, errors.worst]
     found.search(judge, "fresh equilibria", progress)
     return Sampled(
         blended,

@@ -19,7 +19,7 @@ from pliant.engines.reduced.actor import ReducedActor
 from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
-from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model
+from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model, refusal
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.report import beyond_reach
 from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
@@ -46,10 +46,10 @@ class ReducedSimulation(Simulation):
     - "small": work of wrenches on the way, inertia as at rest;
     - "full": inertia of all links where they are, too;
     - "auto": the first while inertia and the work of wrenches change little, else the second;
-    - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps. Blends, floating bases,
-      `reconstruction="twist"` and worlds with contact move by it. Wrenches act on end effectors, and loops open at
-      second order. Motors act through the model's basis; blends take none. The base of a floating model moves as a
-      rigid body with the mass of the whole mechanism (TVCG section 6.1).
+    - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps; blends mix matrices
+      (TVCG section 7). Floating bases, `reconstruction="twist"` and worlds with contact move by it. Wrenches act on end
+      effectors, and loops open at second order. Motors act through the model's basis; mixed models take none. The base
+      of a floating model moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
 
     Example:
         >>> import pliant
@@ -175,7 +175,10 @@ class ReducedSimulation(Simulation):
 
     @property
     def coordinates(self) -> Floats:
-        """Coordinates of the model, (n,): displacements along its basis, or static wrenches of a blend; settable."""
+        """Coordinates of the model, (n,); settable.
+
+        Displacements along its basis, for a blend that of `BlendedModel.spanned`; static wrenches of mixed models.
+        """
         return self._map.to_model(self._y)
 
     @coordinates.setter
@@ -331,7 +334,9 @@ class ReducedSimulation(Simulation):
             return
         if not isinstance(self._map, Amplitudes):
             if torque.any():
-                raise InputError("motors are for a single model: a blend takes wrenches on its end effectors")
+                raise InputError(
+                    'models that are mixed ("tvcg") take no motors, only wrenches on end effectors'
+                )
             return
         own = self._own_dofs()
         if torque.any() and not own.all() and torque[~own].any():
@@ -571,8 +576,9 @@ class ReducedSimulation(Simulation):
             raise InputError(f"switch: a model of '{a.name}' expected, this is one of '{b.name}'")
         if (self._model.base is None) != (model.base is None):
             raise InputError("switch: one of the models has a floating base and the other has not")
-        if self._torque.any() and isinstance(model, BlendedModel):
-            raise InputError("switch: a blend takes no motors: clear_motors first")
+        mixed = self._method == "tvcg" or refusal(model, self._reconstruction) is not None
+        if self._torque.any() and mixed and isinstance(model, BlendedModel):
+            raise InputError("switch: models that are mixed take no motors: clear_motors first")
         old = self.copy()
         self._set_model(model)
         self._start = self._read()
@@ -586,8 +592,8 @@ class ReducedSimulation(Simulation):
     def follow(self, other: Simulation) -> None:
         """Go to the time and motion of another simulation of this mechanism, or as near as the model can.
 
-        Between blends with the same end effectors, static wrenches may be kept instead of joint coordinates: the choice
-        is the one that moves bodies less.
+        Between mixed models with the same end effectors, static wrenches may be kept instead of joint coordinates: the
+        choice is the one that moves bodies less.
         """
         poses = other.poses
         self._set_motion(*matching_motion(other, self._mechanism))
