@@ -167,7 +167,7 @@ def test_compare(cli_json, cli):
     error = measure(pliant.reduce(m), [loads])
     expected = error.position[0] / error.moved[0]
     assert found["engines"]["reduced"]["rest_error"][-1] == pytest.approx(expected, rel=1e-9)
-    assert found["engines"]["blended"]["rest_error"][-1] < expected
+    assert found["engines"]["blended"]["rest_error"][-1] <= expected
     assert 0 < max(found["engines"]["constrained"]["rest_error"]) < 1e-4  # it comes to rest by itself
     assert 0 < found["engines"]["reduced"]["motion_error"] < 0.2
     assert found["engines"]["constrained"]["elastic"] == pytest.approx(

@@ -146,7 +146,7 @@ def _blend_facts(blend: Any) -> dict[str, Any]:
 
 
 def _print_blend(facts: dict[str, Any]) -> None:
-    words = ", ".join(f"{word} {facts[word]}" for word in ("distance", "exponent", "matrices", "joints"))
+    words = ", ".join(f"{word} {facts[word]}" for word in ("distance", "exponent", "matrices"))
     print(
         f"blend of {len(facts['models'])} models, end effectors {', '.join(facts['end_effectors'])}: {words}\n"
     )

@@ -300,7 +300,7 @@ class MechanismPage(Page):
             self._add = gui.add_button(
                 "Add a model here",
                 icon="circle-plus",
-                hint="find the true equilibrium under the present pulls, make a model there, blend it in",
+                hint="find the true equilibrium under the present pulls, and let the model know its shape",
             )
         with gui.add_folder("Plots", expand_by_default=False):
             self._energy_plot = _add_plot(
@@ -373,10 +373,10 @@ class MechanismPage(Page):
         finally:
             for note in waiting:
                 note.remove()
-        self._notify(
-            "Model added",
-            f"{added.models} models are blended. The view was up to {1000 * added.error:.3g} mm from the truth.",
-        )
+        now = f"{added.models} models are blended."
+        if self._session.engine == "reduced":
+            now = f"The model now has {counted(added.vectors, 'vector')} of shapes like this."
+        self._notify("Model added", f"{now} The view was up to {1000 * added.error:.3g} mm from the truth.")
 
     def _tell_lost(self, models: int) -> None:
         if models:

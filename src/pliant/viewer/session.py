@@ -258,15 +258,17 @@ class Measures:
 
 @dataclass(frozen=True)
 class Added:
-    """Result of adding a model to a blend.
+    """Result of adding a model.
 
     Attributes:
-        models: number of models now blended.
+        models: number of equilibria that the models are made at.
+        vectors: number of vectors that a single model was extended by.
         error: largest distance of a body from the true equilibrium before, m.
         equilibrium: that equilibrium.
     """
 
     models: int
+    vectors: int
     error: float
     equilibrium: Configuration
 
@@ -334,16 +336,18 @@ class Session(RealTimePlayer):
 
     @property
     def model_count(self) -> int:
-        """Number of reduced models in a blend."""
+        """Number of equilibria that the models are made at: those of a blend, or those a single one was extended by."""
         return len(self.setup.samples)
 
     @property
     def facts(self) -> str:
-        """What is known of the models: their number in a blend, the reach of a single one; empty if nothing is."""
+        """What is known of the models: their number in a blend; reach and vectors of one; empty if nothing is."""
         if self.engine == "blended":
             return f"{counted(self.model_count, 'model')} blended"
         model: Any = getattr(self.simulation, "model", None)
-        return "" if model is None or np.isnan(model.reach) else reach_words(model)
+        if model is None or not (model.vectors or np.isfinite(model.reach)):
+            return ""
+        return reach_words(model)
 
     def reset(self) -> None:
         """Return to the start of the present engine: time zero, no pulls; at rest, or as the scene starts."""
@@ -444,13 +448,15 @@ class Session(RealTimePlayer):
     # --- models and measurements
 
     def add_model(self) -> Added:
-        """Add a reduced model at the true equilibrium under the present pulls and continue blended (TVCG section 7)."""
+        """Find the true equilibrium under the present pulls, and go on with models that know it (TVCG section 7).
+
+        A single model is extended by its vectors; a blend, and a model with joint limits, get one model more.
+        """
         if not self.pulls:
             raise InputError(
                 "nothing is pulled, and there is a model at rest already: pull a body, then add a model"
             )
-        setup = replace(self.setup, engine="blended", end_effectors=self.end_effectors)
-        setup = with_rest_sample(setup)
+        setup = with_rest_sample(replace(self.setup, end_effectors=self.end_effectors))
         m, here, rest = self.mechanism, self.poses[:, :3, 3].copy(), setup.samples[0]
         springs = [PointSpring(p.body, p.point, p.target, p.stiffness or 0.0) for p in self.pulls.values()]
         found = equilibrium_with_springs(
@@ -461,8 +467,12 @@ class Session(RealTimePlayer):
             limits=rest is not None and rest.limits,
         )
         error = float(np.linalg.norm(found.poses[:, :3, 3] - here, axis=1).max())
-        self._change_setup(replace(setup, samples=(*setup.samples, found)))
-        return Added(len(self.setup.samples), error, found)
+        blended = self.engine == "blended" or (rest is not None and rest.limits)
+        setup = replace(setup, engine="blended" if blended else "reduced", samples=(*setup.samples, found))
+        self._change_setup(setup)
+        model: Any = self.simulation.model  # type: ignore[attr-defined]
+        vectors = 0 if blended else model.vectors - self._models.first(self.setup).vectors
+        return Added(len(self.setup.samples), vectors, error, found)
 
     def measure(self) -> Measures:
         m, weight = self.mechanism, gravity_energy(self.mechanism, self.poses, self.setup.gravity)
@@ -472,15 +482,15 @@ class Session(RealTimePlayer):
         return now
 
     def ellipsoid(self, body: str) -> Ellipsoid:
-        """Compliance ellipsoid of an end effector's origin, from the reduced model; of a blend, at its state."""
+        """Compliance ellipsoid of an end effector's origin, from the reduced model; of a blend, at the present pose."""
         model: Any = getattr(self.simulation, "model", None)
         if model is None or body not in model.end_effectors:
             setup = with_rest_sample(replace(self.setup, engine="reduced", end_effectors=(body,)))
             model = self._models.model(setup)
         if isinstance(model, BlendedModel):
-            coordinates = self.simulation.coordinates  # type: ignore[attr-defined]
-            return _compliance_ellipsoid(model, body, model.compliance_at(model.unit * coordinates))
-        return _compliance_ellipsoid(model, body, model.compliance)
+            return _compliance_ellipsoid(self.simulation.configuration.compliance(body))
+        start = 6 * model.index(body)
+        return _compliance_ellipsoid(model.compliance[start : start + 6, start : start + 6])
 
 
 def choose_spring(simulation: Simulation, body: str, point: Floats, strength: float) -> tuple[float, float]:
@@ -533,10 +543,9 @@ class Ellipsoid(NamedTuple):
             return np.where(self.compliance > 0, 1 / self.compliance, np.inf)
 
 
-def _compliance_ellipsoid(model: ReducedModel | BlendedModel, body: str, compliance: Floats) -> Ellipsoid:
-    """Ellipsoid of an end effector's origin from the compliance of all end effectors, (6e, 6e), body axes."""
-    start = 6 * model.index(body)
-    block = compliance[start : start + 3, start : start + 3]
+def _compliance_ellipsoid(compliance: Floats) -> Ellipsoid:
+    """Ellipsoid of a body's origin from its compliance, body axes, (6, 6)."""
+    block = compliance[:3, :3]
     values, axes = np.linalg.eigh((block + block.T) / 2)
     values = np.where(values > 1e-9 * max(values[-1], 0.0), values, 0.0)
     values, axes = values[::-1].copy(), axes[:, ::-1].copy()
@@ -733,8 +742,16 @@ class Models:
     def model(self, setup: Setup) -> ReducedModel | BlendedModel:
         """The model, or blend of models, of a setup."""
         if setup.engine == "reduced":
-            return self._reduced(setup, setup.samples[0], True)
+            model = self.first(setup)
+            for sample in setup.samples[1:]:
+                assert sample is not None
+                model = model.extend(sample)
+            return model
         return blend([self._reduced(setup, sample, False) for sample in setup.samples], **self._blend_options)
+
+    def first(self, setup: Setup) -> ReducedModel:
+        """The model at the first sample of a setup."""
+        return self._reduced(setup, setup.samples[0], True)
 
     def _reduced(self, setup: Setup, sample: Sample, modes: bool) -> ReducedModel:
         key = (setup.mechanism, sample, setup.end_effectors)
