@@ -243,6 +243,41 @@ everywhere: Any = _everywhere
 total: Any = _total
 
 
+@njit(error_model="numpy", nogil=True)
+def add_product(count, numbers, columns, columns_at, stride, width, out):
+    """`out += numbers @ columns` of `count` rows of `columns`, `stride` apart, `width` numbers each.
+
+    `width` is a multiple of LANES. Two vectors at a time, with two sums each: every product waits for the one before in
+    its sum.
+    """
+    pairs = count - count % 2
+    for b in range(0, width - LANES, 2 * LANES):
+        at = columns_at + b
+        one, two, three, four = load(out, b), load(out, b + LANES), everywhere(0.0), everywhere(0.0)
+        for j in range(0, pairs, 2):
+            x, y = numbers[j], numbers[j + 1]
+            one += x * load(columns, at)
+            two += x * load(columns, at + LANES)
+            three += y * load(columns, at + stride)
+            four += y * load(columns, at + stride + LANES)
+            at += 2 * stride
+        if pairs < count:
+            one += numbers[pairs] * load(columns, at)
+            two += numbers[pairs] * load(columns, at + LANES)
+        store(one + three, out, b)
+        store(two + four, out, b + LANES)
+    if width % (2 * LANES) > 0:
+        at, b = columns_at + width - LANES, width - LANES
+        one, three = load(out, b), everywhere(0.0)
+        for j in range(0, pairs, 2):
+            one += numbers[j] * load(columns, at)
+            three += numbers[j + 1] * load(columns, at + stride)
+            at += 2 * stride
+        if pairs < count:
+            one += numbers[pairs] * load(columns, at)
+        store(one + three, out, b)
+
+
 def _pointers(context, builder, kinds, arrays):
     """Addresses of the first numbers of arrays."""
     return [context.make_array(kind)(context, builder, a).data for kind, a in zip(kinds, arrays, strict=True)]
@@ -263,54 +298,3 @@ def _spread(builder, number):
 
 def _fused(builder, a, b, c):
     return builder.fadd(builder.fmul(a, b, flags=_FUSE), c, flags=_FUSE)
-
-
-@intrinsic
-def _add_rows(typingctx, share, source, source_at, width, out, out_at):
-    """`out += share source` of `width` numbers, a multiple of four."""
-
-    def codegen(context, builder, signature, args):
-        arrays = [signature.args[i] for i in (1, 4)]
-        given, after = _pointers(context, builder, arrays, [args[i] for i in (1, 4)])
-        share, source_at, width, out_at = _spread(builder, args[0]), args[2], args[3], args[5]
-        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
-            place = _vector(builder, after, out_at, b)
-            x = builder.load(_vector(builder, given, source_at, b), align=8)
-            builder.store(_fused(builder, share, x, builder.load(place, align=8)), place, align=8)
-        return context.get_dummy_value()
-
-    index, number = types.int64, types.float64
-    return types.void(number, source, index, index, out, index), codegen
-
-
-@intrinsic
-def _add_product(typingctx, count, numbers, numbers_at, columns, columns_at, width, out, out_at):
-    """`out += numbers @ columns` of an even `count` of rows of `columns`, `width` numbers each, a multiple of four."""
-
-    def codegen(context, builder, signature, args):
-        arrays = [signature.args[i] for i in (1, 3, 6)]
-        given, table, after = _pointers(context, builder, arrays, [args[i] for i in (1, 3, 6)])
-        count, given_at, table_at, width, out_at = args[0], args[2], args[4], args[5], args[7]
-        zero = ir.Constant(_ROW, [0.0] * 4)
-        with cgutils.for_range_slice(builder, _INT(0), width, _INT(4)) as (b, _):
-            place = _vector(builder, after, out_at, b)
-            # Two sums: every product waits for the one before in its sum.
-            sums = [cgutils.alloca_once_value(builder, zero) for _ in range(2)]
-            builder.store(builder.load(place, align=8), sums[0])
-            builder.store(zero, sums[1])
-            with cgutils.for_range_slice(builder, _INT(0), count, _INT(2)) as (j, _):
-                for i in range(2):
-                    row = builder.add(j, _INT(i))
-                    x = _spread(builder, builder.load(builder.gep(builder.gep(given, [given_at]), [row])))
-                    column = _vector(builder, table, table_at, builder.mul(row, width), b)
-                    total = _fused(builder, x, builder.load(column, align=8), builder.load(sums[i]))
-                    builder.store(total, sums[i])
-            builder.store(builder.fadd(builder.load(sums[0]), builder.load(sums[1])), place, align=8)
-        return context.get_dummy_value()
-
-    index = types.int64
-    return types.void(index, numbers, index, columns, index, index, out, index), codegen
-
-
-add_product: Any = _add_product
-add_rows: Any = _add_rows

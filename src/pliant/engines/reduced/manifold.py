@@ -375,6 +375,7 @@ def _pack(
     couplings = m.couplings.dense(m.nv) if len(m.couplings) else np.zeros((0, m.nv))
     positions = (manifold.rows < 6 * loops) & (manifold.rows % 6 < 3)
     resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
+    count = int((resolved > 0).sum())
     held = manifold.loads.rows.copy()
     held[:, LINK] = place[held[:, LINK].astype(int)]
     curved = manifold.curvature is not None
@@ -391,6 +392,7 @@ def _pack(
         LOCAL: found.local,
         HINGE: found.hinge,
         mk.MAP: _padded(step.reshape(6 * n, n), width),
+        mk.STEP_INERTIA: _step_inertia(step, count, h),
         mk.PHI: _padded(found.motions.T, width),
         mk.SCREW: _blocked(by_row(links.screw)),
         mk.JOINT: np.pad(by_row(per_dof).T.ravel(), (0, LANES)),
@@ -441,6 +443,7 @@ def _pack(
     sizes[ROWS], sizes[mk.METHOD], sizes[mk.PLAIN], sizes[mk.WIDTH] = rows, mk.FULL, manifold.plain, width
     sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
     sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
+    sizes[mk.RESOLVED] = count
     places = len(links) + 2
     block = 6 * (places + LANES)
     scratch = {
@@ -462,6 +465,13 @@ def _pack(
     rows_of_loads[:effectors, LINK] = [m.body_index(body) for body in model.end_effectors]
     coordinates.bind(packed)
     return packed
+
+
+def _step_inertia(step: Floats, count: int, h: float) -> Floats:
+    """Impulse of a step per change of the rates at y = 0, of the first coordinates, (count, count)."""
+    k = len(step) // 3
+    response = step[2 * k : 2 * k + count, k : k + count]
+    return h * np.linalg.inv((response + response.T) / 2) if response.any() else np.zeros((count, count))
 
 
 def _blocked(numbers: Floats) -> Floats:

@@ -22,6 +22,7 @@ from pliant.engines.reduced._intrinsics import (
     LANES,
     PARENT,
     PLACE,
+    add_product,
     everywhere,
     load,
     matrix,
@@ -47,25 +48,29 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 # Entries of `sizes` beyond those of `kernels`: level of accuracy; whether T is Φ in all poses; n rounded up to a
 # multiple of four; numbers of closing rows, couplings, tendons, balls, held loads and slots for loads; whether there
-# is Ψ, and whether forces at rest change with y
-METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT = range(SIZES, SIZES + 11)
+# is Ψ, and whether forces at rest change with y; number of coordinates whose inertia forces a step resolves
+METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT, RESOLVED = range(
+    SIZES, SIZES + 12
+)
 # offsets in `constants`
-_AT = SIZES + 11
-MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST = range(_AT, _AT + 11)
+_AT = SIZES + 12
+MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST, STEP_INERTIA = range(
+    _AT, _AT + 12
+)
 MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
-    _AT + 11, _AT + 21
+    _AT + 12, _AT + 22
 )
 # of tables in `sizes` itself
-LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE = range(_AT + 21, _AT + 27)
+LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE = range(_AT + 22, _AT + 28)
 # in `state`: forces of the last step and multipliers, budget; then scratch
-FORCES, MULTIPLIERS, BUDGET = range(_AT + 27, _AT + 30)
+FORCES, MULTIPLIERS, BUDGET = range(_AT + 28, _AT + 31)
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(
-    _AT + 30, _AT + 41
+    _AT + 31, _AT + 42
 )
 SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING = range(
-    _AT + 41, _AT + 52
+    _AT + 42, _AT + 53
 )
-PLACED, MOMENTS, CARRIED, SHARES, TOTAL, MANIFOLD_SIZES = range(_AT + 52, _AT + 58)
+PLACED, MOMENTS, CARRIED, SHARES, TOTAL, MANIFOLD_SIZES = range(_AT + 53, _AT + 59)
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
 STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # rows of JOINT, (JOINT_SIZE, rows)
@@ -865,15 +870,10 @@ def _row_forces(forces, sizes, state):
 @_jit
 def _project(T, sizes, state, out):
     """Force on the coordinates of the forces TOTAL on rows: `T^T total`, to `out` (width,)."""
-    rows, width, numbers = sizes[ROWS], sizes[WIDTH], state[sizes[TOTAL] :]
-    for b in range(0, width, LANES):
-        one = other = everywhere(0.0)
-        for k in range(0, rows - 1, 2):
-            one += numbers[k] * load(T, k * width + b)
-            other += numbers[k + 1] * load(T, (k + 1) * width + b)
-        if rows % 2 == 1:
-            one += numbers[rows - 1] * load(T, (rows - 1) * width + b)
-        store(one + other, out, b)
+    width = sizes[WIDTH]
+    for i in range(width):
+        out[i] = 0.0
+    add_product(sizes[ROWS], state[sizes[TOTAL] :], T, 0, width, width, out)
 
 
 @_jit
@@ -1111,6 +1111,27 @@ def _right_coefficients(square):
     d1 = (0.5 * sine / angle - c1) / t
     d2 = (0.5 * c1 - 1.5 * c2) / t
     return c1, c2, d1, d2
+
+
+@_jit
+def _solve_definite(n, A, b):
+    """Solve `A x = b` of n unknowns in place by the upper triangle of A, positive definite. False: it is not."""
+    for c in range(n):
+        row = A[c]
+        if not row[c] > 0.0:
+            return False
+        scale = 1.0 / row[c]
+        for i in range(c + 1, n):
+            share, other = row[i] * scale, A[i]
+            for j in range(i, n):
+                other[j] -= share * row[j]
+            b[i] -= share * b[c]
+    for c in range(n - 1, -1, -1):
+        row, rest = A[c], b[c]
+        for j in range(c + 1, n):
+            rest -= row[j] * b[j]
+        b[c] = rest / row[c]
+    return True
 
 
 @_jit

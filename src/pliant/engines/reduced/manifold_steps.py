@@ -14,7 +14,6 @@ from pliant.engines.reduced._intrinsics import (
     LANES,
     PLACE,
     add_product,
-    add_rows,
     five_arrays,
     matrix,
 )
@@ -55,6 +54,7 @@ from pliant.engines.reduced.manifold_kernels import (
     PLACED,
     PLAIN,
     POINTS,
+    RESOLVED,
     SET,
     SLOPE,
     SLOTS,
@@ -63,6 +63,7 @@ from pliant.engines.reduced.manifold_kernels import (
     SPREAD,
     SQUARE,
     STEADY,
+    STEP_INERTIA,
     STEP_WORK,
     TWIST,
     WIDTH,
@@ -70,11 +71,11 @@ from pliant.engines.reduced.manifold_kernels import (
     _column,
     _displace,
     _elastic_energy,
-    _eliminate,
     _find_moments,
     _find_rates,
     _joint_work,
     _kinetic_energy,
+    _solve_definite,
     _sweep_twists,
     _world_axes,
     evaluate,
@@ -133,43 +134,41 @@ def _small_forces(sizes, links, constants, state, poses, work):
     FORCES, and the first 2 w numbers of `work`: coordinates and rates at the end of the step.
     """
     n, w = sizes[COORDINATES], sizes[WIDTH]
-    g, at, size = sizes[FORCES], sizes[MAP], 2 * w * n
-    # z, v and g after the linear part; middle; forces and torques times (1, middle)
-    after, middle, share = work[: 2 * w], work[2 * w : 3 * w], work[3 * w : 3 * w + 6 * w + 8]
+    g, at, count = state[sizes[FORCES] : sizes[FORCES] + w], sizes[MAP], 3 * n + 4
+    # z, v after the linear part; middle; forces and torques times (1, middle)
+    after, middle, share = work[: 2 * w], work[2 * w : 3 * w], work[3 * w : 3 * w + 2 * count]
     for i in range(2 * w):
         after[i] = 0.0
-    add_product(2 * n, state, Y, constants, at, 2 * w, after, 0)
-    for i in range(n):
+    add_product(2 * n, state[Y:], constants, at, 2 * w, 2 * w, after)
+    for i in range(w):
         middle[i] = after[i]
-    for j in range(n):
-        add_rows(state[g + j], constants, at + 2 * size + 2 * w * j, w, middle, 0)
+    add_product(n, g, constants, at + 4 * w * n, 2 * w, w, middle)
     for i in range(n):
         middle[i] = 0.5 * (middle[i] + state[Y + i])
-        state[g + i] = constants[sizes[STEADY] + i]
+        g[i] = constants[sizes[STEADY] + i]
     if sizes[BENT] == 1:
         for j in range(n):
             for i in range(n):
-                state[g + i] += constants[sizes[SLOPE] + n * j + i] * middle[j]
+                g[i] += constants[sizes[SLOPE] + n * j + i] * middle[j]
     for e in range(sizes[EFFECTORS]):
         row = state[sizes[WRENCH] + e * LOAD_SIZE :]
         if row[ACTS] == 0.0:
             continue
         w0, w1, w2, w3, w4, w5 = wrench_in_world(row, poses[int(row[LINK])])
-        start, block = sizes[WORKING] + e * 2 * (3 * n + 4) * w, (3 * n + 4) * w
-        share[0], share[1], share[2], share[3 * n + 3] = w0, w1, w2, 0.0
+        turns = w3 != 0.0 or w4 != 0.0 or w5 != 0.0
+        share[0], share[1], share[2], share[count - 1] = w0, w1, w2, 0.0
         for i in range(n):
             x, k = middle[i], 3 * (i + 1)
             share[k], share[k + 1], share[k + 2] = x * w0, x * w1, x * w2
-        count = 3 * n + 3 + (n + 1) % 2
-        add_product(count, share, 0, constants, start, w, state, g)
-        if w3 != 0.0 or w4 != 0.0 or w5 != 0.0:
-            share[0], share[1], share[2] = w3, w4, w5
+        if turns:
+            torques = share[count:]
+            torques[0], torques[1], torques[2], torques[count - 1] = w3, w4, w5, 0.0
             for i in range(n):
                 x, k = middle[i], 3 * (i + 1)
-                share[k], share[k + 1], share[k + 2] = x * w3, x * w4, x * w5
-            add_product(count, share, 0, constants, start + block, w, state, g)
-    for j in range(n):
-        add_rows(state[g + j], constants, at + 2 * size + 2 * w * j, 2 * w, after, 0)
+                torques[k], torques[k + 1], torques[k + 2] = x * w3, x * w4, x * w5
+        rows = 2 * count if turns else count
+        add_product(rows, share, constants, sizes[WORKING] + e * 2 * count * w, w, w, g)
+    add_product(n, g, constants, at + 4 * w * n, 2 * w, 2 * w, after)
 
 
 @_inline
@@ -278,8 +277,7 @@ def _respond(sizes, constants, state, linear, after):
     n, w = sizes[COORDINATES], sizes[WIDTH]
     for i in range(2 * w):
         after[i] = linear[i]
-    for j in range(n):
-        add_rows(state[sizes[FORCES] + j], constants, sizes[MAP] + 2 * w * (2 * n + j), 2 * w, after, 0)
+    add_product(n, state[sizes[FORCES] :], constants, sizes[MAP] + 4 * w * n, 2 * w, 2 * w, after)
 
 
 @_jit
@@ -300,8 +298,9 @@ def _full_forces(sizes, links, constants, state, poses, work):
     linear, after = work[: 2 * w], work[2 * w : 4 * w]
     middle, rate, before = work[5 * w : 6 * w], work[6 * w : 7 * w], work[7 * w : 8 * w]
     loads, drag, inertial = work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w]
-    mass, system = matrix(work, 11 * w, n, w), matrix(work, 11 * w + n * w, n, n)
-    answer = matrix(work, 11 * w + 2 * n * w, n, 1)
+    count, felt = sizes[RESOLVED], constants[sizes[STEP_INERTIA] :]
+    mass, system = matrix(work, 11 * w, count, w), matrix(work, 11 * w + n * w, count, w)
+    answer, pushed = work[11 * w + 2 * n * w :], work[12 * w + 2 * n * w :]
     _load_points(sizes, state, poses, state[sizes[POINTS] :])
     if budget[SET] == 0.0:
         _displace(y, sizes, constants, state)
@@ -309,7 +308,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
         budget[ENERGY], budget[SET] = elastic + kinetic, 1.0
     for i in range(2 * w):
         linear[i] = 0.0
-    add_product(2 * n, state, Y, constants, sizes[MAP], 2 * w, linear, 0)
+    add_product(2 * n, state[Y:], constants, sizes[MAP], 2 * w, 2 * w, linear)
     for turn in range(ROUNDS):
         _respond(sizes, constants, state, linear, after)
         for i in range(n):
@@ -320,30 +319,30 @@ def _full_forces(sizes, links, constants, state, poses, work):
             middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
         ):
             return False
-        # (1 + (B/h) dM) a = (linear - v)/h + (B/h) r, with r all forces but those of the linear part and dM a
         for i in range(n):
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
             for j in range(n):
                 total += damper[i, j] * rate[j]
-                if first:
-                    mass[i, j] = mode[i, FILTER] * mode[j, FILTER] * (mass[i, j] - rest[i, j])
             g[i] = total
-        for i in range(n):
+        # (h B^-1 + dM) a = h B^-1 u with u = (linear - v + B r)/h, r all forces but those of the linear part and dM a
+        for i in range(count):
             total = linear[w + i] - v[i]
             for j in range(n):
                 total += step[2 * n + j, w + i] * g[j]
-                system[i, j] = 0.0
-            answer[i, 0] = total / h
-            for k in range(n):
-                share = step[2 * n + k, w + i] / h
-                for j in range(n):
-                    system[i, j] += share * mass[k, j]
-            system[i, i] += 1.0
-        if _eliminate(system, answer) == 0.0:
-            answer[0, 0] = inf  # no inertia to move: the step fails
-        for i in range(n):
-            for j in range(n):
-                g[i] -= mass[i, j] * answer[j, 0]
+            pushed[i] = total / h
+        for i in range(count):
+            total = 0.0
+            for j in range(count):
+                if first:
+                    mass[i, j] = mode[i, FILTER] * mode[j, FILTER] * (mass[i, j] - rest[i, j])
+                total += felt[i * count + j] * pushed[j]
+                system[i, j] = felt[i * count + j] + mass[i, j]
+            answer[i] = total
+        if not _solve_definite(count, system, answer):
+            answer[0] = inf  # no inertia to move: the step fails
+        for i in range(count):
+            for j in range(count):
+                g[i] -= mass[i, j] * answer[j]
         # How far the midpoint moves with these forces, as a change of the inertia
         moved = 0.0
         for i in range(n):
