@@ -127,13 +127,14 @@ class _Own:
 
     def __init__(self, case: RandomPushes, simulation: pliant.Simulation):
         self._case, self._simulation = case, simulation
+        self._pushed = list(zip(case.m.end_effectors, case.m.com[case.bodies], strict=True))
 
     def restart(self) -> None:
         self._simulation.reset()
 
     def push(self, forces: Floats) -> None:
-        for end, load in self._case.wrenches(forces).items():
-            self._simulation.apply_wrench(end, **load)
+        for (end, point), force in zip(self._pushed, forces, strict=True):
+            self._simulation.apply_wrench(end, force=force, point=point)
 
     def step(self, n: int) -> None:
         self._simulation.step(n)
