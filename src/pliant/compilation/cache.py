@@ -15,12 +15,13 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 
-from pliant.compilation import places, progress
+from pliant.compilation import linking, places, progress
 from pliant.compilation.stamps import stamp
 
 __all__ = ["SUFFIX", "KernelCache"]
 
 SUFFIX = ".kernel"
+_LINKED = ".linked"  # LLVM code that other kernels link, without machine code
 _DIGEST = hashlib.sha256().digest_size
 _SOURCES = 3  # versions of a kernel's sources whose machine code is kept
 _ANNOTATION = 6  # in a reduced CompileResult: index of the annotated source, which is for people to read
@@ -73,7 +74,7 @@ class KernelCache(_Cache):
                 progress.explain(f"'{path.name}' is damaged")
                 continue
             try:
-                return CompileResult._rebuild(target_context, *pickle.loads(content[_DIGEST:]))
+                return _rebuild(target_context, pickle.loads(content[_DIGEST:]), path.suffix)
             except Exception as error:  # of any type: compile the kernel instead
                 progress.explain(f"'{path.name}' cannot be used: {error}")
         return None
@@ -84,7 +85,9 @@ class KernelCache(_Cache):
         if not self._enabled or folder is None or data.library.has_dynamic_globals or data.lifted:
             return
         try:
-            path = folder / self._name(sig, _processor(data.codegen))
+            path = folder / self._name(
+                sig, _processor(data.codegen), _LINKED if linking.is_linked(data) else SUFFIX
+            )
             payload = list(data._reduce())
             payload[_ANNOTATION] = ""
             content = dumps(tuple(payload))
@@ -96,32 +99,32 @@ class KernelCache(_Cache):
             return  # disk full, folder removed: the kernel will be compiled again in the next process
 
     def _candidates(self, sig: Any, codegen: Any) -> Iterator[Path]:
-        """Files that may hold the machine code for a signature."""
+        """Files that may hold the code for a signature."""
         try:
             shipped, folder = places.shipped(), places.local()
-            if shipped.folder is not None:
-                yield shipped.folder / self._name(sig, "any")
-            elif shipped.reason:
+            if shipped.folder is None and shipped.reason:
                 progress.explain(shipped.reason)
-            if folder is not None:
-                yield folder / self._name(sig, _processor(codegen))
+            for suffix in (_LINKED, SUFFIX) if linking.is_for_callers() else (SUFFIX,):
+                if shipped.folder is not None:
+                    yield shipped.folder / self._name(sig, "any", suffix)
+                if folder is not None:
+                    yield folder / self._name(sig, _processor(codegen), suffix)
         except OSError:
             return  # no source files, no stamp to look for
 
-    def _name(self, sig: Any, processor: str) -> str:
+    def _name(self, sig: Any, processor: str, suffix: str) -> str:
         arguments, result = sigutils.normalize_signature(sig)
         text = f"{arguments} {result} {self._options}"
         key = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return f"{self._prefix}{stamp(self._function.__module__)}-{processor}-{key}{SUFFIX}"
+        return f"{self._prefix}{stamp(self._function.__module__)}-{processor}-{key}{suffix}"
 
     def _files(self) -> list[Path]:
         """Files of this kernel that were compiled here, the newest first."""
         folder = places.local()
         if folder is None:
             return []
-        return sorted(
-            folder.glob(f"{self._prefix}*{SUFFIX}"), key=lambda path: path.stat().st_mtime, reverse=True
-        )
+        found = [path for suffix in (SUFFIX, _LINKED) for path in folder.glob(f"{self._prefix}*{suffix}")]
+        return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
 
     def _prune(self) -> None:
         """Remove machine code of old sources; that of the latest few stays, for other versions that are in use."""
@@ -132,6 +135,12 @@ class KernelCache(_Cache):
                 known.append(source)
             if known.index(source) >= _SOURCES:
                 path.unlink(missing_ok=True)
+
+
+def _rebuild(target: Any, payload: Any, suffix: str) -> CompileResult:
+    """Compiled kernel of the content of a file with this suffix."""
+    context = linking.LinkedContext(target) if suffix == _LINKED else target
+    return CompileResult._rebuild(context, *payload)._replace(target_context=target)
 
 
 def _sorted(value: Any) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numba
-from numba.core import types
+from numba.core import sigutils, types
+from numba.core.compiler_lock import global_compiler_lock
 
-from pliant.compilation import progress
+from pliant.compilation import linking, progress
 from pliant.compilation.cache import KernelCache
 
 __all__ = ["njit"]
@@ -16,8 +17,9 @@ __all__ = ["njit"]
 def njit(function: Any = None, *, counts_references: bool = False, **options: Any) -> Any:
     """Make a kernel as `numba.njit` does, with machine code from the package or from pliant's cache if available.
 
-    A function whose name starts with an underscore is called by other kernels alone: it gets no wrapper for calls from
-    Python, which for functions of many arrays takes longer to compile than the function itself.
+    A kernel gets machine code when Python calls it, or asks for its address; kernels that others call are compiled for
+    linking (`pliant.compilation.linking`). A function whose name starts with an underscore is called by other kernels
+    alone.
 
     Arrays are borrowed from the caller, who holds them until the call returns: kernels do not count references, which
     took a quarter of a quasi-static step. Such a kernel neither makes nor returns arrays, nor reads structures; a
@@ -29,31 +31,54 @@ def njit(function: Any = None, *, counts_references: bool = False, **options: An
     hidden = function.__name__.startswith("_")
     if hidden:
         options["no_cpython_wrapper"] = True
-    dispatcher: Any = numba.njit(**options)(function)
+    dispatcher: Any = numba.njit(pipeline_class=linking.KernelCompiler, **options)(function)
     if not hasattr(dispatcher, "_cache"):
         return dispatcher  # NUMBA_DISABLE_JIT: the function itself
     if options.get("inline") != "always":
         dispatcher._cache = KernelCache(function, options)
-    if hidden:
-        _hide(dispatcher)
+    _separate(dispatcher, hidden)
     if not counts_references:
         _refuse_arrays(dispatcher)
-    _widen(dispatcher)
     progress.watch()
     return dispatcher
 
 
-def _hide(dispatcher: Any) -> None:
-    """Raise an error when Python calls a kernel without a wrapper, which would crash."""
+def _separate(dispatcher: Any, hidden: bool) -> None:
+    """Compile a kernel for linking where other kernels call it, to machine code where Python does.
+
+    A hidden kernel has no wrapper for calls from Python, which would crash: it refuses them. Literal types of arguments
+    count as plain ones, so that constants do not compile further copies of a kernel.
+    """
+    add, make, template = dispatcher.add_overload, dispatcher.compile, dispatcher.get_call_template
 
     def add_overload(result: Any) -> None:
-        dispatcher.overloads[tuple(result.signature.args)] = result
+        if hidden or linking.is_linked(result):
+            dispatcher.overloads[tuple(result.signature.args)] = result
+        else:
+            add(result)
+
+    def compile(signature: Any) -> Any:
+        arguments = tuple(sigutils.normalize_signature(signature)[0])
+        with global_compiler_lock:
+            known = dispatcher.overloads.get(arguments)
+            if known is not None and linking.is_linked(known) and not linking.is_for_callers():
+                del dispatcher.overloads[arguments]
+            return make(signature)
+
+    def get_call_template(args: Any, kws: Any) -> Any:
+        with linking.for_callers():
+            return template(
+                [types.unliteral(a) for a in args], {key: types.unliteral(a) for key, a in kws.items()}
+            )
 
     def refuse(*_: Any, **__: Any) -> None:
         raise TypeError(f"{dispatcher.py_func.__qualname__} is for other kernels to call, not for Python")
 
     dispatcher.add_overload = add_overload
-    dispatcher._compile_for_args = refuse
+    dispatcher.compile = compile
+    dispatcher.get_call_template = get_call_template
+    if hidden:
+        dispatcher._compile_for_args = refuse
 
 
 def _refuse_arrays(dispatcher: Any) -> None:
@@ -75,15 +100,3 @@ def _holds_array(kind: Any) -> bool:
         parts: Any = kind
         return any(_holds_array(part) for part in parts)
     return isinstance(kind, (types.Array, types.StructRef))
-
-
-def _widen(dispatcher: Any) -> None:
-    """Replace literal types of arguments by plain ones, so that constants do not compile further copies of a kernel."""
-    template = dispatcher.get_call_template
-
-    def get_call_template(args: Any, kws: Any) -> Any:
-        return template(
-            [types.unliteral(a) for a in args], {key: types.unliteral(a) for key, a in kws.items()}
-        )
-
-    dispatcher.get_call_template = get_call_template
