@@ -166,7 +166,7 @@ def cluster(folder):
         client.wait_for_workers(2, timeout=60)
         assert client.scheduler is not None
         address = client.scheduler.address
-    yield SimpleNamespace(address=address, workers=started[1:])
+    yield SimpleNamespace(address=address, scheduler=started[0], workers=started[1:])
     for process in reversed(started):
         process.kill()
         process.wait(20)

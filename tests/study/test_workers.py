@@ -299,9 +299,27 @@ def test_processes_that_cannot_start(make, monkeypatch):
         make().run(workers=1)
 
 
+def test_a_killed_scheduler_loses_no_row(make, cluster, folder):
+    seen = []
+
+    def kill(done, failed, total):
+        seen.append(done)
+        if done >= 10:
+            cluster.scheduler.kill()
+
+    study = make("slow", 60, results="lost.parquet")
+    with pytest.raises(PliantError, match=r"the Dask scheduler was lost .* resume"):
+        study.run(scheduler=cluster.address, progress=kill)
+    kept = load("lost.parquet")
+    assert len(kept) >= max(seen) >= 10
+    assert not kept.complete
+    results = make("slow", 60, results="lost.parquet").run(workers=0, resume=True)
+    assert results.complete
+
+
 def test_no_scheduler(make, folder, monkeypatch):
     monkeypatch.setattr("pliant.study.cluster._CONNECT", 1)
-    for address in ("tcp://127.0.0.1:9", "nonsense://x"):
+    for address in ("tcp://127.0.0.1:9", "nonsense://x", "junk", "", "tcp://", "tcp://127.0.0.1:not a port"):
         with pytest.raises(PliantError, match="no Dask scheduler answers at"):
             make().run(scheduler=address)
     assert not list(folder.glob("study.parquet*"))

@@ -9,11 +9,13 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 import pliant
-from pliant.errors import InputError
+from pliant.errors import InputError, PliantError
 from pliant.extras import require
 from pliant.study.workers import Case, Pool, Row
 
@@ -94,7 +96,7 @@ def connect(address: str) -> Any:
     distributed: Any = require("distributed")
     try:
         client = distributed.Client(address, timeout=_CONNECT, set_as_default=False)
-    except (OSError, ValueError, TypeError):
+    except Exception:  # of any type: Dask raises what its transports and parsers do
         raise InputError(
             f"no Dask scheduler answers at '{address}'; an address is like tcp://host:8786"
         ) from None
@@ -120,7 +122,31 @@ def connect(address: str) -> Any:
 def run_on_cluster(
     client: Any, key: str, payload: bytes, cases: Sequence[Case], time_limit: float | None
 ) -> Iterator[Row]:
-    """Rows of all cases, in the order in which they are finished; the batch of a lost worker goes to another one."""
+    """Rows of all cases, in the order in which they are finished; the batch of a lost worker goes to another one.
+
+    Raises:
+        PliantError: the scheduler was lost.
+    """
+    try:
+        yield from _run(client, key, payload, cases, time_limit)
+    except _lost_connection() as error:
+        raise PliantError(
+            f"the Dask scheduler was lost ({type(error).__name__}); the rows that arrived are kept: start it again, "
+            "then resume (--resume)"
+        ) from None
+
+
+def _lost_connection() -> tuple[type[BaseException], ...]:
+    """Exceptions of Dask's client whose scheduler has ended."""
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+
+    return CancelledError, FutureCancelledError, CommClosedError, TimeoutError, ConnectionError
+
+
+def _run(
+    client: Any, key: str, payload: bytes, cases: Sequence[Case], time_limit: float | None
+) -> Iterator[Row]:
     from distributed import KilledWorker, as_completed
 
     client.register_plugin(_plugin(key, payload), name=key)
@@ -158,5 +184,6 @@ def run_on_cluster(
             mean = sum(row.duration for row in rows) / len(rows)
             yield from rows
     finally:
-        client.cancel(list(batches))
-        client.unregister_worker_plugin(key)
+        with suppress(Exception):  # there may be no scheduler any more
+            client.cancel(list(batches))
+            client.unregister_worker_plugin(key)
