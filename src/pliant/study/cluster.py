@@ -139,7 +139,7 @@ def run_on_cluster(
 def _lost_connection() -> tuple[type[BaseException], ...]:
     """Exceptions of Dask's client whose scheduler has ended."""
     from distributed.client import FutureCancelledError
-    from distributed.comm import CommClosedError
+    from distributed.comm.core import CommClosedError
 
     return CancelledError, FutureCancelledError, CommClosedError, TimeoutError, ConnectionError
 
