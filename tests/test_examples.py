@@ -104,6 +104,15 @@ def test_all_examples_are_known():
     assert {path.name for path in EXAMPLES.glob("*.py")} == set(EXPECTED)
 
 
+def run(monkeypatch, name, *arguments):
+    """Run an example in this process."""
+    monkeypatch.setattr(sys, "argv", [str(EXAMPLES / name), *arguments])
+    monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_example(name, tmp_path, monkeypatch, capfd):
     """As `python examples/NAME` does; in this process, which has imports and kernels, unless processes matter."""
@@ -119,11 +128,7 @@ def test_example(name, tmp_path, monkeypatch, capfd):
         done = subprocess.run([sys.executable, str(EXAMPLES / name)], timeout=300)
         assert done.returncode == 0, capfd.readouterr().err
     else:
-        monkeypatch.setattr(sys, "argv", [str(EXAMPLES / name)])
-        monkeypatch.setattr(sys, "path", [str(EXAMPLES), *sys.path])
-        with warnings.catch_warnings():
-            warnings.simplefilter("error", RuntimeWarning)
-            runpy.run_path(str(EXAMPLES / name), run_name="__main__")
+        run(monkeypatch, name)
     out = capfd.readouterr().out
     said, pictures = EXPECTED[name]
     assert [text for text in said if text not in out] == [], out
@@ -135,18 +140,15 @@ def test_example(name, tmp_path, monkeypatch, capfd):
         assert 0.02 < 1 - background.mean() < 0.9, f"{picture} is blank or full"
 
 
-def test_load_a_robot_takes_a_file(tmp_path):
+def test_load_a_robot_takes_a_file(tmp_path, monkeypatch, capfd):
     """The third example with a file of one's own."""
     model = tmp_path / "pendulum.xml"
     model.write_text(
         '<mujoco model="pendulum"><worldbody><body name="rod"><joint name="pivot" axis="0 1 0" stiffness="2"/>'
         '<geom type="capsule" fromto="0 0 0 0 0 -1" size=".05"/></body></worldbody></mujoco>'
     )
-    command = [sys.executable, str(EXAMPLES / "03_load_a_robot.py"), str(model)]
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, encoding="utf-8", timeout=300
-    )
-    assert done.returncode == 0, done.stderr
-    assert "pendulum: stable equilibrium" in done.stdout
+    monkeypatch.chdir(tmp_path)
+    run(monkeypatch, "03_load_a_robot.py", str(model))
+    assert "pendulum: stable equilibrium" in capfd.readouterr().out
     assert (tmp_path / "out" / "pendulum.png").exists()
     assert (tmp_path / "out" / "pendulum.json").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,11 @@ def modules():
     return sorted(p for p in SOURCE.rglob("*.py") if "__pycache__" not in p.parts)
 
 
+@cache
+def syntax(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def package(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
@@ -70,7 +76,7 @@ def imports(tree: ast.AST):
 def test_imports_point_one_way(path):
     own = package(path)
     assert own in RANK, f"{own} has no place in ORDER"
-    for module, names in imports(ast.parse(path.read_text(encoding="utf-8"))):
+    for module, names in imports(syntax(path)):
         parts = module.split(".")
         targets = [parts[1]] if len(parts) > 1 else [name for name in names if name in RANK]
         for target in targets:
@@ -82,7 +88,7 @@ def test_imports_point_one_way(path):
 def test_no_private_names_across_packages(path):
     """Neither private modules nor private functions of another package; engines are packages of their own."""
     own = home(path.relative_to(SOURCE).with_suffix("").parts)
-    for module, names in imports(ast.parse(path.read_text(encoding="utf-8"))):
+    for module, names in imports(syntax(path)):
         parts = module.split(".")[1:]
         for full in [[*parts, name] for name in names] or [parts]:
             private = [name for name in full if name.startswith("_") and not name.endswith("__")]
@@ -109,7 +115,7 @@ def private_names(tree: ast.AST) -> set[str]:
 
 def test_no_private_attributes_across_packages():
     """`thing._x` only where the package itself defines `_x`."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in modules()}
+    trees = {path: syntax(path) for path in modules()}
     own: dict[str, set[str]] = {}
     for path, tree in trees.items():
         own.setdefault(package(path), set()).update(private_names(tree))
@@ -137,7 +143,7 @@ FOREIGN = {"_type", "_replace", "_asdict", "_make", "_fields", "_exit", "_getfra
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(SOURCE)))
 def test_nobody_asks_which_engine_it_is(path):
     """Outside of an engine's own package, simulations are used by their protocol, not by `isinstance`."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(syntax(path)):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
             asked = {n.id for n in ast.walk(node.args[1]) if isinstance(n, ast.Name)} & ENGINES
             inside = path.relative_to(SOURCE).parts[:2] in (

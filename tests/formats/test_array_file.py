@@ -14,8 +14,8 @@ from pliant.errors import FormatError, MechanismError, PliantError
 from pliant.formats import load
 from pliant.source import resolve
 
+from .identity import assert_identical
 from .mutation import damaged_bytes
-from .test_json_file import assert_identical
 
 
 @pytest.mark.parametrize("seed", range(8))

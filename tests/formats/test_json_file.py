@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -14,32 +13,8 @@ from oracles.random_mechanisms import random_mechanism
 from pliant.errors import FormatError, InputError, MechanismError
 from pliant.formats import load, save
 
-from . import corpus, samples
-
-
-def assert_identical(a: pliant.Mechanism, b: pliant.Mechanism) -> None:
-    """The same in every bit."""
-    for field in fields(a):
-        x, y = getattr(a, field.name), getattr(b, field.name)
-        if field.name in ("couplings", "tendons", "shape_table"):
-            for part in fields(x):
-                u, v = getattr(x, part.name), getattr(y, part.name)
-                if part.name == "meshes":
-                    assert len(u) == len(v)
-                    for one, other in zip(u, v, strict=True):
-                        assert one.vertices.tobytes() == other.vertices.tobytes()
-                        assert one.faces.tobytes() == other.faces.tobytes()
-                        assert one.faces.dtype == other.faces.dtype
-                else:
-                    assert u.dtype == v.dtype
-                    assert u.shape == v.shape
-                    assert u.tobytes() == v.tobytes(), (field.name, part.name)
-        elif isinstance(x, np.ndarray):
-            assert x.dtype == y.dtype, field.name
-            assert x.shape == y.shape, field.name
-            assert x.tobytes() == y.tobytes(), field.name
-        else:
-            assert x == y, field.name
+from . import samples
+from .identity import assert_identical
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -47,26 +22,6 @@ def test_round_trip_of_random_mechanisms(seed, tmp_path):
     m = random_mechanism(seed, bodies=8, loops=seed % 3, reference=seed % 2 == 1)
     m.save(tmp_path / "m.json")
     assert_identical(m, load(tmp_path / "m.json"))
-
-
-def test_round_trip_of_real_models(tmp_path):
-    count = 0
-    for wheel in ("dm_control", "gymnasium_robotics", "example-robot-data", "shared"):
-        if wheel == "shared" and not corpus.folder(wheel).is_dir():
-            continue
-        refused = corpus.EXPECTED[wheel][1]
-        for file in corpus.files(wheel)[::2]:  # many are variants of their neighbour
-            if file.relative_to(corpus.folder(wheel)).as_posix() in refused or "fruitfly" in str(file):
-                continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                m = load(file, allow=[corpus.folder(wheel)])
-            if sum(len(mesh.vertices) for mesh in m.shape_table.meshes) > 30_000:
-                continue  # nothing new, and slow
-            save(m, tmp_path / "m.json")
-            assert_identical(m, load(tmp_path / "m.json"))
-            count += 1
-    assert count >= 40
 
 
 def test_awkward_values(tmp_path):

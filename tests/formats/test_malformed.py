@@ -52,18 +52,18 @@ def check_xml(tmp_path, monkeypatch, seeds) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["model.xml"]  # no log of MuJoCo
 
 
-@pytest.mark.parametrize("part", range(4))
-def test_damaged_xml(part, tmp_path, monkeypatch):
-    check_xml(tmp_path, monkeypatch, range(part * 800, (part + 1) * 800))
+def test_damaged_xml(tmp_path, monkeypatch):
+    check_xml(tmp_path, monkeypatch, range(1200))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(5))
+@pytest.mark.parametrize("part", range(6))
 def test_much_damaged_xml(part, tmp_path, monkeypatch):
-    check_xml(tmp_path, monkeypatch, range(100_000 + part * 2000, 100_000 + (part + 1) * 2000))
+    check_xml(tmp_path, monkeypatch, range(1200 + part * 2000, 1200 + (part + 1) * 2000))
 
 
-def test_damaged_json(tmp_path):
+@pytest.mark.parametrize("runs", [1500, pytest.param(8000, marks=pytest.mark.slow)])
+def test_damaged_json(tmp_path, runs):
     texts = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -72,11 +72,11 @@ def test_damaged_json(tmp_path):
             save(load(tmp_path / name), tmp_path / "m.json")
             texts.append((tmp_path / "m.json").read_text())
     file = tmp_path / "damaged.json"
-    count = outcomes(file, lambda seed: mutation.damaged_json(texts[seed % len(texts)], seed), range(4000))
+    count = outcomes(file, lambda seed: mutation.damaged_json(texts[seed % len(texts)], seed), range(runs))
     print(count)
-    assert 0.02 < count["loaded"] / 4000 < 0.6
-    assert count["FormatError"] > 400
-    assert count["MechanismError"] > 300
+    assert 0.02 < count["loaded"] / runs < 0.6
+    assert count["FormatError"] > 0.1 * runs
+    assert count["MechanismError"] > 0.075 * runs
 
 
 def test_damaged_meshes(tmp_path, monkeypatch):

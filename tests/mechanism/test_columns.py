@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pliant
-from formats.test_json_file import assert_identical
+from formats.identity import assert_identical
 from pliant import shapes
 from pliant.errors import MechanismError, UnknownNameError
 from pliant.mechanism import tree

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import pliant
 from pliant.errors import PliantError
@@ -150,17 +148,12 @@ def outcome(seed: int) -> str:
     return "built"
 
 
-@settings(max_examples=5000)
-@given(seed=st.integers(0, 2**32))
-def test_spoiled_descriptions(seed):
-    assert outcome(seed) in ("built", "refused")
-
-
-def test_most_are_refused_and_some_built():
-    """The faults are neither all fatal nor all harmless, or the test above would show little."""
-    count = Counter(outcome(seed) for seed in range(500))
-    assert count["built"] > 30
-    assert count["refused"] > 300
+@pytest.mark.parametrize("runs", [1500, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_spoiled_descriptions(runs):
+    """The faults are neither all fatal nor all harmless, or this would show little."""
+    count = Counter(outcome(seed) for seed in range(runs))
+    assert count["built"] > 0.06 * runs
+    assert count["refused"] > 0.6 * runs
 
 
 @pytest.mark.parametrize("seed", range(4))
