@@ -235,7 +235,7 @@ def test_an_actor_alone_is_its_simulation():
     m = pliant.gallery.helix(20)
     for what, alone in (
         (m, pliant.ConstrainedSimulation(m, H)),
-        (pliant.reduce(m), pliant.ReducedSimulation(pliant.reduce(m), H, method="tvcg")),
+        (pliant.reduce(m), pliant.ReducedSimulation(pliant.reduce(m), H)),
     ):
         world = World(H)
         world.add(what, "helix")

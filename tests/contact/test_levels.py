@@ -61,13 +61,11 @@ def test_a_model_comes_as_near_as_it_can_and_says_how_near():
     world = world_of(m)
     world["it"].apply_wrench("link7", force=(0, 0.4, 0.6), frame="body")
     world.step(30)
-    poses, tip = world.poses, world["it"].pose("link7")
+    poses = world.poses
     jump = world.switch("it", pliant.reduce(m))
     moved = np.linalg.norm(world.poses[:, :3, 3] - poses[:, :3, 3], axis=1).max()
     assert jump == pytest.approx(moved)
-    assert 1e-4 < jump < 0.05
-    # end effectors go where joints put them, to first order
-    assert np.linalg.norm(world["it"].pose("link7")[:3, 3] - tip[:3, 3]) < 0.5 * jump
+    assert 1e-4 < jump < 1e-3
     world.step(300)
     assert np.isfinite(world.poses).all()
     assert world["it"].wrenches["link7"].frame == "body"
@@ -234,7 +232,7 @@ def test_what_cannot_go_along_is_refused_and_nothing_changes():
     world = world_of(m)
     world["it"].apply_wrench("link3", force=(0, 0, 0.1))
     with pytest.raises(InputError, match="a wrench acts on 'link3'"):
-        world.switch("it", model)
+        world.switch("it", pliant.reduce(m, inertia="operational"))  # moves by the linear step
     world["it"].clear_wrenches()
     world["it"].set_motor("j0", target=0.1, stiffness=5.0)
     with pytest.raises(InputError, match="clear_motors"):

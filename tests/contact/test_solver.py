@@ -67,7 +67,7 @@ def solve(blocks, u, sweeps, tolerance):
     """Impulses of all blocks; returns the number of sweeps and the residual."""
     step, report = step_of(blocks, u, len(blocks.kind), sweeps, tolerance)
     _solve.delassus(step)
-    _solve.solve(step)
+    _solve.solve(step, True)
     return int(report.counts[arrays.SWEEPS]), float(report.residual[0])
 
 

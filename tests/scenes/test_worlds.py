@@ -137,11 +137,12 @@ def test_a_hexapod_without_stride_stays():
 @pytest.mark.parametrize("kind", ["reduced", "full"])
 @pytest.mark.parametrize("aside", [(0.1, 0.05), (0.0, 0.35), (-0.3, 0.15)])
 def test_the_bunny_is_caught(kind, aside):
+    """And comes to rest; the reduced model has no numerical damping, and swings for longer, as it should."""
     play = scenes.trampoline(kind, aside=aside)
     bunny = play.world["bunny"]
     rim, top = play.world.pose("firefighters/trampoline")[2, 3], 0.0
     lowest = rim
-    for i in range(240):
+    for i in range(600):
         play.step()
         lowest = min(lowest, play.world.pose("firefighters/trampoline")[2, 3])
         if i > 60:

@@ -160,12 +160,39 @@ def lay_out(count, body, size, offset, side):
 def restitution(step):
     """Target velocity of contacts that close in this step faster than `bounce`: a share of their approach speed."""
     rows, material, h, least = step.rows, step.bodies.material, step.settings.timestep, step.settings.bounce
-    gap, side, J, target = rows.gap, rows.side, rows.J, rows.target
+    gap, side, J, target, struck = rows.gap, rows.side, rows.J, rows.target, rows.struck
     first, second, before, u = step.found.first, step.found.second, step.velocities.before, step.velocities.u
     for c in range(step.report.counts[CONTACTS]):
         share = max(material[first[c], RESTITUTION], material[second[c], RESTITUTION])
-        if share == 0.0:
+        if share == 0.0 or struck[c]:
             continue
         speed = _row_velocity(c, NORMAL, side, J, before)
         if speed < -least and gap[c] + h * min(speed, _row_velocity(c, NORMAL, side, J, u)) < 0.0:
             target[c, NORMAL] = max(target[c, NORMAL], -share * speed)
+
+
+@_jit
+def end_targets(step):
+    """Target velocities at the end of the step, of blocks with actors that strike.
+
+    Contacts that have closed stay closed, or bounce; open ones may close further. Springs keep their impulses.
+    """
+    rows, material, least = step.rows, step.bodies.material, step.settings.bounce
+    kind, side, J, target, softness = rows.kind, rows.side, rows.J, rows.target, rows.softness
+    impulse, struck, body = rows.impulse, rows.struck, rows.body
+    before, u = step.velocities.before, step.velocities.u
+    for b in range(step.report.counts[ROWS]):
+        if not struck[b]:
+            continue
+        if kind[b] == CONTACT and impulse[b, NORMAL] == 0.0:
+            target[b, NORMAL] = -math.inf
+            continue
+        for i in range(3):
+            target[b, i] = 0.0
+            if softness[b, i] > 0.0:
+                target[b, i] = _row_velocity(b, i, side, J, u) + softness[b, i] * impulse[b, i]
+        if kind[b] == CONTACT and softness[b, NORMAL] == 0.0:
+            share = max(material[body[b, 0], RESTITUTION], material[body[b, 1], RESTITUTION])
+            speed = _row_velocity(b, NORMAL, side, J, before) if share > 0.0 else 0.0
+            if speed < -least:
+                target[b, NORMAL] = -share * speed

@@ -108,11 +108,11 @@ def _push(b, x, y, z, side, Y, u):
 
 
 @_jit
-def solve(step):
+def solve(step, fresh):
     """Impulses of all blocks from those given, and the velocities u with them; writes sweeps and residual.
 
-    Late sweeps change all impulses by the same ratio, so that the sum of the changes to come, a geometric series, can
-    be added at once.
+    If `fresh`, u are velocities without the given impulses, and sweeps are counted from zero. Late sweeps change all
+    impulses by the same ratio, so that the sum of the changes to come, a geometric series, can be added at once.
     """
     rows, report, u = step.rows, step.report, step.velocities.u
     count, sweeps, tolerance = report.counts[ROWS], step.settings.sweeps, step.settings.tolerance
@@ -120,7 +120,8 @@ def solve(step):
     target, softness, impulse, change = rows.target, rows.softness, rows.impulse, rows.change
     block, inverse = rows.delassus, rows.inverse
     for b in range(count):
-        _push(b, impulse[b, 0], impulse[b, 1], impulse[b, 2], side, Y, u)
+        if fresh:
+            _push(b, impulse[b, 0], impulse[b, 1], impulse[b, 2], side, Y, u)
         change[b, 0] = change[b, 1] = change[b, 2] = 0.0
     worst, whole, sweep = 0.0, True, 0
     while sweep < sweeps:
@@ -164,7 +165,8 @@ def solve(step):
         geometric = _LEAST_RATIO * before < alike < _MOST_RATIO * before
         if sweep % _EXTRAPOLATE == 0 and worst > tolerance and geometric:
             _extrapolate(step, alike / (before - alike))
-    report.counts[SWEEPS], report.residual[0] = sweep, worst
+    report.counts[SWEEPS] = sweep if fresh else report.counts[SWEEPS] + sweep
+    report.residual[0] = worst
 
 
 @_jit

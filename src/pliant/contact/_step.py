@@ -1,8 +1,9 @@
 """The contact step: its phases as kernels on a `Step`, and whole steps in one compiled call.
 
-The phases are detection, rows with their warm start, the first half of the actors' steps, the solution, and the second
-half. `advance` calls them without Python in between, in worlds of free bodies and at most one reduced model.
-`ContactStepper` calls them from Python in other worlds, with the halves of other actors' steps in between.
+The phases are detection, rows with their warm start, the first half of the actors' steps, the solution, for mean
+velocities and then for those at the end of the step, and the second half. `advance` calls them without Python in
+between, in worlds of free bodies and at most one reduced model on its manifold. `ContactStepper` calls them from Python
+in other worlds, with the halves of other actors' steps in between.
 """
 
 import math
@@ -10,15 +11,24 @@ import math
 from pliant.compilation import njit
 from pliant.contact import _free
 from pliant.contact._detect import detect_contacts, widen_margins
-from pliant.contact._rows import fill_rows, lay_out, restitution, store
+from pliant.contact._rows import end_targets, fill_rows, lay_out, restitution, store
 from pliant.contact._solve import delassus, recover_penetration
 from pliant.contact._solve import solve as solve_rows
 from pliant.contact.arrays import CONTACTS, DONE, FORCES_LOST, FREE_LOST, KEPT, MODEL_LOST, MORE_NUMBERS, ROWS
-from pliant.engines.reduced import contact_kernels as reduced
-from pliant.engines.reduced.kernels import WORK, WRENCH, reconstruct
-from pliant.engines.reduced.kernels import advance as advance_model
+from pliant.engines.reduced import manifold_contact as reduced
+from pliant.engines.reduced.kernels import WRENCH
 
-__all__ = ["advance", "begin", "delassus", "detect_contacts", "fill_rows", "finish", "solve", "widen_margins"]
+__all__ = [
+    "advance",
+    "begin",
+    "delassus",
+    "detect_contacts",
+    "fill_rows",
+    "finish",
+    "solve",
+    "strike",
+    "widen_margins",
+]
 
 _jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
@@ -39,6 +49,8 @@ def advance(steps, step):
             how, number = begin(step)
         if how == DONE and step.report.counts[ROWS] > 0:
             how = solve(step)
+            if how == DONE:
+                how = strike(step)
         if how == DONE:
             how, number = finish(step)
         if how != DONE:
@@ -54,16 +66,18 @@ def begin(step):
     Of free bodies and the model; `busy` tells which actors have rows. Returns how it ended and a number that explains.
     """
     rows, bodies, free, model, counts = step.rows, step.bodies, step.free, step.model, step.report.counts
-    body, owner, busy = rows.body, bodies.owner, bodies.busy
+    body, owner, busy, strikes, struck = rows.body, bodies.owner, bodies.busy, bodies.strikes, rows.struck
     numbers = lay_out(counts[ROWS], body, bodies.size, bodies.offset, rows.side)
     if numbers > rows.J.shape[0]:
         return MORE_NUMBERS, numbers
     for a in range(busy.shape[0]):
         busy[a] = False
     for b in range(counts[ROWS]):
+        struck[b] = False
         for s in range(2):
             if body[b, s] >= 0 and owner[body[b, s]] >= 0:
                 busy[owner[body[b, s]]] = True
+                struck[b] |= strikes[owner[body[b, s]]]
     first, last = free.state.shape[0], busy.shape[0] - 1  # the model is the last actor
     if first > 0:
         if busy[0]:
@@ -72,32 +86,63 @@ def begin(step):
             bad = _free.fly(free, step.settings.timestep)
             if bad >= 0:
                 return FREE_LOST, bad
-    if model.body_link.shape[0] > 0:
+    if model.bodies > 0:
         if busy[last]:
-            reduced.begin(counts[ROWS], rows, first, model, step.velocities.before[6 * first :])
-        if advance_model(1, False, model.sizes, model.links, model.constants, model.state, model.poses) < 1:
+            before, u = step.velocities.before[6 * first :], step.velocities.u[6 * first :]
+            reduced.begin(counts[ROWS], rows, first, model, before, u)
+        elif not reduced.free_step(model):
             return MODEL_LOST, 0
-        if busy[last]:
-            reduced.velocities(model, step.velocities.u[6 * first :])
     return DONE, 0
 
 
 @_jit
 def solve(step):
-    """Impulses of all rows, stored for the warm start of the next step, and velocities; returns how it ended."""
+    """Impulses of all rows, stored for the warm start of the next step, and mean velocities; returns how it ended."""
     u, w = step.velocities.u, step.velocities.w
     restitution(step)
     delassus(step)
-    solve_rows(step)
-    total = 0.0
+    solve_rows(step, True)
     for i in range(u.shape[0]):
-        total += abs(u[i])
         w[i] = 0.0
-    if not math.isfinite(total):
+    if not _is_finite(u):
         return FORCES_LOST
     recover_penetration(step)
     store(step)
     return DONE
+
+
+@_jit
+def strike(step):
+    """Impulses and velocities `u` at the end of the step; returns how it ended. Actors that step from Python first.
+
+    Nothing changes in a step in which no actor strikes.
+    """
+    bodies, u, w = step.bodies, step.velocities.u, step.velocities.w
+    model, first, any_strikes = step.model, step.free.state.shape[0], False
+    for a in range(bodies.busy.shape[0]):
+        any_strikes |= bodies.busy[a] and bodies.strikes[a]
+    if not any_strikes:
+        return DONE
+    if model.bodies > 0:
+        for i in range(u.shape[0]):
+            w[i] += u[i]
+        reduced.strike(step.report.counts[ROWS], step.rows, first, model, u[6 * first :])
+    end_targets(step)
+    delassus(step)
+    solve_rows(step, False)
+    if not _is_finite(u):
+        return FORCES_LOST
+    for i in range(u.shape[0]):
+        w[i] -= u[i]
+    return DONE
+
+
+@_jit
+def _is_finite(u):
+    total = 0.0
+    for i in range(u.shape[0]):
+        total += abs(u[i])
+    return math.isfinite(total)
 
 
 @_jit
@@ -109,10 +154,12 @@ def finish(step):
         bad = _free.finish(step)
         if bad >= 0:
             return FREE_LOST, bad
-    if model.body_link.shape[0] > 0 and bodies.busy[last]:
-        reduced.finish(model, step.velocities.u[6 * first :], step.velocities.w[6 * first :])
-        spare = model.state[model.sizes[WORK] + model.sizes[WRENCH] :]
-        reconstruct(model.sizes, model.links, model.constants, model.state, model.poses, spare)
+    if (
+        model.bodies > 0
+        and bodies.busy[last]
+        and not reduced.finish(model, step.velocities.u[6 * first :], step.velocities.w[6 * first :])
+    ):
+        return MODEL_LOST, 0
     if step.report.counts[CONTACTS] == 0:
         step.warm.now[KEPT] = 0
     previous, poses = bodies.previous, bodies.poses
@@ -128,7 +175,7 @@ def _gather_poses(step):
     """Poses of free bodies and the model as those of the world's bodies."""
     poses, free, model = step.bodies.poses, step.free.poses, step.model.poses
     count = free.shape[0]
-    for b in range(count + step.model.body_link.shape[0]):
+    for b in range(count + step.model.bodies):
         for i in range(3):
             for j in range(4):
                 poses[b, i, j] = free[b, i, j] if b < count else model[b - count, i, j]

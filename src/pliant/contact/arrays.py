@@ -185,6 +185,7 @@ class Bodies(NamedTuple):
         drop: distance by which gravity moves a body in a step if no contact holds its actor, m; 0 if springs hold it.
         held: per actor, whether a contact held it in the last step.
         busy: per actor, whether it has rows in this step.
+        strikes: per actor, whether its velocities at the end of a step differ from the mean ones.
         material: FRICTION, RESTITUTION, ROLLING_ARM and COMPLIANCE, (bodies, 4).
         size, offset: number of velocities of a body's actor that move it, and where they start in those of the world.
     """
@@ -196,13 +197,17 @@ class Bodies(NamedTuple):
     drop: Floats
     held: Bools
     busy: Bools
+    strikes: Bools
     material: Floats
     size: Ints
     offset: Ints
 
 
 class Velocities(NamedTuple):
-    """Generalised velocities of all actors: `before` the step, `u` at its end, and `w`, for positions only."""
+    """Generalised velocities of all actors: `before` the step, `u` at its end, and `w`, for positions only.
+
+    Positions move by h (u + w). Before actors strike, `u` are the mean velocities of the step.
+    """
 
     before: Floats
     u: Floats
@@ -260,7 +265,8 @@ def make_rows(capacity: int, numbers: int) -> Rows:
     J, Y = np.zeros((2, numbers))
     return Rows(
         kind=kind, body=np.full((capacity, 2), -1, dtype=np.int64), point=point, axes=axes,
-        angular=np.zeros(capacity, dtype=bool), bound=bound, partner=partner, target=target, softness=softness, gap=gap,
+        angular=np.zeros(capacity, dtype=bool), bound=bound, partner=partner, struck=np.zeros(capacity, dtype=bool),
+        target=target, softness=softness, gap=gap,
         impulse=impulse, change=change, correction=np.zeros((capacity, 2)),
         side=np.zeros((capacity, 2, 3), dtype=np.int64), J=J, Y=Y, delassus=delassus, inverse=inverse,
     )  # fmt: skip

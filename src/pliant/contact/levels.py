@@ -108,7 +108,7 @@ class Levels:
         simulation = self._current(name)
         finest = len(choice.levels) - 1
         change = 0
-        if choice.now < finest and simulation.violation > choice.error:
+        if choice.now < finest and simulation.doubt > choice.error:
             change = 1
         elif choice.now > 0 and self._coarser_suffices(simulation, choice):
             change = -1
@@ -125,4 +125,4 @@ class Levels:
         except InputError:  # a wrench or a motor that only the finer one takes
             return False
         jump = np.linalg.norm(trial.poses[:, :3, 3] - simulation.poses[:, :3, 3], axis=1).max()
-        return bool(jump <= allowed) and trial.violation <= allowed
+        return bool(jump <= allowed) and trial.doubt <= allowed

@@ -63,7 +63,7 @@ class ContactStepper:
         self._report = Report(np.zeros(COUNTS, dtype=np.int64), np.zeros(1))
         size, offset = np.zeros((2, len(poses)), dtype=np.int64)
         owner = np.full(len(poses), -1, dtype=np.int64)
-        drop = []
+        drop, strikes = [], np.zeros(len(actors), dtype=bool)
         self._parts: list[tuple[Actor | FreeBodies, Floats]] = []  # with the poses of each
         # actors that step from Python: index, actor, its part of the velocities
         self._others: list[tuple[int, Actor, slice]] = []
@@ -77,6 +77,7 @@ class ContactStepper:
             if isinstance(actor, FreeBodies):
                 self._free = actor
             else:
+                strikes[index] = actor.strikes
                 actor.place(first)
                 self._others.append((index, actor, slice(at, at + actor.size)))
             first, at = own.stop, at + actor.size
@@ -84,13 +85,14 @@ class ContactStepper:
         held, busy = np.zeros((2, len(actors)), dtype=bool)
         self._bodies = Bodies(
             poses, poses[:first, :3].reshape(first, 12).copy(), collider.boxes(), owner, np.array(drop), held, busy,
-            material, size, offset,
+            strikes, material, size, offset,
         )  # fmt: skip
         self._native, self._model = collider.native(), None
+        self._modelled: Actor | None = None  # actor that is stepped by kernels
         if len(self._others) == 1:
             self._model = self._others[0][1].compiled()
             if self._model is not None:
-                self._others.clear()
+                self._modelled = self._others.pop()[1]
         self._step: Any = None
 
     @property
@@ -108,6 +110,8 @@ class ContactStepper:
             with quiet():
                 how, number, taken = kernels.advance(n - done, step)
             done += taken
+            if self._modelled is not None:
+                self._modelled.warn()
             if how == arrays.DONE:
                 return done, None
             if how in (arrays.MORE_CONTACTS, arrays.MORE_NUMBERS):
@@ -153,6 +157,12 @@ class ContactStepper:
             if self.pulls:
                 self._tune_pulls()
             self._check(kernels.solve(step), 0)
+            striking = [one for one in self._others if busy[one[0]] and one[1].strikes]
+            if striking:
+                w += u
+                for _, actor, part in striking:
+                    actor.strike(count, rows, u[part])
+            self._check(kernels.strike(step), 0)
             for pull, impulse in zip(self.pulls, rows.impulse[count - len(self.pulls) :], strict=False):
                 pull.force[:] = impulse / self.settings.timestep
             for index, actor, part in self._others:
@@ -253,7 +263,11 @@ class ContactStepper:
         r, h = self.rows, self.settings.timestep
         kernels.delassus(self._prepared())
         for at, pull in enumerate(self.pulls, start=int(self._report.counts[ROWS]) - len(self.pulls)):
-            stiffness, damping = pull.coefficients(r.delassus[at])
+            actor, mobility = self.actors[self._bodies.owner[pull.index]], r.delassus[at]
+            if not isinstance(actor, FreeBodies) and actor.strikes:
+                start, size, _ = r.side[at, 1].tolist()
+                mobility = actor.mobility(r.J[start : start + 3 * size].reshape(3, size))
+            stiffness, damping = pull.coefficients(mobility)
             # backward Euler: impulse = h (k (distance - h v) - d v)
             r.softness[at] = 1.0 / (h * (damping + h * stiffness))
             r.target[at] = stiffness / (damping + h * stiffness) * (pull.target - r.point[at])

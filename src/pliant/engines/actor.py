@@ -1,8 +1,9 @@
 """`Actor`: what contact asks of a simulation, so that any engine can touch.
 
-A step with contacts comes in two halves. `begin` computes the velocities at the end of a step without contacts and how
-they respond to contact impulses; the contact solver then finds the impulses on all actors together; `finish` takes the
-step with them.
+A step with contacts comes in two halves. `begin` computes the mean velocities of a step without contacts and how they
+respond to contact impulses; the contact solver then finds the impulses on all actors together; `finish` takes the step
+with them. Actors whose velocities at the end of a step are not the mean ones, such as those that move by an exact map,
+have a part in between: `strike` tells both, and the solver finds the impulses again for the velocities at the end.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ class Rows(NamedTuple):
         angular: whether the rows are of angular velocity.
         bound: coefficient of friction, or arm of rolling resistance, m.
         partner: of rolling resistance, the contact whose normal force bounds it.
+        struck: whether an actor on a side has other velocities at the end of a step than on average.
         target: velocities wanted; of a contact the least normal velocity, m/s, (n, 3).
         softness: compliance of the rows, velocity per impulse, (n, 3).
         gap: distance between the surfaces at the start of the step, m.
@@ -57,6 +59,7 @@ class Rows(NamedTuple):
     angular: Bools
     bound: Floats
     partner: Ints
+    struck: Bools
     target: Floats
     softness: Floats
     gap: Floats
@@ -77,11 +80,13 @@ class Actor(Protocol):
         count: number of its bodies, which are numbered in the world from the `first` given to `place` on.
         size: number of its generalised velocities.
         fall: speed that gravity adds in a step if no contact holds the actor, m/s; 0 if springs hold it.
+        strikes: whether its velocities at the end of a step differ from the mean ones: it has `strike` and `mobility`.
     """
 
     count: int
     size: int
     fall: float
+    strikes: bool
 
     @property
     def sizes(self) -> Ints:
@@ -112,8 +117,16 @@ class Actor(Protocol):
             count: number of blocks.
             rows: blocks of all actors.
             before: generalised velocities at the start of the step, written.
-            u: generalised velocities at its end without contacts, written.
+            u: mean generalised velocities of the step without contacts, written.
         """
+        ...
+
+    def strike(self, count: int, rows: Rows, u: Floats) -> None:
+        """Velocities `u` at the end of the step with the impulses of the blocks, and Y, their response there."""
+        ...
+
+    def mobility(self, J: Floats) -> Floats:
+        """Velocities of rows J, (3, size), per impulse on them, 1/kg, (3, 3)."""
         ...
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
@@ -122,6 +135,10 @@ class Actor(Protocol):
 
     def compiled(self) -> Any:
         """Named tuple of arrays for the compiled steps of a world; None if this actor steps from Python."""
+        ...
+
+    def warn(self) -> None:
+        """Warn of steps in a compiled call that were beyond what the actor knows."""
         ...
 
     @property

@@ -662,6 +662,11 @@ class Simulation(ABC):
         return float(np.linalg.norm(self.configuration.loop_residual[:, :3], axis=1).max(initial=0.0))
 
     @property
+    def doubt(self) -> float:
+        """Error by which a world chooses levels of detail, m: `violation`, unless the engine has a better measure."""
+        return self.violation
+
+    @property
     def effort(self) -> Effort:
         """Cost of the last call of `step`."""
         return self._cost()

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.engines.actor import Rows
 from pliant.engines.simulation import Simulation, State
 
 __all__ = ["SingleActor"]
@@ -24,10 +25,22 @@ class SingleActor:
         floats: whether the mechanism has a base without springs, which falls unless a contact holds it.
     """
 
+    strikes = False
+
     def __init__(self, simulation: Simulation, size: int, floats: bool):
         self.simulation, self.count, self.size = simulation, simulation.mechanism.body_count, size
         self.fall = simulation.timestep * float(np.linalg.norm(simulation.gravity)) if floats else 0.0
         self.step, self.reset = simulation.step, simulation.reset
+
+    def strike(self, count: int, rows: Rows, u: Floats) -> None:
+        """Nothing: velocities at the end of a step are the mean ones."""
+
+    def mobility(self, J: Floats) -> Floats:
+        """Not asked for."""
+        raise NotImplementedError
+
+    def warn(self) -> None:
+        """Nothing: steps are not beyond what the simulation knows."""
 
     @property
     def sizes(self) -> Ints:

@@ -1,4 +1,4 @@
-"""`ReducedActor`: a reduced or blended model in contact."""
+"""`ManifoldActor`, `ReducedActor`: a reduced or blended model in contact."""
 
 from __future__ import annotations
 
@@ -9,32 +9,74 @@ from numpy.typing import NDArray
 
 from pliant.engines.actor import Rows
 from pliant.engines.reduced import contact_kernels as kernels
+from pliant.engines.reduced import manifold_contact as on_manifold
+from pliant.engines.reduced._intrinsics import LINK_SIZE
 from pliant.engines.reduced.arrays import link_places
 from pliant.engines.reduced.coordinates import Amplitudes
-from pliant.engines.reduced.kernels import SIZES
+from pliant.engines.reduced.manifold_kernels import MANIFOLD_SIZES
 from pliant.engines.single_actor import SingleActor
+from pliant.errors import ConvergenceError
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.simulation import ReducedSimulation
 
-__all__ = ["NO_MODEL", "ReducedActor"]
+__all__ = ["NO_MODEL", "ManifoldActor", "ReducedActor"]
 
 Floats = NDArray[np.float64]
 
 # Arrays of a world without a reduced model
-_INTS = np.zeros((0, kernels.TREE), dtype=np.int64)
-NO_MODEL = kernels.ContactModel(
-    sizes=np.zeros(SIZES, dtype=np.int64), links=_INTS, constants=np.zeros(1), state=np.zeros(1),
-    poses=np.zeros((0, 4, 4)), body_link=np.zeros(0, dtype=np.int64), tree=_INTS, screw=np.zeros((0, 6)),
-    basis=np.zeros((0, 0)), inverse=np.zeros((0, 0)), start=np.zeros(kernels.VELOCITY),
-    inverse_inertia=np.zeros((3, 3)), work=np.zeros(kernels.WORK),
+NO_MODEL = on_manifold.ContactModel(
+    sizes=np.zeros(MANIFOLD_SIZES, dtype=np.int64), links=np.zeros((0, LINK_SIZE), dtype=np.int64),
+    constants=np.zeros(1), state=np.zeros(1), poses=np.zeros((0, 4, 4)), bodies=0,
 )  # fmt: skip
 
 
-class ReducedActor(SingleActor):
-    """A reduced or blended model; its velocities are the rates of its coordinates, then those of a floating base.
+class ManifoldActor(SingleActor):
+    """A reduced model on its manifold; its velocities are the rates of its natural coordinates."""
 
-    Contacts act at the links as reconstructed by joints.
+    strikes = True
+
+    def __init__(self, simulation: ReducedSimulation):
+        super().__init__(simulation, len(simulation.coordinates), False)
+        self._reduced = simulation
+        self._model = on_manifold.ContactModel(*simulation._arrays, self.count)
+
+    def place(self, first: int) -> None:
+        """Set the number of the first body."""
+        self._first = first
+
+    def compiled(self) -> on_manifold.ContactModel:
+        """Arrays for the compiled steps of a world."""
+        return self._model
+
+    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
+        """First half of a step with contacts: rows, velocities `before` the step, mean ones without contacts."""
+        on_manifold.begin(count, rows, self._first, self._model, before, u)
+
+    def strike(self, count: int, rows: Rows, u: Floats) -> None:
+        """Velocities `u` at the end of the step with the impulses of the blocks, and Y, their response there."""
+        on_manifold.strike(count, rows, self._first, self._model, u)
+
+    def mobility(self, J: Floats) -> Floats:
+        """Velocities of rows J, (3, size), per impulse on them, 1/kg, (3, 3)."""
+        return (J * self._reduced._map.yields) @ J.T
+
+    def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
+        """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""
+        if not on_manifold.finish(self._model, u, w):
+            raise ConvergenceError(self._reduced._why())
+        self.warn()
+
+    def warn(self) -> None:
+        """Warn of steps beyond what the model knows."""
+        self._reduced.warn()
+
+
+class ReducedActor(SingleActor):
+    """A reduced or blended model on the linear step.
+
+    Its velocities are the rates of its coordinates, then those of a floating base. Contacts act at the links as
+    reconstructed by joints.
     """
 
     def __init__(self, simulation: ReducedSimulation):
@@ -63,10 +105,6 @@ class ReducedActor(SingleActor):
     def place(self, first: int) -> None:
         """Set the number of the first body."""
         self._first = first
-
-    def compiled(self) -> kernels.ContactModel | None:
-        """Arrays for the compiled steps of a world; None for blends, whose response changes with the pose."""
-        return self._model if self._constant else None
 
     def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
         """First half of a step with contacts: rows, velocities `before` the step and, without contacts, after it."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, expm
 
 from pliant import spatial
+from pliant.engines.reduced import manifold_contact, manifold_steps
 from pliant.engines.reduced import manifold_kernels as mk
-from pliant.engines.reduced import manifold_steps
 from pliant.engines.reduced._intrinsics import BALL, LANES, MOTION, PARENT, PLACE
 from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
 from pliant.engines.reduced.blended import BlendedModel
@@ -233,6 +233,37 @@ def exact_map(modes: Modes, h: float) -> Floats:
     return np.ascontiguousarray((found / unit[:, None] * unit)[: 2 * k].T)
 
 
+def contact_map(modes: Modes, h: float) -> tuple[Floats, Floats]:
+    """Map of a step with contacts, as `exact_map` but modes with ω h above 1 by backward Euler, (3k, 2k).
+
+    Also the rates at the end of the step per impulse there, (k,): 1, and of fast modes that of the step. Dampers that
+    couple slow and fast modes act with the mean velocities of the slow ones, so that no energy comes of them.
+    """
+    k, fast = len(modes.squares), np.sqrt(modes.squares) * h > manifold_contact.SLOW
+    D, yields = (
+        modes.damping,
+        np.where(fast, 1 / (1 + h * np.diag(modes.damping) + h * h * modes.squares), 1.0),
+    )
+    if not fast.any():
+        return exact_map(modes, h), yields
+    # (slow z, slow v, fast v) of the end from (z, v, g): the slow modes feel -D v of the fast ones as a force
+    S, F = np.flatnonzero(~fast), np.flatnonzero(fast)
+    s, slow = len(S), exact_map(Modes(np.eye(len(S)), modes.squares[S], D[np.ix_(S, S)]), h).T
+    left, right = np.eye(2 * s + len(F)), np.zeros((2 * s + len(F), 3 * k))
+    for part in range(3):
+        right[: 2 * s, part * k + S] = slow[:, part * s : (part + 1) * s]
+    left[: 2 * s, 2 * s :] = slow[:, 2 * s :] @ D[np.ix_(S, F)]
+    left[2 * s :, 2 * s :] += h * D[np.ix_(F, F)] + h * h * np.diag(modes.squares[F])
+    left[2 * s :, :s] = right[2 * s :, S] = D[np.ix_(F, S)]
+    right[2 * s :, F] = -h * np.diag(modes.squares[F])
+    right[2 * s :, k + F], right[2 * s :, 2 * k + F] = np.eye(len(F)), h * np.eye(len(F))
+    found, out = np.linalg.solve(left, right), np.zeros((2 * k, 3 * k))
+    out[S], out[k + S], out[k + F] = found[:s], found[s : 2 * s], found[2 * s :]
+    out[F] = h * found[2 * s :]
+    out[F, F] += 1.0
+    return np.ascontiguousarray(out.T), yields
+
+
 def pack_model(
     model: ReducedModel | BlendedModel,
     h: float,
@@ -376,6 +407,7 @@ def _pack(
     positions = (manifold.rows < 6 * loops) & (manifold.rows % 6 < 3)
     resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
     count = int((resolved > 0).sum())
+    touching, yields = (step, np.ones(n)) if not step.any() else contact_map(modes, h)
     held = manifold.loads.rows.copy()
     held[:, LINK] = place[held[:, LINK].astype(int)]
     curved = manifold.curvature is not None
@@ -409,7 +441,10 @@ def _pack(
         mk.FIXED: np.concatenate(
             [manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius, boundary], ends.ravel()]
         ),
-        mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n)], axis=1),
+        mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n), yields], axis=1),
+        mk.TOUCHING: _padded(touching.reshape(6 * n, n), width),
+        mk.TOUCHING_INERTIA: _step_inertia(touching, count, h),
+        mk.RESPONSE: touching[2 * n :, :n].T / (h * h),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
         mk.WORKING: np.zeros((effectors, 2, 3 * n + 4, width)),
@@ -455,8 +490,9 @@ def _pack(
         mk.POINTS: 3 * slots,
         mk.SMALL_WORK: n,
         mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
+        mk.CONTACT_WORK: 3 * n * n + n + 1,
     }  # fmt: skip
-    extra = {mk.FORCES: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
+    extra = {mk.FORCES: width, mk.PUSH: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
     packed = lay_out(
         model, coordinates, manifold_steps, sizes, table, {TIMESTEP: h}, parts, scratch, 0.0, extra, slots
@@ -549,6 +585,12 @@ class NaturalCoordinates:
         with np.errstate(over="ignore", invalid="ignore"):  # `ReducedSimulation` refuses what is not finite
             return self._back @ y
 
+    @property
+    def yields(self) -> Floats:
+        """Rates per impulse on the coordinates at the end of a step with contacts, in small motion, (n,)."""
+        table = self._arrays[2][self._arrays[0][mk.MODE] :][: mk.MODE_SIZE * self.count]
+        return table.reshape(self.count, -1)[:, mk.YIELD]
+
     def motor(self, torque: Floats) -> tuple[Floats, Floats]:
         """Torques on the rows of motion, from those on dofs, and their force on the coordinates at y = 0, (n,)."""
         rows = np.where(self._dofs >= 0, torque[self._dofs], 0.0)
@@ -557,8 +599,8 @@ class NaturalCoordinates:
     def rest_of_state(self) -> Floats:
         """State beyond coordinates and rates where loops were closed last: no forces, no budget of energy."""
         width = int(self._arrays[0][mk.WIDTH])
-        out = np.zeros(width + len(self.manifold.rows) + mk.BUDGET_SIZE)
-        out[width : -mk.BUDGET_SIZE] = self._part(mk.MULTIPLIERS, len(self.manifold.rows))
+        out = np.zeros(2 * width + len(self.manifold.rows) + mk.BUDGET_SIZE)
+        out[2 * width : -mk.BUDGET_SIZE] = self._part(mk.MULTIPLIERS, len(self.manifold.rows))
         return out
 
     # --- mechanics

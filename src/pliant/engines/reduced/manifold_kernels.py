@@ -60,17 +60,19 @@ MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST,
 MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
     _AT + 12, _AT + 22
 )
+# of steps with contacts: map, impulse per change of rates, mean velocities per impulse
+TOUCHING, TOUCHING_INERTIA, RESPONSE = range(_AT + 22, _AT + 25)
 # of tables in `sizes` itself
-LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE = range(_AT + 22, _AT + 28)
-# in `state`: forces of the last step and multipliers, budget; then scratch
-FORCES, MULTIPLIERS, BUDGET = range(_AT + 28, _AT + 31)
-MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(
-    _AT + 31, _AT + 42
-)
+_AT += 25
+LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE = range(_AT, _AT + 6)
+# in `state`: forces of the last step, those of contacts among them, multipliers, budget; then scratch
+FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 6, _AT + 10)
+_AT += 10
+MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(_AT, _AT + 11)
 SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING = range(
-    _AT + 42, _AT + 53
+    _AT + 11, _AT + 22
 )
-PLACED, MOMENTS, CARRIED, SHARES, TOTAL, MANIFOLD_SIZES = range(_AT + 53, _AT + 59)
+PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, MANIFOLD_SIZES = range(_AT + 22, _AT + 29)
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
 STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # rows of JOINT, (JOINT_SIZE, rows)
@@ -84,8 +86,8 @@ TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = 0, 4, 7, 10
 # go, m², infinite if unknown; their origins at y = 0
 GRAVITY, ORIGIN, LENGTH, BOUNDARY, ENDS = 0, 3, 6, 7, 8
 # columns of MODE: ω²; the share of inertia forces that a step resolves; 1 / displacement and 1 / rate from which on
-# motion counts as large
-SQUARE, FILTER, LARGE, FAST, MODE_SIZE = range(5)
+# motion counts as large; rate per impulse at the end of a step with contacts
+SQUARE, FILTER, LARGE, FAST, YIELD, MODE_SIZE = range(6)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
 # Numbers of MOMENTS and SUBTREE: mass, first and second moments about the fixed point, two zeros. Of CARRIED: see

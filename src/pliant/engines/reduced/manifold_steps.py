@@ -54,6 +54,7 @@ from pliant.engines.reduced.manifold_kernels import (
     PLACED,
     PLAIN,
     POINTS,
+    PUSH,
     RESOLVED,
     SET,
     SLOPE,
@@ -145,7 +146,7 @@ def _small_forces(sizes, links, constants, state, poses, work):
     add_product(n, g, constants, at + 4 * w * n, 2 * w, w, middle)
     for i in range(n):
         middle[i] = 0.5 * (middle[i] + state[Y + i])
-        g[i] = constants[sizes[STEADY] + i]
+        g[i] = constants[sizes[STEADY] + i] + state[sizes[PUSH] + i]
     if sizes[BENT] == 1:
         for j in range(n):
             for i in range(n):
@@ -321,6 +322,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
             return False
         for i in range(n):
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
+            total += state[sizes[PUSH] + i]
             for j in range(n):
                 total += damper[i, j] * rate[j]
             g[i] = total
@@ -442,12 +444,21 @@ def _square_distance(sizes, links, constants, poses):
     return out
 
 
+@_jit
+def _watch(sizes, links, constants, state, poses):
+    """Note how far end effectors are beyond the boundary, in FARTHEST of BUDGET."""
+    boundary = constants[sizes[FIXED] + BOUNDARY]
+    if boundary < inf:
+        square = _square_distance(sizes, links, constants, poses)
+        if square > boundary:
+            state[sizes[BUDGET] + FARTHEST] = max(state[sizes[BUDGET] + FARTHEST], square)
+
+
 @_inline
 def _advance(count, sizes, links, constants, state, poses):
     """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
     moving, n = sizes[WRENCH], sizes[COORDINATES]
     copy, work = state[sizes[WORK] :], state[sizes[STEP_WORK] :]
-    boundary = constants[sizes[FIXED] + BOUNDARY]
     for done in range(count):
         for i in range(moving):
             copy[i] = state[i]
@@ -462,10 +473,7 @@ def _advance(count, sizes, links, constants, state, poses):
             whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
             whole = _full_step(sizes, links, constants, state, poses, work)
-        if boundary < inf:
-            square = _square_distance(sizes, links, constants, poses)
-            if square > boundary:
-                state[sizes[BUDGET] + FARTHEST] = max(state[sizes[BUDGET] + FARTHEST], square)
+        _watch(sizes, links, constants, state, poses)
         total = 0.0
         for i in range(moving):
             total += abs(state[i])

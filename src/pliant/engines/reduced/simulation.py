@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 from pliant.checks import choice, vector, whole
+from pliant.engines.actor import Actor
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced import manifold_kernels as mk
-from pliant.engines.reduced.actor import ReducedActor
+from pliant.engines.reduced.actor import ManifoldActor, ReducedActor
 from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
@@ -47,9 +48,9 @@ class ReducedSimulation(Simulation):
     - "full": inertia of all links where they are, too;
     - "auto": the first while inertia and the work of wrenches change little, else the second;
     - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps; blends mix matrices
-      (TVCG section 7). Floating bases, `reconstruction="twist"` and worlds with contact move by it. Wrenches act on end
-      effectors, and loops open at second order. Motors act through the model's basis; mixed models take none. The base
-      of a floating model moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
+      (TVCG section 7). Floating bases and `reconstruction="twist"` move by it. Wrenches act on end effectors, and loops
+      open at second order. Motors act through the model's basis; mixed models take none. The base of a floating model
+      moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
 
     Example:
         >>> import pliant
@@ -233,13 +234,15 @@ class ReducedSimulation(Simulation):
             self._reconstruct()
         if done < 0:
             done = -1 - done
-            self._warn()
+            self.warn()
         return done
 
-    def _warn(self) -> None:
-        """Warn of the end of what the model knows, once, and stop watching it."""
+    def warn(self) -> None:
+        """Warn of steps beyond what the model knows, once, and stop watching."""
         sizes, constants = self._packed.sizes, self._packed.constants
         budget = self._state[sizes[mk.BUDGET] :]
+        if budget[mk.HALTS] + budget[mk.FARTHEST] == 0.0:
+            return
         halts, distance = budget[mk.HALTS], float(np.sqrt(budget[mk.FARTHEST]))
         budget[mk.HALTS] = budget[mk.FARTHEST] = 0.0
         if distance > 0.0:
@@ -310,15 +313,22 @@ class ReducedSimulation(Simulation):
         rows = {ends.index(names[i]): i for i in loads if names[i] in ends}
         others = [i for i in loads if names[i] not in ends]
         if len(ends) + len(others) > self._slots:
-            self._slots, state = 2 * (len(ends) + len(others)), self._read()
-            torque, time = self._torque.copy(), self.time
-            self._lay_out()
-            self._set_torque(torque)
-            self._set_clock(time)
-            self._write(state)
+            self._make_slots(2 * (len(ends) + len(others)))
         self._wrench_rows[:] = 0.0
         for row, index in (rows | {len(ends) + i: body for i, body in enumerate(others)}).items():
             self._write_load(row, index, loads[index])
+
+    def _make_slots(self, count: int) -> None:
+        """Lay out arrays with room for so many loads; other contents stay."""
+        if count <= self._slots:
+            return
+        state, torque, time, loads = self._read(), self._torque.copy(), self.time, self._wrench_rows.copy()
+        self._slots = count
+        self._lay_out()
+        self._set_torque(torque)
+        self._set_clock(time)
+        self._write(state)
+        self._wrench_rows[: len(loads)] = loads
 
     def _write_load(self, row: int, index: int, load: Load) -> None:
         load.write(self._wrench_rows[row])
@@ -426,10 +436,11 @@ class ReducedSimulation(Simulation):
         """Change of a point's velocity at the end of the next step per impulse during it, world axes, (3, 3)."""
         return self.impulse_response(body, point)
 
-    def actor(self) -> ReducedActor:
+    def actor(self) -> Actor:
         """This simulation as contact sees it."""
         if self.exact:
-            raise InputError('contacts act on the linear step: method="tvcg"')
+            self._make_slots(self._mechanism.body_count)
+            return ManifoldActor(self)
         if self._reconstruction != "joint":
             raise InputError('contacts act where links are by their joints: reconstruction="joint"')
         return ReducedActor(self)
@@ -438,24 +449,32 @@ class ReducedSimulation(Simulation):
     def violation(self) -> float:
         """Largest distance by which a joint or loop has come apart, m.
 
-        The larger of two: the opening of loops with links placed by joint displacements, and that of joints with every
-        body placed by its own twist (TVCG's reconstruction), a measure of the distance from the linearisation.
+        Of loops; of the linear step (`method="tvcg"`) also `doubt`, if that is larger.
+        """
+        return super().violation if self.exact else max(self.doubt, super().violation)
+
+    @property
+    def doubt(self) -> float:
+        """Distance by which joints would come apart with every body placed by its own twist (TVCG), m.
+
+        A measure of the distance from the linearisation.
         """
         m = self._mechanism
-        if self.exact:
-            return super().violation
         if self._reconstruction == "twist":
             by_twists, by_joints = self._room, self.configuration.poses
         else:
-            if self._twin is None or self._twin.model is not self._model:
+            model = self._map.model  # of a blend on its manifold, the one that spans it
+            if self._twin is None or self._twin.model is not model:
                 gravity = None if self._model.base is None else (0, 0, 0)
-                self._twin = ReducedSimulation(self._model, self._timestep, "twist", gravity, method="tvcg")
-            self._twin._write(self._read())
+                self._twin = ReducedSimulation(model, self._timestep, "twist", gravity, method="tvcg")
+            if self.exact:
+                self._twin.coordinates = self.coordinates
+            else:
+                self._twin._write(self._read())
             by_twists, by_joints = self._twin.poses, self._room
         tree = m.topology.tree
         apart = _across(m, by_twists, tree) - _across(m, by_joints, tree)
-        gap = float(np.sqrt((apart**2).sum(axis=1)).max(initial=0.0))
-        return max(gap, super().violation)
+        return float(np.sqrt((apart**2).sum(axis=1)).max(initial=0.0))
 
     # --- end effectors
 
