@@ -21,6 +21,7 @@ def random_mechanism(
     stiffness: float = 50.0,
     isotropic: bool = False,
     reference: bool = False,
+    floating: bool = False,
 ) -> pliant.Mechanism:
     """A random graph: bodies anywhere, each joined to an earlier one, `loops` further joints between any two.
 
@@ -32,6 +33,7 @@ def random_mechanism(
         stiffness: scale of the springs, 0 for none.
         isotropic: the same stiffness for all dofs of a joint.
         reference: give joints random coordinates at the reference pose, and random rest positions.
+        floating: the first body is free, without springs, and no loop goes through the world.
     """
     rng = np.random.default_rng(seed)
     b = pliant.Builder(f"random{seed}")
@@ -49,10 +51,14 @@ def random_mechanism(
         )
     for i in range(bodies):
         parent = "world" if i == 0 else f"b{rng.integers(i)}"
+        if floating and i == 0:
+            b.free("j0", "world", "b0")
+            continue
         _add_joint(b, rng, f"j{i}", parent, f"b{i}", kinds, stiffness, isotropic, reference)
     for i in range(loops):
         child = int(rng.integers(bodies))
-        others = ["world", *(f"b{k}" for k in range(bodies) if k != child)]
+        others = [] if floating else ["world"]
+        others += [f"b{k}" for k in range(bodies) if k != child]
         parent = others[rng.integers(len(others))]
         _add_joint(b, rng, f"loop{i}", parent, f"b{child}", kinds, stiffness, isotropic, reference)
     return b.build()

@@ -23,7 +23,7 @@ from pliant.engines.reduced._intrinsics import (
     POSE_SIZE,
 )
 from pliant.engines.reduced.blended import BlendedModel
-from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
+from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches, rigid_whole
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import InputError
 from pliant.mechanism import kinematics
@@ -35,6 +35,7 @@ __all__ = [
     "BaseViews",
     "Kinematics",
     "Packed",
+    "base_constants",
     "check_arguments",
     "joint_kinematics",
     "lay_out",
@@ -48,14 +49,13 @@ METHODS = ("auto", "small", "full", "tvcg")  # levels of accuracy of motion
 
 
 class BaseViews(NamedTuple):
-    """Floating base as views of `state` (world axes) and of `constants` (axes of the base).
+    """Floating base as views of `state`, world axes, and its mass.
 
     Attributes:
-        centre, quaternion: centre of mass and orientation.
-        velocity, momentum: velocity of the centre of mass, angular momentum about it.
+        centre: centre of mass of the whole mechanism.
+        quaternion: orientation of the base's body.
+        velocity, momentum: velocity of the centre of mass, angular momentum of the whole about it.
         mass: of the whole mechanism.
-        offset: centre of mass in the base's frame.
-        inverse_inertia: about the centre of mass, (3, 3).
     """
 
     centre: Floats
@@ -63,21 +63,10 @@ class BaseViews(NamedTuple):
     velocity: Floats
     momentum: Floats
     mass: float
-    offset: Floats
-    inverse_inertia: Floats
 
-    def inverse_inertia_world(self) -> Floats:
-        """Inverse inertia about the centre of mass in world axes, (3, 3)."""
-        turn = spatial.quat_to_matrix(self.quaternion)
-        return turn @ self.inverse_inertia @ turn.T
-
-    def spin(self) -> Floats:
-        """Angular velocity, world axes, rad/s, (3,)."""
-        return self.inverse_inertia_world() @ self.momentum
-
-    def place(self, pose: Floats) -> None:
-        """Set centre of mass and orientation from the pose of the base's body, 4 x 4."""
-        self.centre[:] = pose[:3, :3] @ self.offset + pose[:3, 3]
+    def place(self, pose: Floats, offset: Floats) -> None:
+        """Set centre of mass and orientation from the pose of the base's body and the centre of mass in its frame."""
+        self.centre[:] = pose[:3, :3] @ offset + pose[:3, 3]
         self.quaternion[:] = spatial.quat_from_matrix(pose[:3, :3])
 
 
@@ -127,8 +116,6 @@ class Packed:
             state[k.VELOCITY : k.MOMENTUM],
             state[k.MOMENTUM : k.BASE_SIZE],
             float(fixed[k.BASE_MASS]),
-            fixed[k.BASE_CENTRE : k.INVERSE_INERTIA],
-            fixed[k.INVERSE_INERTIA : k.INVERSE_POSE].reshape(3, 3),
         )
 
 
@@ -174,7 +161,7 @@ def pack(model: ReducedModel | BlendedModel, h: float, reconstruction: str, grav
         kernels.BOUND: np.abs(found.motions.reshape(n, -1)).max(axis=1, initial=0.0),
         kernels.LOCAL: found.local,
         kernels.HINGE: found.hinge,
-        kernels.BASE: _base_constants(model, gravity),
+        kernels.BASE: base_constants(model, gravity),
     }
     sizes = np.zeros(kernels.SIZES, dtype=np.int64)
     sizes[kernels.ROWS], sizes[kernels.TWIST] = rows, twist
@@ -209,7 +196,7 @@ def _pack_blend(blend: BlendedModel, h: float, twist: bool, gravity: Floats) -> 
         k.MAPS: maps,
         kernels.LOCAL: found.local,
         kernels.HINGE: found.hinge,
-        kernels.BASE: _base_constants(first, gravity),
+        kernels.BASE: base_constants(first, gravity),
     }
     sizes = np.zeros(k.BLEND_SIZES, dtype=np.int64)
     sizes[kernels.ROWS], sizes[kernels.TWIST] = rows, twist
@@ -275,7 +262,8 @@ def lay_out(
     packed = Packed(sizes, np.concatenate([links, targets]), constants, state, poses, coordinates, stepper)
     base = packed.base()
     if base is not None and model.base is not None:
-        base.place(model.at.pose(model.base.body))
+        at = int(sizes[kernels.BASE]) + kernels.BASE_CENTRE
+        base.place(model.at.pose(model.base.body), constants[at : at + 3])
     stepper.reconstruct(*packed.arrays, packed.work)
     return packed
 
@@ -372,15 +360,18 @@ def _hat(twists: Floats) -> Floats:
     return out
 
 
-def _base_constants(model: ReducedModel, gravity: Floats) -> Floats:
+def base_constants(model: ReducedModel, gravity: Floats) -> Floats:
     """Constants of a floating base, (BASE_CONSTANTS,); none if it is fixed."""
     if model.base is None:
         return np.zeros(0)
-    inertia = model.base.inertia
-    mass = inertia[0, 0]
-    centre = spatial.vee(inertia[3:, :3]) / mass  # the lower left block is m c^
-    about = inertia[3:, 3:] - mass * ((centre @ centre) * np.eye(3) - np.outer(centre, centre))
+    whole = rigid_whole(model, 0)
     pose = model.at.pose(model.base.body)
     return np.concatenate(
-        [[mass], centre, np.linalg.inv(about).ravel(), spatial.se3_inverse(pose).ravel(), gravity]
+        [
+            [model.base.inertia[0, 0]],
+            whole.centre,
+            np.linalg.inv(whole.inertia).ravel(),
+            spatial.se3_inverse(pose).ravel(),
+            gravity,
+        ]
     )

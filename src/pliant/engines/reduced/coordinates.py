@@ -6,19 +6,54 @@ mixed models are static wrenches. Both classes have the same methods, so that si
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant import spatial
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.mechanism import kinematics
 from pliant.statics.inertia import Inertia
 from pliant.statics.loads import coordinate_difference
 
-__all__ = ["Amplitudes", "StaticWrenches"]
+__all__ = ["Amplitudes", "Carried", "StaticWrenches", "rigid_whole"]
 
 Floats = NDArray[np.float64]
 RIGID = 1e-9  # of the largest compliance: added, so that in rigid directions the static wrench follows the applied one
+
+
+class Carried(NamedTuple):
+    """What a floating base carries, in the frame of the base's body.
+
+    Attributes:
+        centre: centre of mass of the whole, (3,).
+        inertia: of the whole about it, (3, 3).
+        velocity: of the centre of mass relative to the base, per rate of the coordinates, (3, n).
+        momentum: angular momentum about the centre of mass per rate, while the base rests, (3, n).
+    """
+
+    centre: Floats
+    inertia: Floats
+    velocity: Floats
+    momentum: Floats
+
+
+def rigid_whole(model: ReducedModel, count: int) -> Carried:
+    """What the base of a model carries, as if fixed to it (TVCG section 6.1)."""
+    assert model.base is not None
+    inertia = model.base.inertia
+    mass = inertia[0, 0]
+    centre = spatial.vee(inertia[3:, :3]) / mass  # the lower left block is m c^
+    about = inertia[3:, 3:] - mass * ((centre @ centre) * np.eye(3) - np.outer(centre, centre))
+    return Carried(centre, about, *np.zeros((2, 3, count)))
+
+
+def _own(model: ReducedModel, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
+    """Joint coordinates and velocities of the mechanism with its base fixed, from those of the whole."""
+    base = model.base
+    return (q, rates) if base is None else (q[base.own_coordinates], rates[base.own_dofs])
 
 
 class Amplitudes:
@@ -76,12 +111,14 @@ class Amplitudes:
         """Joint velocities, (nv,)."""
         return self.model.basis @ v
 
-    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
-        """Coordinates and rates nearest to joint coordinates and velocities.
+    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
+        """Coordinates and rates nearest to joint coordinates and velocities of the whole mechanism, and those of it.
 
         End effectors keep their displacements and velocities; the rest is projected onto modes and vectors by inertia.
+        The third is `q`: a floating base stays where it is.
         """
-        model = self.model
+        model, near = self.model, q
+        q, rates = _own(model, q, rates)
         rows = np.concatenate([model.at.jacobian(body) for body in model.end_effectors])
         into = (model.directions * model.scale[:, None]).T @ rows
         if self.count > model.rank:
@@ -90,7 +127,11 @@ class Amplitudes:
             share = np.linalg.solve(momentum @ shapes, momentum)
             left = np.eye(len(shapes)) - model.basis[:, : model.rank] @ into
             into = np.concatenate([into, share @ left])
-        return into @ coordinate_difference(model.mechanism, model.q, q), into @ rates
+        return into @ coordinate_difference(model.mechanism, model.q, q), into @ rates, near
+
+    def carried(self, y: Floats) -> Carried:
+        """What a floating base carries: the rigid whole."""
+        return rigid_whole(self.model, self.count)
 
 
 class StaticWrenches:
@@ -162,10 +203,15 @@ class StaticWrenches:
         u = self.unit * y
         return self.model.joint_map_at(u) @ (self.unit * v)
 
-    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
-        """Static wrench and its rate nearest to joint coordinates and velocities, by Gauss-Newton steps."""
-        blend = self.model
+    def carried(self, y: Floats) -> Carried:
+        """What a floating base carries: the rigid whole of the first model."""
+        return rigid_whole(self.model.models[0], self.count)
+
+    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
+        """Static wrench and its rate nearest to joint coordinates and velocities, by Gauss-Newton steps; and `q`."""
+        blend, near = self.model, q
         first = blend.models[0]
+        q, rates = _own(first, q, rates)
         target = coordinate_difference(first.mechanism, first.q, q)
         each = [np.linalg.norm(target - shift) for shift in blend.shifts]
         u = blend.samples[int(np.argmin(each))].copy()
@@ -180,4 +226,4 @@ class StaticWrenches:
             if np.abs(change).max() <= 1e-12 * max(np.abs(u).max(), 1e-300):
                 break
         slope = scale[:, None] * (rows @ blend.joint_map_at(u) * self.unit)
-        return u / self.unit, np.linalg.pinv(slope, rcond=1e-9) @ (scale * (rows @ rates))
+        return u / self.unit, np.linalg.pinv(slope, rcond=1e-9) @ (scale * (rows @ rates)), near

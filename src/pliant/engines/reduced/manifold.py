@@ -16,10 +16,23 @@ from pliant import spatial
 from pliant.engines.reduced import manifold_contact, manifold_steps
 from pliant.engines.reduced import manifold_kernels as mk
 from pliant.engines.reduced._intrinsics import BALL, LANES, MOTION, PARENT, PLACE
-from pliant.engines.reduced.arrays import Packed, joint_kinematics, lay_out, link_places, pack
+from pliant.engines.reduced.arrays import Packed, base_constants, joint_kinematics, lay_out, link_places, pack
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.closing import Closing, close
-from pliant.engines.reduced.kernels import BASIS, BOUND, HINGE, LOCAL, ROWS, TIMESTEP, WRENCH, Y
+from pliant.engines.reduced.coordinates import Carried
+from pliant.engines.reduced.kernels import (
+    BASE,
+    BASE_STATE,
+    BASIS,
+    BOUND,
+    HINGE,
+    LOCAL,
+    MOMENTUM,
+    ROWS,
+    TIMESTEP,
+    WRENCH,
+    Y,
+)
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.projection import held_loads
 from pliant.errors import ConvergenceError, InputError, PliantWarning
@@ -279,7 +292,8 @@ def pack_model(
     """
     why = refusal(model, reconstruction)
     if method != "tvcg" and why is None:
-        return pack_manifold(model.spanned if isinstance(model, BlendedModel) else model, h, method, slots)
+        spanning = model.spanned if isinstance(model, BlendedModel) else model
+        return pack_manifold(spanning, h, method, slots, gravity)
     if method not in ("tvcg", "auto"):
         raise InputError(f'method="{method}" is not for {why}: use "auto" or "tvcg"')
     return pack(model, h, reconstruction, gravity)
@@ -291,13 +305,20 @@ def refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | No
         return model.mixed_only or refusal(model.models[0], reconstruction)
     if reconstruction != "joint":
         return f"reconstruction={reconstruction!r}"
-    if model.base is not None:
-        return "a floating base"
+    if model.base is not None and _moves_others(model):
+        return "joints that a floating base does not carry"
     if model.inertia != "condensed":
         return f"inertia={model.inertia!r}"
     if model.limits:
         return "joint limits"
     return unknown_mechanics(model)
+
+
+def _moves_others(model: ReducedModel) -> bool:
+    """Whether the basis of a floating model moves bodies that the base does not carry."""
+    m, base = model.mechanism, model.base
+    assert base is not None
+    return bool(model.basis[~base.carried[m.joint_children[m.dof_joint]]].any())
 
 
 def unknown_mechanics(model: ReducedModel) -> str | None:
@@ -307,11 +328,19 @@ def unknown_mechanics(model: ReducedModel) -> str | None:
     return None
 
 
-def pack_manifold(model: ReducedModel, h: float, method: str, slots: int) -> Packed:
-    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors."""
+def pack_manifold(
+    model: ReducedModel, h: float, method: str, slots: int, gravity: Floats | None = None
+) -> Packed:
+    """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors.
+
+    Gravity is that of a floating base, m/s², (3,).
+    """
     manifold, modes = model.manifold, _own_modes(model)
-    packed = _pack(model, manifold, modes, h, exact_map(modes, h), slots)
+    packed = _pack(model, manifold, modes, h, exact_map(modes, h), slots, gravity)
     packed.coordinates.probe(packed)
+    if model.base is not None:  # small steps do not know how the base moves
+        packed.sizes[mk.METHOD] = mk.FULL
+        return packed
     loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
     packed.sizes[mk.BENT] = loaded or not manifold.plain
     packed.sizes[mk.METHOD] = mk.FULL if loaded and method == "auto" else _LEVELS[method]
@@ -356,7 +385,23 @@ def _nearest(manifold: Manifold, motions: Floats) -> Floats:
 
 
 def _own_modes(model: ReducedModel) -> Modes:
-    return natural_coordinates(model.reduced_stiffness, model.reduced_mass, model.reduced_damping)
+    """Natural modes of a model, with a floating base free to move."""
+    mass = model.reduced_mass
+    if model.base is not None:
+        mass = mass - _share_of_base(model, model.basis)
+    return natural_coordinates(model.reduced_stiffness, mass, model.reduced_damping)
+
+
+def _share_of_base(model: ReducedModel, motions: Floats) -> Floats:
+    """What a floating base that is free to move takes off the inertia of joint motions (nv, n) at rest, (n, n)."""
+    base = model.base
+    assert base is not None
+    m = base.mechanism
+    rows = np.zeros((6 + motions.shape[1], m.nv))
+    rows[:6, base.dofs] = np.eye(6)
+    rows[6:, base.own_dofs] = motions.T
+    momentum = Inertia(m, m.reference).times(rows)[:, base.dofs]
+    return momentum[6:] @ np.linalg.solve(momentum[:6], momentum[6:].T)
 
 
 def _bent(curvature: Floats, change: Floats) -> Floats:
@@ -365,7 +410,13 @@ def _bent(curvature: Floats, change: Floats) -> Floats:
 
 
 def _pack(
-    model: ReducedModel, manifold: Manifold, modes: Modes, h: float, step: Floats, slots: int
+    model: ReducedModel,
+    manifold: Manifold,
+    modes: Modes,
+    h: float,
+    step: Floats,
+    slots: int,
+    gravity: Floats | None = None,
 ) -> Packed:
     """Arrays of a manifold at a model's configuration; `step` is the exact map of a step, zero for statics."""
     m, n = manifold.mechanism, manifold.size
@@ -387,9 +438,12 @@ def _pack(
     body_of = np.full(len(place) + 2, -1)
     body_of[place] = links.body
     bodies = np.zeros((len(table), mk.BODY_SIZE))
+    heavy = np.ones(m.body_count, dtype=bool)
+    if model.base is not None:  # others do not move
+        heavy = model.base.carried
     for k, at in enumerate(table[:, 0].tolist()):
         b = body_of[at]
-        if b >= 0:
+        if b >= 0 and heavy[b]:
             bodies[k, mk.MASS], bodies[k, mk.COM : mk.ABOUT] = m.mass[b], m.com[b]
             bodies[k, mk.ABOUT :] = m.inertia[b][np.triu_indices(3)]
     balls = np.flatnonzero(table[:, BALL] == 1)
@@ -452,6 +506,7 @@ def _pack(
         mk.SLOPE: np.zeros((n, n)),
         mk.SPREAD: np.zeros(n),
         mk.HELD_ROWS: held,
+        BASE: base_constants(model, np.zeros(3) if gravity is None else gravity),
     }
     chosen = np.array(
         [(i // 6, i % 6) if i < 6 * loops else (-1, i - 6 * loops) for i in manifold.rows.tolist()],
@@ -491,6 +546,7 @@ def _pack(
         mk.SMALL_WORK: n,
         mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
         mk.CONTACT_WORK: 3 * n * n + n + 1,
+        mk.HUB: 0 if model.base is None else mk.PER_RATE + 9 * width,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.PUSH: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
@@ -507,7 +563,9 @@ def _step_inertia(step: Floats, count: int, h: float) -> Floats:
     """Impulse of a step per change of the rates at y = 0, of the first coordinates, (count, count)."""
     k = len(step) // 3
     response = step[2 * k : 2 * k + count, k : k + count]
-    return h * np.linalg.inv((response + response.T) / 2) if response.any() else np.zeros((count, count))
+    if not response.any():
+        return np.zeros((count, count))
+    return h * np.linalg.inv((response + response.T) / 2).astype(np.float64)
 
 
 def _blocked(numbers: Floats) -> Floats:
@@ -670,7 +728,10 @@ class NaturalCoordinates:
         return world.reshape(-1, self.count)
 
     def world_ends(self, z: Floats) -> Floats:
-        """Velocities of the end effectors' origins and their angular velocities, world axes, per rate, (e, 6, n)."""
+        """Velocities of the end effectors' origins and their angular velocities, world axes, per rate, (e, 6, n).
+
+        With a floating base they are those without momentum, base at home: the centre of mass rests.
+        """
         self._locate(z)
         m, sizes, poses = self.manifold.mechanism, self._arrays[0], self._arrays[4]
         at = int(sizes[mk.FIXED]) + mk.ORIGIN
@@ -678,9 +739,37 @@ class NaturalCoordinates:
         sizes, links, _, state, _ = self._arrays
         mk.sweep_tangent(self._tangent(), sizes, links, state, poses)
         out = self._part(mk.SWEEP, len(poses), 6, int(sizes[mk.WIDTH]))[places, :, : self.count]
-        arms = spatial.hat(poses[places, :3, 3] - self._arrays[2][at : at + 3])
-        out[:, :3] -= arms @ out[:, 3:]
+        arms = poses[places, :3, 3] - self._arrays[2][at : at + 3]
+        out[:, :3] -= spatial.hat(arms) @ out[:, 3:]
+        if self.model.base is not None:
+            self.mass(z)
+            centre, drift, _, spin = self._hub()
+            out[:, :3] -= drift - spatial.hat(arms - centre) @ spin
+            out[:, 3:] -= spin
         return out
+
+    def _hub(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Centre of mass from the origin, (3,); its velocity, angular momentum and inverse inertia times that per rate.
+
+        Base at rest, home axes, (3, n) each; after `mechanics`.
+        """
+        sizes, state, n = self._arrays[0], self._arrays[3], self.count
+        hub = state[sizes[mk.HUB] :]
+        share = hub[mk.PER_RATE : mk.PER_RATE + 9 * sizes[mk.WIDTH]].reshape(3, 3, -1)[:, :, :n]
+        return hub[mk.MIDDLE : mk.INVERSE], share[0], share[1], share[2]
+
+    def carried(self, z: Floats) -> Carried:
+        """What a floating base carries, with the joints at z."""
+        assert self.model.base is not None
+        self.mass(z)
+        centre, drift, momentum, _ = self._hub()
+        sizes, state = self._arrays[0], self._arrays[3]
+        inverse = state[sizes[mk.HUB] + mk.INVERSE :][:9].reshape(3, 3)
+        home = self.model.at.pose(self.model.base.body)
+        turn, at = home[:3, :3].T, int(sizes[mk.FIXED]) + mk.ORIGIN
+        centre = turn @ (centre + self._arrays[2][at : at + 3] - home[:3, 3])
+        inertia = turn @ np.linalg.inv(inverse) @ turn.T
+        return Carried(centre, inertia, turn @ drift, turn @ momentum)
 
     def displacement(self, z: Floats) -> Floats:
         """Twists of the end effectors from the linearisation, (6e,): logarithms of their relative poses."""
@@ -690,9 +779,20 @@ class NaturalCoordinates:
         start = self.model.at.poses[places]
         return spatial.se3_log(spatial.se3_inverse(start) @ self._arrays[4][places]).ravel()
 
-    def mechanics(self, z: Floats, v: Floats) -> tuple[Floats, Floats, Floats, Floats]:
-        """Forces of loads and springs, of dampers, and of inertia at constant rates, (n,) each; inertia, (n, n)."""
+    def mechanics(
+        self, z: Floats, v: Floats, spun: Floats | None = None
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Forces of loads and springs, of dampers, and of inertia at constant rates, (n,) each; inertia, (n, n).
+
+        With a floating base, these with the base free to move, at an angular momentum `spun` about the centre of mass,
+        home axes, (3,); none by default.
+        """
         self._locate(z)
+        if self.model.base is not None:
+            sizes, state = self._arrays[0], self._arrays[3]
+            at = int(sizes[BASE_STATE]) + MOMENTUM
+            state[at : at + 3] = 0.0 if spun is None else spun
+            mk.orient(0.0, sizes, self._arrays[2], state)
         n, width = self.count, int(self._arrays[0][mk.WIDTH])
         out = np.zeros((3 + n, width))
         z, v = np.ascontiguousarray(z), np.ascontiguousarray(v)
@@ -722,20 +822,32 @@ class NaturalCoordinates:
         """Immediate change of the rates per impulse on the end effectors, (n, 6e)."""
         return np.linalg.solve(self.mass(z), self.ends(z).T).astype(np.float64)
 
-    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats]:
-        """Coordinates and rates nearest to joint coordinates and velocities, in the metric of kinetic energy."""
-        m, z = self.manifold.mechanism, np.zeros(self.count)
+    def from_joints(self, q: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
+        """Coordinates and rates nearest to joint coordinates and velocities, in the metric of kinetic energy.
+
+        Of the whole mechanism: a floating base is free to move. The third is `q` with the base moved so that the centre
+        of mass and, to first order, the orientation of the whole stay where they are.
+        """
+        base, z = self.model.base, np.zeros(self.count)
+        m = self.manifold.mechanism if base is None else base.mechanism
+        here, motions, near = q.copy(), np.zeros((self.count, m.nv)), q.copy()
+        own_q = slice(None) if base is None else base.own_coordinates
+        own = slice(None) if base is None else base.own_dofs
+        held = np.zeros((0, m.nv)) if base is None else np.eye(m.nv)[base.dofs]
         project = np.zeros((self.count, m.nv))
         for _ in range(_NEAREST):
-            here, tangent = self.joints(z), self.joint_map(z)
-            momentum = Inertia(m, here).times(np.ascontiguousarray(tangent.T))
-            project = np.linalg.solve(momentum @ tangent, momentum).astype(np.float64)
-            change = project @ coordinate_difference(m, here, q)
-            size = float(np.abs(tangent @ change).max(initial=0.0))
+            here[own_q], motions[:, own] = self.joints(z), self.joint_map(z).T
+            every = np.concatenate([motions, held])
+            momentum = Inertia(m, here).times(every)
+            project = np.linalg.solve(momentum @ every.T, momentum).astype(np.float64)
+            away = coordinate_difference(m, here, q)
+            change = project[: self.count] @ away
+            size = float(np.abs(change @ motions).max(initial=0.0))
             z = z + change * min(1.0, 0.5 / max(size, 1e-300))
             if size < 1e-12:
+                near = kinematics.move(m, here, (project[self.count :] @ away) @ held)
                 break
-        return z, project @ rates
+        return z, project[: self.count] @ rates, near
 
     # --- statics
 

@@ -11,6 +11,14 @@ momenta and inertias are in world axes about one fixed point, so that they pass 
 links and of rows of motion are in blocks of LANES of them (`_column`), so that sweeps compute vectors. Columns of links
 are in their order; then follow the world and the displacement of a floating base.
 
+A floating base is evaluated at home, where the model was made: inertia does not depend on where the base is, and
+nothing is lost far from the world's origin. In `state` the base has the centre of mass of the whole mechanism at its
+present joints, the orientation of the base's body, the velocity of the centre of mass and the angular momentum of all
+links about it, world axes. So momentum is kept by itself. The rates of the coordinates do not determine the base's
+motion; with the momenta they do: the base turns at `I^-1 (L - P v)`, with I the inertia of the whole about its centre
+of mass and P v its angular momentum while the base rests. Forces and inertia on the coordinates are those with the base
+free to move, `f - P6^T I6^-1 W` and `M - P6^T I6^-1 P6`: W the sum of all wrenches, P6 v momentum and angular momentum.
+
 Coordinates are those of the natural modes at y = 0. Array layout: `kernels`, and the entries of `sizes` below.
 """
 
@@ -31,17 +39,28 @@ from pliant.engines.reduced._intrinsics import (
 )
 from pliant.engines.reduced._intrinsics import MOTION as MOTION_ROW
 from pliant.engines.reduced.kernels import (
+    BASE,
+    BASE_STATE,
     BASIS,
+    CENTRE,
     COORDINATES,
+    FREE,
+    INVERSE_POSE,
     LINKS,
+    MOMENTUM,
+    QUATERNION,
     ROWS,
     SIZES,
+    VELOCITY,
     WRENCH,
     add_columns,
     by_joints,
 )
+from pliant.engines.reduced.kernels import GRAVITY as BASE_GRAVITY
 from pliant.spatial import kernels as se3
 from pliant.statics.load_kernels import ACTS, LINK, LOAD_SIZE, wrench_in_world
+from pliant.statics.load_kernels import FORCE as DEAD_FORCE
+from pliant.statics.load_kernels import TORQUE as DEAD_TORQUE
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
@@ -72,7 +91,7 @@ MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SU
 SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING = range(
     _AT + 11, _AT + 22
 )
-PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, MANIFOLD_SIZES = range(_AT + 22, _AT + 29)
+PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, MANIFOLD_SIZES = range(_AT + 22, _AT + 30)
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
 STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # rows of JOINT, (JOINT_SIZE, rows)
@@ -96,9 +115,28 @@ MOMENT_SIZE, CARRIED_SIZE = 12, 10
 # of BUDGET: J; whether it is set; steps that ended where loops part; square of the largest distance of an end effector
 # beyond the boundary, m²
 ENERGY, SET, HALTS, FARTHEST, BUDGET_SIZE = range(5)
+# of HUB, scratch of a floating base, home axes unless said: half the time step within a step, else 0; rotations from
+# home to the world, at the start of the step and for loads; angular momentum at the start; angular velocity of the
+# base; its twist about the fixed point for sweeps; net force, and torque about the centre of mass; mass; centre of
+# mass, from the fixed point; inverse inertia about it; a load in home axes; then per rate of the coordinates, base at
+# rest, (9, width): velocity of the centre of mass, angular momentum about it, and inverse inertia times that
+HALF, START, TURNED, SPUN, SPIN, BASE_TWIST, NET, WHOLE, MIDDLE, INVERSE = (
+    0,
+    1,
+    10,
+    19,
+    22,
+    25,
+    31,
+    37,
+    38,
+    41,
+)
+ROW, PER_RATE = 50, 68
 
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ITERATIONS = 12
+SPINS = 30  # of the angular velocity in the middle of a step
 
 # --- places and tangent
 
@@ -446,8 +484,16 @@ def _closing_rates(sizes, links, constants, state, poses):
 
 @_jit
 def locate(y, sizes, links, constants, state, poses):
-    """Poses at coordinates `y` with closed loops, from the multipliers of the last call. False: they do not close."""
+    """Poses at coordinates `y` with closed loops, from the multipliers of the last call. False: they do not close.
+
+    A floating base is at home; `to_world` takes it where it is.
+    """
     r = sizes[CLOSING]
+    if sizes[FREE] == 1:
+        home = poses[poses.shape[0] - 1]
+        for i in range(4):
+            for j in range(4):
+                home[i, j] = 1.0 if i == j else 0.0
     _displace(y, sizes, constants, state)
     _place(sizes, links, constants, state, poses)
     if r == 0:
@@ -595,6 +641,8 @@ def _find_bias(v, sizes, links, constants, state, poses):
         _turn_bias(balls[ball], sizes, state)
     if r == 0:
         return
+    if sizes[FREE] == 1:
+        hold_base(sizes, state)
     _sweep_accelerations(sizes, state)
     # accelerations of the links that close loops, by place
     acceleration, X = matrix(state, sizes[OPEN], poses.shape[0], 6), matrix(state, sizes[ANSWER], r, 1)
@@ -672,9 +720,13 @@ def _spread_rows(numbers, out, sizes, state):
 
 @_jit
 def _sweep_twists(sizes, state):
-    """Twists of all links at RATE, to TWIST."""
+    """Twists of all links at RATE, to TWIST; a floating base has the twist in HUB."""
     _spread_rows(RATE, TWIST, sizes, state)
     _clear_roots(sizes[TWIST], 6, sizes, state)
+    if sizes[FREE] == 1:
+        at = sizes[TWIST] + _column(sizes[LINKS] + 1, 6)
+        for i in range(6):
+            state[at + LANES * i] = state[sizes[HUB] + BASE_TWIST + i]
     _add_parents(sizes[TWIST], sizes, state)
 
 
@@ -745,6 +797,9 @@ def _collect_loads(share, sizes, constants, state, poses):
     for i in range(sizes[SLOTS]):
         row = state[sizes[WRENCH] + i * LOAD_SIZE :]
         if row[ACTS] != 0.0:
+            if sizes[FREE] == 1:
+                _bring_home(row, sizes, state)
+                row = state[sizes[HUB] + ROW :]
             _add_load(row, int(row[LINK]), share, sizes, constants, state, poses)
 
 
@@ -1056,6 +1111,285 @@ def _kinetic_energy(sizes, constants, state):
     return 0.5 * (out + total(sums))
 
 
+# --- floating base
+
+
+@_jit
+def orient(half, sizes, constants, state):
+    """Begin a step of a floating base, or the evaluation of a state (`half` 0): START, TURNED and SPUN of HUB."""
+    if sizes[FREE] == 0:
+        return
+    at, base, pose = sizes[HUB], sizes[BASE_STATE], sizes[BASE] + INVERSE_POSE
+    start, turned = matrix(state, at + START, 3, 3), matrix(state, at + TURNED, 3, 3)
+    se3.quat_to_matrix(state[base + QUATERNION : base + VELOCITY], turned)
+    x, y, z = state[base + MOMENTUM], state[base + MOMENTUM + 1], state[base + MOMENTUM + 2]
+    for i in range(3):
+        for j in range(3):
+            total = 0.0
+            for k in range(3):
+                total += turned[i, k] * constants[pose + 4 * k + j]
+            start[i, j] = total
+    for j in range(3):
+        state[at + SPUN + j] = start[0, j] * x + start[1, j] * y + start[2, j] * z
+        for i in range(3):
+            turned[i, j] = start[i, j]
+    state[at + HALF] = half
+
+
+@_jit
+def to_world(sizes, links, constants, state, poses):
+    """Poses of all links with a floating base where it is, from those at home."""
+    orient(0.0, sizes, constants, state)
+    base, pose = sizes[BASE_STATE], poses[poses.shape[0] - 1]
+    turn = matrix(state, sizes[HUB] + START, 3, 3)
+    x = y = z = mass = 0.0
+    for k in range(sizes[LINKS]):
+        T, body = poses[links[k, PLACE]], constants[sizes[BODY] + _column(k, BODY_SIZE) :]
+        m, a, b, c = body[MASS], body[COM * LANES], body[(COM + 1) * LANES], body[(COM + 2) * LANES]
+        x += m * (T[0, 0] * a + T[0, 1] * b + T[0, 2] * c + T[0, 3])
+        y += m * (T[1, 0] * a + T[1, 1] * b + T[1, 2] * c + T[1, 3])
+        z += m * (T[2, 0] * a + T[2, 1] * b + T[2, 2] * c + T[2, 3])
+        mass += m
+    x, y, z = x / mass, y / mass, z / mass
+    for i in range(3):
+        for j in range(3):
+            pose[i, j] = turn[i, j]
+        pose[i, 3] = state[base + CENTRE + i] - (turn[i, 0] * x + turn[i, 1] * y + turn[i, 2] * z)
+    _place(sizes, links, constants, state, poses)
+
+
+@_jit
+def _bring_home(row, sizes, state):
+    """A load with its forces that are fixed in the world in home axes, to ROW of HUB."""
+    at = sizes[HUB]
+    turn, out = matrix(state, at + TURNED, 3, 3), state[at + ROW : at + ROW + LOAD_SIZE]
+    for i in range(LOAD_SIZE):
+        out[i] = row[i]
+    for first in (DEAD_FORCE, DEAD_TORQUE):
+        x, y, z = row[first], row[first + 1], row[first + 2]
+        for j in range(3):
+            out[first + j] = turn[0, j] * x + turn[1, j] * y + turn[2, j] * z
+
+
+@_inline
+def _weigh(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, sizes, state):
+    """Mass, centre of mass and inverse inertia about it, to HUB, from moments about the fixed point."""
+    at = sizes[HUB]
+    x, y, z = hx / m, hy / m, hz / m
+    a, b, c = xx - m * (y * y + z * z), xy + m * x * y, xz + m * x * z
+    d, e, f = yy - m * (x * x + z * z), yz + m * y * z, zz - m * (x * x + y * y)
+    aa, bb, cc = d * f - e * e, c * e - b * f, b * e - c * d
+    scale = 1.0 / (a * aa + b * bb + c * cc)
+    state[at + WHOLE], state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2] = m, x, y, z
+    out = matrix(state, at + INVERSE, 3, 3)
+    out[0, 0], out[0, 1], out[0, 2] = aa * scale, bb * scale, cc * scale
+    out[1, 0], out[1, 1], out[1, 2] = bb * scale, (a * f - c * c) * scale, (b * c - a * e) * scale
+    out[2, 0], out[2, 1], out[2, 2] = cc * scale, (b * c - a * e) * scale, (a * d - b * b) * scale
+
+
+@_jit
+def hold_base(sizes, state):
+    """Let a floating base rest in the next sweep of twists."""
+    at = sizes[HUB] + BASE_TWIST
+    for i in range(6):
+        state[at + i] = 0.0
+
+
+@_jit
+def free_energy(sizes, state):
+    """Energy of the angular momentum, J, and what a free base takes off the kinetic energy with the base at rest, J.
+
+    After `orient` and `_kinetic_energy` with the base at rest.
+    """
+    at, zero = sizes[HUB], everywhere(0.0)
+    M = H0 = H1 = H2 = A = B = C = D = E = F = P0 = P1 = P2 = L0 = L1 = L2 = zero
+    for b in range(0, sizes[LINKS], LANES):
+        m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
+        v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
+        p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
+        M, H0, H1, H2 = M + m, H0 + hx, H1 + hy, H2 + hz
+        A, B, C, D, E, F = A + xx, B + xy, C + xz, D + yy, E + yz, F + zz
+        P0, P1, P2, L0, L1, L2 = P0 + p0, P1 + p1, P2 + p2, L0 + l0, L1 + l1, L2 + l2
+    _weigh(
+        total(M), total(H0), total(H1), total(H2), total(A), total(B), total(C), total(D), total(E), total(F),
+        sizes, state,
+    )  # fmt: skip
+    x, y, z = state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2]
+    p, q, r = total(P0), total(P1), total(P2)
+    a, b, c = total(L0) - (y * r - z * q), total(L1) - (z * p - x * r), total(L2) - (x * q - y * p)
+    taken = (p * p + q * q + r * r) / state[at + WHOLE] + _turning(a, b, c, sizes, state)
+    spin = _turning(state[at + SPUN], state[at + SPUN + 1], state[at + SPUN + 2], sizes, state)
+    return 0.5 * spin, 0.5 * taken
+
+
+@_inline
+def _turning(x, y, z, sizes, state):
+    """Twice the energy of an angular momentum: its square in the metric of the inverse inertia."""
+    I = matrix(state, sizes[HUB] + INVERSE, 3, 3)
+    out = x * (I[0, 0] * x + 2.0 * (I[0, 1] * y + I[0, 2] * z))
+    return out + y * (I[1, 1] * y + 2.0 * I[1, 2] * z) + z * I[2, 2] * z
+
+
+@_inline
+def _add_row(share, source, source_at, width, out, out_at):
+    """`out += share source` of `width` numbers, a multiple of LANES."""
+    for b in range(0, width, LANES):
+        store(load(out, out_at + b) + share * load(source, source_at + b), out, out_at + b)
+
+
+@_jit
+def _find_share(sizes, constants, state):
+    """Motion of the whole per rate of the coordinates, base at rest, to PER_RATE of HUB; after `_find_mass`."""
+    width, at = sizes[WIDTH], sizes[HUB]
+    T, first = _tangent_of(sizes, constants, state), at + PER_RATE
+    I = state[sizes[SUBTREE] + _column(sizes[LINKS] + 1, MOMENT_SIZE) :]
+    _weigh(
+        I[0], I[LANES], I[2 * LANES], I[3 * LANES], I[4 * LANES], I[5 * LANES], I[6 * LANES], I[7 * LANES],
+        I[8 * LANES], I[9 * LANES], sizes, state,
+    )  # fmt: skip
+    for i in range(first, first + 9 * width):
+        state[i] = 0.0
+    for row in range(sizes[ROWS]):
+        c = sizes[CARRIED] + _column(row, CARRIED_SIZE)
+        for i in range(6):
+            _add_row(state[c + LANES * i], T, row * width, width, state, first + i * width)
+    p, inverse, m = matrix(state, first, 9, width), matrix(state, at + INVERSE, 3, 3), state[at + WHOLE]
+    x, y, z = state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2]
+    for j in range(width):
+        p[3, j] -= y * p[2, j] - z * p[1, j]
+        p[4, j] -= z * p[0, j] - x * p[2, j]
+        p[5, j] -= x * p[1, j] - y * p[0, j]
+        for i in range(3):
+            p[i, j] /= m
+            p[6 + i, j] = inverse[i, 0] * p[3, j] + inverse[i, 1] * p[4, j] + inverse[i, 2] * p[5, j]
+
+
+@_jit
+def find_spin(v, scale, sizes, state):
+    """Angular velocity of the base in the middle of a step, to SPIN, at rates `scale v` and the torque in NET.
+
+    Angular momentum is SPUN turned back by half the step's rotation, and half the torque's impulse: a fixed point.
+    """
+    n, at, width = sizes[COORDINATES], sizes[HUB], sizes[WIDTH]
+    p, I = matrix(state, at + PER_RATE, 9, width), matrix(state, at + INVERSE, 3, 3)
+    half, spin, spun = state[at + HALF], state[at + SPIN : at + SPIN + 3], state[at + SPUN : at + SPUN + 3]
+    a, b, c = half * state[at + NET + 3], half * state[at + NET + 4], half * state[at + NET + 5]
+    for j in range(n):
+        a, b, c = a - p[3, j] * v[j] * scale, b - p[4, j] * v[j] * scale, c - p[5, j] * v[j] * scale
+    spin[0] = spin[1] = spin[2] = 0.0
+    for _ in range(SPINS):
+        x, y, z = -half * spin[0], -half * spin[1], -half * spin[2]
+        square = x * x + y * y + z * z
+        cosine, rest, _, _ = _right_coefficients(square)
+        sine = 1.0 - square * rest
+        u0, u1, u2 = y * spun[2] - z * spun[1], z * spun[0] - x * spun[2], x * spun[1] - y * spun[0]
+        l0 = a + spun[0] + sine * u0 + cosine * (y * u2 - z * u1)
+        l1 = b + spun[1] + sine * u1 + cosine * (z * u0 - x * u2)
+        l2 = c + spun[2] + sine * u2 + cosine * (x * u1 - y * u0)
+        change = size = 0.0
+        for i in range(3):
+            found = I[i, 0] * l0 + I[i, 1] * l1 + I[i, 2] * l2
+            change, size = change + abs(found - spin[i]), size + abs(found)
+            spin[i] = found
+        if half == 0.0 or not change > 1e-14 * size:
+            break
+
+
+@_jit
+def _turn_loads(sizes, state):
+    """Rotation from home to the world in the middle of the step, to TURNED, from SPIN."""
+    at = sizes[HUB]
+    start, out = matrix(state, at + START, 3, 3), matrix(state, at + TURNED, 3, 3)
+    half, step = state[at + HALF], matrix(state, at + ROW, 3, 3)
+    turn = state[at + ROW + 9 : at + ROW + 12]
+    for i in range(3):
+        turn[i] = half * state[at + SPIN + i]
+    se3.so3_exp(turn, step)
+    for i in range(3):
+        for j in range(3):
+            out[i, j] = start[i, 0] * step[0, j] + start[i, 1] * step[1, j] + start[i, 2] * step[2, j]
+
+
+@_jit
+def _base_wrench(forces, sizes, state, out):
+    """Sum of all wrenches `forces`, an entry of `sizes`, torque about the centre of mass, to `out` (6,)."""
+    at, W = sizes[HUB], state[sizes[forces] + _column(sizes[LINKS] + 1, 6) :]
+    x, y, z = state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2]
+    a, b, c = W[0], W[LANES], W[2 * LANES]
+    out[0], out[1], out[2] = a, b, c
+    out[3] = W[3 * LANES] - (y * c - z * b)
+    out[4] = W[4 * LANES] - (z * a - x * c)
+    out[5] = W[5 * LANES] - (x * b - y * a)
+
+
+@_jit
+def move_base(sizes, constants, state):
+    """End a step of a floating base: its centre of mass, velocity, angular momentum and orientation, from HUB."""
+    at, fixed = sizes[HUB], sizes[BASE]
+    base, turned = state[sizes[BASE_STATE] :], matrix(state, at + TURNED, 3, 3)
+    start, net, spin = matrix(state, at + START, 3, 3), state[at + NET :], state[at + SPIN :]
+    h, mass = 2.0 * state[at + HALF], state[at + WHOLE]
+    turn, change = state[at + ROW : at + ROW + 3], state[at + ROW + 3 : at + ROW + 7]
+    for i in range(3):
+        force = turned[i, 0] * net[0] + turned[i, 1] * net[1] + turned[i, 2] * net[2]
+        torque = turned[i, 0] * net[3] + turned[i, 1] * net[4] + turned[i, 2] * net[5]
+        speed = h * (force / mass + constants[fixed + BASE_GRAVITY + i])
+        base[CENTRE + i] += h * (base[VELOCITY + i] + 0.5 * speed)
+        base[VELOCITY + i] += speed
+        base[MOMENTUM + i] += h * torque
+        turn[i] = h * (start[i, 0] * spin[0] + start[i, 1] * spin[1] + start[i, 2] * spin[2])
+    se3.quat_exp(turn, change)
+    quaternion = base[QUATERNION:VELOCITY]
+    se3.quat_multiply(change, quaternion, quaternion)
+    se3.quat_normalize(quaternion)
+
+
+@_jit
+def base_twist(v, scale, time, sizes, state):
+    """Twist of the base about the fixed point while the centre of mass rests, times a duration, to BASE_TWIST of HUB.
+
+    At rates `scale v` of the coordinates and the angular velocity SPIN.
+    """
+    n, at, width = sizes[COORDINATES], sizes[HUB], sizes[WIDTH]
+    p, out = matrix(state, at + PER_RATE, 9, width), state[at + BASE_TWIST :]
+    x, y, z = state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2]
+    a, b, c = state[at + SPIN], state[at + SPIN + 1], state[at + SPIN + 2]
+    v0, v1, v2 = c * y - b * z, a * z - c * x, b * x - a * y
+    for j in range(n):
+        v0, v1, v2 = v0 - p[0, j] * v[j] * scale, v1 - p[1, j] * v[j] * scale, v2 - p[2, j] * v[j] * scale
+    out[0], out[1], out[2], out[3], out[4], out[5] = (
+        time * v0,
+        time * v1,
+        time * v2,
+        time * a,
+        time * b,
+        time * c,
+    )
+
+
+@_jit
+def _free(wrench, sizes, state, out):
+    """Force on the coordinates with the base free, in place of that with the base held, (width,).
+
+    `wrench` is the sum of the wrenches that it comes from, torque about the centre of mass, (6,).
+    """
+    at, width = sizes[HUB] + PER_RATE, sizes[WIDTH]
+    for i in range(3):
+        _add_row(-wrench[i], state, at + i * width, width, out, 0)
+        _add_row(-wrench[3 + i], state, at + (6 + i) * width, width, out, 0)
+
+
+@_jit
+def _free_mass(sizes, state, out):
+    """Take off the inertia of the coordinates with the base held, (n, width), what a free base takes off."""
+    at, width = sizes[HUB], sizes[WIDTH]
+    p, m = matrix(state, at + PER_RATE, 9, width), state[at + WHOLE]
+    for i in range(out.shape[0]):
+        for c in range(3):
+            _add_row(-m * p[c, i], state, at + PER_RATE + c * width, width, out, i * width)
+            _add_row(-p[3 + c, i], state, at + PER_RATE + (6 + c) * width, width, out, i * width)
+
+
 # --- all of it
 
 
@@ -1065,19 +1399,40 @@ def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads,
 
     `loads` gets the force of springs, motors, weights and a share of the loads, `drag` that of dampers, `inertial` that
     of inertia at constant rates; `mass` is computed if `inertia`. False: loops do not close.
+
+    With a floating base these are with the base free to move, at the momentum of the state; after `orient`. The motion
+    of the base is in HUB then.
     """
     if not locate(y, sizes, links, constants, state, poses):
         return False
     find_tangent(y, sizes, links, constants, state, poses)
     _find_moments(sizes, constants, state)
-    _collect_loads(share, sizes, constants, state, poses)
-    _static_force(sizes, links, constants, state, poses, loads)
     _find_rates(v, sizes, constants, state)
-    _damping_force(sizes, constants, state, _tangent_of(sizes, constants, state), drag)
-    _find_bias(v, sizes, links, constants, state, poses)
-    _inertia_force(sizes, links, constants, state, poses, inertial)
+    free, net = sizes[FREE] == 1, state[sizes[HUB] + NET : sizes[HUB] + NET + 6]
     if inertia:
         _find_mass(sizes, links, constants, state, poses, mass)
+    if free:
+        if inertia:
+            _find_share(sizes, constants, state)
+            _free_mass(sizes, state, mass)
+        for i in range(6):
+            net[i] = 0.0
+        find_spin(v, 1.0, sizes, state)
+        _turn_loads(sizes, state)
+    _collect_loads(share, sizes, constants, state, poses)
+    _static_force(sizes, links, constants, state, poses, loads)
+    _damping_force(sizes, constants, state, _tangent_of(sizes, constants, state), drag)
+    _find_bias(v, sizes, links, constants, state, poses)
+    if free:
+        _base_wrench(LOAD, sizes, state, net)
+        _free(net, sizes, state, loads)
+        find_spin(v, 1.0, sizes, state)
+        base_twist(v, 1.0, 1.0, sizes, state)
+    _inertia_force(sizes, links, constants, state, poses, inertial)
+    if free:
+        wrench = state[sizes[HUB] + ROW : sizes[HUB] + ROW + 6]
+        _base_wrench(FORCE, sizes, state, wrench)
+        _free(wrench, sizes, state, inertial)
     return True
 
 

@@ -18,8 +18,11 @@ from pliant.engines.reduced._intrinsics import (
     matrix,
 )
 from pliant.engines.reduced.kernels import (
+    BASE_STATE,
+    CENTRE,
     COORDINATES,
     EFFECTORS,
+    FREE,
     LINKS,
     TIME,
     TIMESTEP,
@@ -44,6 +47,7 @@ from pliant.engines.reduced.manifold_kernels import (
     FIXED,
     FORCES,
     HALTS,
+    HUB,
     INERTIA_AT_REST,
     LARGE,
     MAP,
@@ -51,6 +55,8 @@ from pliant.engines.reduced.manifold_kernels import (
     MODE,
     MODE_SIZE,
     MULTIPLIERS,
+    NET,
+    PER_RATE,
     PLACED,
     PLAIN,
     POINTS,
@@ -61,11 +67,13 @@ from pliant.engines.reduced.manifold_kernels import (
     SLOTS,
     SMALL,
     SMALL_WORK,
+    SPIN,
     SPREAD,
     SQUARE,
     STEADY,
     STEP_INERTIA,
     STEP_WORK,
+    TURNED,
     TWIST,
     WIDTH,
     WORKING,
@@ -79,9 +87,16 @@ from pliant.engines.reduced.manifold_kernels import (
     _solve_definite,
     _sweep_twists,
     _world_axes,
+    base_twist,
     evaluate,
+    find_spin,
     find_tangent,
+    free_energy,
+    hold_base,
     locate,
+    move_base,
+    orient,
+    to_world,
 )
 from pliant.statics.load_kernels import (
     ACTS,
@@ -102,9 +117,10 @@ BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 
 @_jit
 def _energy(y, v, sizes, links, constants, state, poses):
-    """Energy of springs, J, and of the motion that steps account for, J, at poses that are those of `y`.
+    """Energy of springs, of a floating base's angular momentum, and of the rates, J, at poses that are those of `y`.
 
-    Kinetic energy is that of the linear part; of what the filter lets pass, that of the whole mechanism.
+    Kinetic energy is that of the linear part; of what the filter lets pass, that of the whole mechanism, with a
+    floating base free to move. The motion of the centre of mass does not count.
     """
     n, mode = sizes[COORDINATES], matrix(constants, sizes[MODE], sizes[COORDINATES], MODE_SIZE)
     rest, passed = (
@@ -124,8 +140,13 @@ def _energy(y, v, sizes, links, constants, state, poses):
         find_tangent(y, sizes, links, constants, state, poses)
     _find_rates(passed, sizes, constants, state)
     _find_moments(sizes, constants, state)
+    spin = taken = 0.0
+    if sizes[FREE] == 1:
+        hold_base(sizes, state)
     kinetic += _kinetic_energy(sizes, constants, state)
-    return _elastic_energy(sizes, constants, state), kinetic
+    if sizes[FREE] == 1:
+        spin, taken = free_energy(sizes, state)
+    return _elastic_energy(sizes, constants, state), spin, kinetic - taken
 
 
 @_jit
@@ -193,7 +214,7 @@ def _small_step(sizes, links, constants, state, poses, work):
 
 @_jit
 def _load_points(sizes, state, poses, out):
-    """World positions of the points where loads act, (slots, 3)."""
+    """World positions of the points where loads act, (slots, 3); from the centre of mass if the base floats."""
     for i in range(sizes[SLOTS]):
         row = state[sizes[WRENCH] + i * LOAD_SIZE :]
         if row[ACTS] != 0.0:
@@ -201,13 +222,16 @@ def _load_points(sizes, state, poses, out):
             for c in range(3):
                 turned = T[c, 0] * row[POINT] + T[c, 1] * row[POINT + 1] + T[c, 2] * row[POINT + 2]
                 out[3 * i + c] = turned + T[c, 3]
+                if sizes[FREE] == 1:
+                    out[3 * i + c] -= state[sizes[BASE_STATE] + CENTRE + c]
 
 
 @_jit
 def _linear_work(sizes, state, points):
     """Add to the points of loads the displacements that they have at the twists of displacements RATE at these poses.
 
-    The work of forces at the midpoint is that over these displacements; `_extra_work` gives the rest.
+    The work of forces at the midpoint is that over these displacements; `_extra_work` gives the rest. A floating base
+    moves by the displacement in HUB.
     """
     _sweep_twists(sizes, state)
     columns = sizes[sizes[COLUMNS] :]
@@ -222,9 +246,21 @@ def _linear_work(sizes, state, points):
         py = T[4 * LANES] * x + T[5 * LANES] * y + T[6 * LANES] * z + T[7 * LANES]
         pz = T[8 * LANES] * x + T[9 * LANES] * y + T[10 * LANES] * z + T[11 * LANES]
         v, w = V[: 3 * LANES], V[3 * LANES :]
-        points[3 * i] += v[0] + w[LANES] * pz - w[2 * LANES] * py
-        points[3 * i + 1] += v[LANES] + w[2 * LANES] * px - w[0] * pz
-        points[3 * i + 2] += v[2 * LANES] + w[0] * py - w[LANES] * px
+        x, y, z = (
+            v[0] + w[LANES] * pz - w[2 * LANES] * py,
+            v[LANES] + w[2 * LANES] * px - w[0] * pz,
+            v[2 * LANES] + w[0] * py - w[LANES] * px,
+        )
+        if sizes[FREE] == 1:
+            turn = matrix(state, sizes[HUB] + TURNED, 3, 3)
+            x, y, z = (
+                turn[0, 0] * x + turn[0, 1] * y + turn[0, 2] * z,
+                turn[1, 0] * x + turn[1, 1] * y + turn[1, 2] * z,
+                turn[2, 0] * x + turn[2, 1] * y + turn[2, 2] * z,
+            )
+        points[3 * i] += x
+        points[3 * i + 1] += y
+        points[3 * i + 2] += z
 
 
 @_jit
@@ -237,8 +273,26 @@ def _extra_work(sizes, state, poses, points):
             T = poses[int(row[LINK])]
             for c in range(3):
                 turned = T[c, 0] * row[POINT] + T[c, 1] * row[POINT + 1] + T[c, 2] * row[POINT + 2]
+                if sizes[FREE] == 1:
+                    turned -= state[sizes[BASE_STATE] + CENTRE + c]
                 out += row[FORCE_COLUMN + c] * (turned + T[c, 3] - points[3 * i + c])
     return out
+
+
+@_jit
+def reconstruct(sizes, links, constants, state, poses, work):
+    """Poses of all links from the state. False: loops do not close."""
+    closed = locate(state[Y : Y + sizes[COORDINATES]], sizes, links, constants, state, poses)
+    if sizes[FREE] == 1:
+        to_world(sizes, links, constants, state, poses)
+    return closed
+
+
+@_jit
+def _recall_multipliers(sizes, state):
+    """Multipliers at the start of the step, from the copy of the state."""
+    for i in range(sizes[CLOSING]):
+        state[sizes[MULTIPLIERS] + i] = state[sizes[WORK] + sizes[MULTIPLIERS] + i]
 
 
 @_jit
@@ -250,8 +304,7 @@ def _halt(share, sizes, links, constants, state, poses, after, change):
     n, budget = sizes[COORDINATES], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
     y, tried = state[Y : Y + n], after[:n]
     for _ in range(8):
-        for i in range(sizes[CLOSING]):  # multipliers at the start of the step, from the copy of the state
-            state[sizes[MULTIPLIERS] + i] = state[sizes[WORK] + sizes[MULTIPLIERS] + i]
+        _recall_multipliers(sizes, state)
         for i in range(n):
             tried[i] = y[i] + share * change[i]
         if share > 0.0 and locate(tried, sizes, links, constants, state, poses):
@@ -260,8 +313,7 @@ def _halt(share, sizes, links, constants, state, poses, after, change):
     else:
         share = 0.0
     if share == 0.0:
-        for i in range(sizes[CLOSING]):
-            state[sizes[MULTIPLIERS] + i] = state[sizes[WORK] + sizes[MULTIPLIERS] + i]
+        _recall_multipliers(sizes, state)
     for i in range(n):
         y[i] = tried[i] if share > 0.0 else y[i]
         state[Y + n + i] = 0.0
@@ -269,7 +321,7 @@ def _halt(share, sizes, links, constants, state, poses, after, change):
     budget[SET] = 0.0
     budget[HALTS] += 1.0
     state[TIME] += constants[TIMESTEP]
-    return locate(y, sizes, links, constants, state, poses)
+    return reconstruct(sizes, links, constants, state, poses, state)
 
 
 @_inline
@@ -286,7 +338,8 @@ def _full_forces(sizes, links, constants, state, poses, work):
     """Forces of a step of large motion: exact linear part, other forces and inertia at the midpoint.
 
     FORCES, and numbers 2 w to 4 w of `work`: coordinates and rates at the end of the step. Poses and tangent are then
-    those of the midpoint. False: loops do not close there.
+    those of the midpoint, with a floating base at home; its motion and the net wrench are in HUB. False: loops do not
+    close there.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
@@ -303,10 +356,13 @@ def _full_forces(sizes, links, constants, state, poses, work):
     mass, system = matrix(work, 11 * w, count, w), matrix(work, 11 * w + n * w, count, w)
     answer, pushed = work[11 * w + 2 * n * w :], work[12 * w + 2 * n * w :]
     _load_points(sizes, state, poses, state[sizes[POINTS] :])
+    orient(0.5 * h, sizes, constants, state)
     if budget[SET] == 0.0:
         _displace(y, sizes, constants, state)
-        elastic, kinetic = _energy(y, v, sizes, links, constants, state, poses)
-        budget[ENERGY], budget[SET] = elastic + kinetic, 1.0
+        if sizes[FREE] == 1 and not locate(y, sizes, links, constants, state, poses):
+            return False
+        elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
+        budget[ENERGY], budget[SET] = elastic + spin + kinetic, 1.0
     for i in range(2 * w):
         linear[i] = 0.0
     add_product(2 * n, state[Y:], constants, sizes[MAP], 2 * w, 2 * w, linear)
@@ -371,26 +427,42 @@ def _full_end(sizes, links, constants, state, poses, work):
         matrix(constants, sizes[MODE], n, MODE_SIZE),
     )
     after, change, loads = work[2 * w : 4 * w], work[4 * w : 5 * w], work[8 * w : 9 * w]
+    free = sizes[FREE] == 1
     # Budget of energy: work of loads at the midpoint, less that of dampers
     worked = 0.0
     for i in range(n):
         change[i] = after[i] - y[i]
         worked += change[i] * loads[i]
+    if free:
+        # the base turns by what the displacements of the coordinates leave of the angular momentum
+        find_spin(change, 1.0 / h, sizes, state)
+        base_twist(change, 1.0 / h, h, sizes, state)
+        at = sizes[HUB]
+        for i in range(3):
+            turned = h * state[at + SPIN + i]
+            for j in range(n):
+                turned += state[at + PER_RATE + (6 + i) * w + j] * change[j]
+            worked += turned * state[at + NET + 3 + i]
     _find_rates(change, sizes, constants, state)
     stored, lost = _joint_work(sizes, constants, state)
     budget[ENERGY] += worked + stored - lost / h
     _linear_work(sizes, state, state[sizes[POINTS] :])
+    if free:
+        move_base(sizes, constants, state)
+        orient(0.0, sizes, constants, state)
     _set_motion(sizes, state, after)
     if not locate(y, sizes, links, constants, state, poses):
         for i in range(n):
             y[i] -= change[i]
         return _halt(0.5, sizes, links, constants, state, poses, after, change)
+    elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
+    if free:
+        to_world(sizes, links, constants, state, poses)
     budget[ENERGY] += _extra_work(sizes, state, poses, state[sizes[POINTS] :])
-    elastic, kinetic = _energy(y, v, sizes, links, constants, state, poses)
-    band = kinetic
+    band = kinetic + spin
     for i in range(n):
         band += 0.5 * mode[i, SQUARE] * y[i] * y[i]
-    excess = elastic + kinetic - budget[ENERGY] - BAND * band
+    excess = elastic + spin + kinetic - budget[ENERGY] - BAND * band
     if excess > 0.0 and kinetic > 0.0:
         scale = sqrt(max(0.0, kinetic - excess) / kinetic)
         for i in range(n):
@@ -400,10 +472,29 @@ def _full_end(sizes, links, constants, state, poses, work):
 
 
 @_jit
+def _coast(sizes, links, constants, state, poses, work):
+    """Step of a floating base whose joints stand still. False: loops do not close."""
+    n, w = sizes[COORDINATES], sizes[WIDTH]
+    _recall_multipliers(sizes, state)
+    rates = work[2 * w : 3 * w]
+    for i in range(n):
+        rates[i] = 0.0
+    moved = evaluate(
+        state[Y : Y + n], rates, 1.0, True, sizes, links, constants, state, poses,
+        work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w], matrix(work, 11 * w, n, w),
+    )  # fmt: skip
+    if moved:
+        move_base(sizes, constants, state)
+    return moved
+
+
+@_jit
 def _full_step(sizes, links, constants, state, poses, work):
     """Step of large motion, poses included. False: loops do not close on the way."""
     w = sizes[WIDTH]
     if not _full_forces(sizes, links, constants, state, poses, work):
+        if sizes[FREE] == 1 and not _coast(sizes, links, constants, state, poses, work):
+            return False
         return _halt(0.0, sizes, links, constants, state, poses, work[2 * w : 4 * w], work[4 * w : 5 * w])
     return _full_end(sizes, links, constants, state, poses, work)
 
@@ -427,19 +518,21 @@ def _is_small(sizes, constants, state):
     return total <= 1.0
 
 
-@_jit
-def reconstruct(sizes, links, constants, state, poses, work):
-    """Poses of all links from the coordinates."""
-    locate(state[Y : Y + sizes[COORDINATES]], sizes, links, constants, state, poses)
-
-
 @_inline
 def _square_distance(sizes, links, constants, poses):
     """Square of the largest distance of an end effector's origin from where it is at y = 0, m²."""
     out, at = 0.0, sizes[FIXED] + ENDS
     for e in range(sizes[EFFECTORS]):
         T = poses[links[sizes[LINKS] + e, PLACE]]
-        x, y, z = T[0, 3] - constants[at], T[1, 3] - constants[at + 1], T[2, 3] - constants[at + 2]
+        x, y, z = constants[at], constants[at + 1], constants[at + 2]
+        if sizes[FREE] == 1:  # relative to the base
+            D = poses[poses.shape[0] - 1]
+            x, y, z = (
+                D[0, 0] * x + D[0, 1] * y + D[0, 2] * z + D[0, 3],
+                D[1, 0] * x + D[1, 1] * y + D[1, 2] * z + D[1, 3],
+                D[2, 0] * x + D[2, 1] * y + D[2, 2] * z + D[2, 3],
+            )
+        x, y, z = T[0, 3] - x, T[1, 3] - y, T[2, 3] - z
         out, at = max(out, x * x + y * y + z * z), at + 3
     return out
 
@@ -480,7 +573,7 @@ def _advance(count, sizes, links, constants, state, poses):
         if not whole or not total < inf:
             for i in range(moving):
                 state[i] = copy[i]
-            locate(state[Y : Y + n], sizes, links, constants, state, poses)
+            reconstruct(sizes, links, constants, state, poses, work)
             return done
     return count
 

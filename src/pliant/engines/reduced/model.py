@@ -60,6 +60,64 @@ class FreeBase:
     inertia: Floats
     mechanism: Mechanism
 
+    @cached_property
+    def joint(self) -> int:
+        """Number of the free joint."""
+        return int(self.mechanism.topology.tree_joint[self.mechanism.body_index(self.body)])
+
+    @property
+    def dofs(self) -> slice:
+        """Dofs of the free joint in the mechanism."""
+        return self.mechanism.joint_dofs(self.joint)
+
+    @cached_property
+    def carried(self) -> NDArray[np.bool_]:
+        """Mask of the bodies that hang on the base, itself included, (bodies,)."""
+        m = self.mechanism
+        base, out = m.body_index(self.body), np.zeros(m.body_count, dtype=bool)
+        for body in range(m.body_count):
+            at = body
+            while at >= 0 and at != base:
+                at = int(m.topology.parent[at])
+            out[body] = at == base
+        return out
+
+    def motion(self, q: Floats, rates: Floats) -> tuple[Floats, Floats, Floats]:
+        """Centre of mass of the whole, its velocity, and angular momentum about it, world axes, (3,) each."""
+        from pliant.statics.inertia import link_twists
+
+        m, of = self.mechanism, self.mechanism.links.body_link[self.carried]
+        local, poses = kinematics.link_transforms(m, q)
+        twists = link_twists(m, local, np.ascontiguousarray(rates[None]))[0][of]
+        turn, mass = poses[of, :3, :3], m.mass[self.carried]
+        arms = (turn @ m.com[self.carried][:, :, None])[:, :, 0]
+        spins = (turn @ twists[:, 3:, None])[:, :, 0]
+        velocities = (turn @ twists[:, :3, None])[:, :, 0] + np.cross(spins, arms)
+        centres = poses[of, :3, 3] + arms
+        centre, velocity = mass @ centres / mass.sum(), mass @ velocities / mass.sum()
+        own = turn @ (m.inertia[self.carried] @ twists[:, 3:, None])
+        momentum = np.cross(centres - centre, mass[:, None] * (velocities - velocity)).sum(axis=0)
+        return centre, velocity, momentum + own[:, :, 0].sum(axis=0)
+
+    @cached_property
+    def _kept(self) -> NDArray[np.bool_]:
+        """Joints that the mechanism keeps when its base is fixed, (joints,)."""
+        m = self.mechanism
+        return np.array([m.joint_types[j] != "free" or m.joint_parents[j] >= 0 for j in range(m.joint_count)])
+
+    @cached_property
+    def own_dofs(self) -> NDArray[np.bool_]:
+        """Mask of the dofs that the mechanism with a fixed base has, too, (nv,)."""
+        return self._kept[self.mechanism.dof_joint]
+
+    @cached_property
+    def own_coordinates(self) -> NDArray[np.bool_]:
+        """Mask of the joint coordinates that the mechanism with a fixed base has, too, (nq,)."""
+        out = np.ones(self.mechanism.nq, dtype=bool)
+        for j in np.flatnonzero(~self._kept).tolist():
+            out[self.mechanism.joint_coordinates(j)] = False
+        return out
+
 
 class Model:
     """Common part of `ReducedModel` and `BlendedModel`: simulation, errors, files."""

@@ -19,7 +19,7 @@ from pliant.engines.reduced import manifold_kernels as mk
 from pliant.engines.reduced.actor import ManifoldActor, ReducedActor
 from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
-from pliant.engines.reduced.coordinates import Amplitudes, StaticWrenches
+from pliant.engines.reduced.coordinates import Carried, StaticWrenches
 from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model, refusal
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.report import beyond_reach
@@ -48,9 +48,12 @@ class ReducedSimulation(Simulation):
     - "full": inertia of all links where they are, too;
     - "auto": the first while inertia and the work of wrenches change little, else the second;
     - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps; blends mix matrices
-      (TVCG section 7). Floating bases and `reconstruction="twist"` move by it. Wrenches act on end effectors, and loops
-      open at second order. Motors act through the model's basis; mixed models take none. The base of a floating model
-      moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
+      (TVCG section 7). `reconstruction="twist"` and floating bases in worlds with contact move by it. Wrenches act on
+      end effectors, and loops open at second order. Motors act through the model's basis; mixed models take none. The
+      base of a floating model moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
+
+    Of a floating mechanism the centre of mass and the angular momentum about it move by the loads alone, and the base
+    turns and moves as the motion of the joints leaves it: all levels but "tvcg" are "full" then.
 
     Example:
         >>> import pliant
@@ -66,8 +69,8 @@ class ReducedSimulation(Simulation):
         "_advance_at",
         "_arrays",
         "_at",
-        "_base",
         "_floating",
+        "_kept",
         "_map",
         "_method",
         "_model",
@@ -149,7 +152,9 @@ class ReducedSimulation(Simulation):
         steady = int(sizes[mk.STEADY if self.exact else kernels.STEADY])
         self._steady = packed.constants[steady : steady + n]  # constant term of the step, with motors
         self._plain = self._steady.copy()  # without motors
-        self._moving, self._base = packed.state[:loads], packed.state[base:loads]
+        if self.exact:  # what steps keep from one to the next
+            base = sizes[mk.FORCES]
+        self._moving, self._kept = packed.state[:loads], packed.state[base:loads]
         self._wrench_rows = packed.state[loads:work].reshape(-1, LOAD_SIZE)
         self._room = packed.poses[: model.mechanism.body_count]
         self._shown = read_only(self._room)
@@ -203,9 +208,14 @@ class ReducedSimulation(Simulation):
             raise InputError("coordinates and rates: smaller numbers expected")
         if self.exact:
             self._map.joints(y)  # raises where loops do not close
-            self._base[:] = self._map.rest_of_state()
+            self._kept[:] = self._map.rest_of_state()
         self._y[:], self._rates[:] = y, rates
         self._reconstruct()
+
+    def _forget(self) -> None:
+        """Forget the energy of the last step: the motion changes at once."""
+        if self.exact:
+            self._state[self._packed.sizes[mk.BUDGET] + mk.SET] = 0.0
 
     # --- hooks of the protocol
 
@@ -336,82 +346,86 @@ class ReducedSimulation(Simulation):
 
     def _set_torque(self, torque: Floats) -> None:
         """Motor torques are folded into the constant term of the step: no cost per step."""
+        if isinstance(self._map, StaticWrenches):
+            if torque.any():
+                raise InputError(
+                    'models that are mixed ("tvcg") take no motors, only wrenches on end effectors'
+                )
+            return
+        base = self._model.base
+        if base is not None:
+            if torque[~base.own_dofs].any():
+                raise InputError("motors of a floating base have no effect: drive the joints")
+            torque = torque[base.own_dofs]
         if isinstance(self._map, NaturalCoordinates):
             motor, work = self._map.motor(torque)
             at = int(self._packed.sizes[mk.MOTOR])
             self._packed.constants[at : at + len(motor)] = motor
             self._steady[:] = self._plain + work
             return
-        if not isinstance(self._map, Amplitudes):
-            if torque.any():
-                raise InputError(
-                    'models that are mixed ("tvcg") take no motors, only wrenches on end effectors'
-                )
-            return
-        own = self._own_dofs()
-        if torque.any() and not own.all() and torque[~own].any():
-            raise InputError("motors of a floating base have no effect: drive the joints")
         self._steady[:] = self._plain + self._timestep * (
-            self._map.inverse @ (torque[own] @ self._map.model.basis)
+            self._map.inverse @ (torque @ self._map.model.basis)
         )
-
-    def _own_dofs(self) -> NDArray[np.bool_]:
-        """Mask of the mechanism's dofs that the model has: all but those of a floating base, (nv,)."""
-        out = np.ones(self._mechanism.nv, dtype=bool)
-        if self._model.base is not None:
-            out[self._mechanism.joint_dofs(self._base_joint())] = False
-        return out
-
-    def _base_joint(self) -> int:
-        m, base = self._mechanism, self._model.base
-        assert base is not None
-        return int(m.topology.tree_joint[m.body_index(base.body)])
-
-    def _own_coordinates(self) -> NDArray[np.bool_]:
-        """The same mask of joint coordinates, (nq,)."""
-        out = np.ones(self._mechanism.nq, dtype=bool)
-        if self._model.base is not None:
-            out[self._mechanism.joint_coordinates(self._base_joint())] = False
-        return out
 
     def _motion(self) -> tuple[Floats, Floats]:
         joints, joint_rates = self._map.joints(self._y), self._map.joint_rates(self._y, self._rates)
-        base = self._floating
-        if base is None or self._model.base is None:
+        state, base = self._floating, self._model.base
+        if state is None or base is None:
             return joints, joint_rates
-        m, j = self._mechanism, self._base_joint()
-        q, rates, pose = m.reference.copy(), np.zeros(m.nv), self.pose(self._model.base.body)
-        q[self._own_coordinates()], rates[self._own_dofs()] = joints, joint_rates
-        q[m.joint_coordinates(j)] = free_coordinates(m, j, pose)
-        spin = base.spin()
-        twist = np.concatenate([base.velocity + np.cross(spin, pose[:3, 3] - base.centre), spin])
-        rates[m.joint_dofs(j)] = free_rates(m, j, q, twist)
+        m, pose = self._mechanism, self.pose(base.body)
+        q, rates = m.reference.copy(), np.zeros(m.nv)
+        q[base.own_coordinates], rates[base.own_dofs] = joints, joint_rates
+        q[m.joint_coordinates(base.joint)] = free_coordinates(m, base.joint, pose)
+        carried, spin = self._carried(), self._spin()
+        drift = pose[:3, :3] @ (carried.velocity @ self._rates)
+        linear = state.velocity - drift + np.cross(spin, pose[:3, 3] - state.centre)
+        rates[base.dofs] = free_rates(m, base.joint, q, np.concatenate([linear, spin]))
         return q, rates
 
     def _set_motion(self, q: Floats, rates: Floats) -> None:
         m, base = self._mechanism, self._model.base
-        y, v = self._map.from_joints(q[self._own_coordinates()], rates[self._own_dofs()])
+        y, v, near = self._map.from_joints(q, rates)
         if not (np.isfinite(y).all() and np.isfinite(v).all()):
             raise InputError("the reduced model has no state near this pose")
+        self._place(y, v)
         if base is None:
-            self._place(y, v)
             return
-        self._y[:], self._rates[:] = y, v
-        links = kinematics.link_poses(m, q)
+        links = kinematics.link_poses(m, near)
         link = int(m.links.body_link[m.body_index(base.body)])
+        if self._floating is not None and self.exact:
+            self.move_base(links[link])
+            self._floating.centre[:], self._floating.velocity[:], self._floating.momentum[:] = base.motion(
+                q, rates
+            )
+            self._reconstruct()
+            return
         twist, pose = kinematics.link_jacobian(m, links, link) @ rates, links[link]
         arm = pose[:3, :3] @ self.base_centre
         self.move_base(pose, twist[:3] + np.cross(twist[3:], arm), twist[3:])
+
+    def _carried(self) -> Carried:
+        """What the floating base carries, in its frame."""
+        return self._map.carried(self._y)
+
+    def _inverse_inertia(self) -> Floats:
+        """Inverse inertia of the whole about its centre of mass, world axes, (3, 3)."""
+        assert self._floating is not None
+        turn = spatial.quat_to_matrix(self._floating.quaternion)
+        return turn @ np.linalg.inv(self._carried().inertia) @ turn.T
+
+    def _spin(self) -> Floats:
+        """Angular velocity of the floating base, world axes, rad/s, (3,)."""
+        assert self._floating is not None
+        turn = spatial.quat_to_matrix(self._floating.quaternion)
+        own = turn @ (self._carried().momentum @ self._rates)
+        return self._inverse_inertia() @ (self._floating.momentum - own)
 
     def _kinetic(self) -> float:
         out = 0.5 * float(self._rates @ self._map.mass(self._y) @ self._rates)
         base = self._floating
         if base is not None:
-            linear, angular = (
-                base.mass * float(base.velocity @ base.velocity),
-                float(base.spin() @ base.momentum),
-            )
-            out += 0.5 * (linear + angular)
+            angular = float(base.momentum @ self._inverse_inertia() @ base.momentum)
+            out += 0.5 * (base.mass * float(base.velocity @ base.velocity) + angular)
         return out
 
     def _potential(self) -> tuple[float, float]:
@@ -423,7 +437,8 @@ class ReducedSimulation(Simulation):
         if isinstance(self._map, NaturalCoordinates):
             manifold = self._map.manifold
             elastic = elastic_energy(manifold.mechanism, self._map.joints(self._y), manifold.loads)
-            return elastic, gravity_energy(self._mechanism, self._room, manifold.gravity)
+            gravity = manifold.gravity if self._model.base is None else self._gravity
+            return elastic, gravity_energy(self._mechanism, self._room, gravity)
         elastic = elastic_energy(self._model.mechanism, self._map.joints(self._y))
         if self._model.base is None:
             return elastic, 0.0
@@ -439,6 +454,8 @@ class ReducedSimulation(Simulation):
     def actor(self) -> Actor:
         """This simulation as contact sees it."""
         if self.exact:
+            if self._model.base is not None:
+                raise InputError('contacts of a floating base act on the linear step: method="tvcg"')
             self._make_slots(self._mechanism.body_count)
             return ManifoldActor(self)
         if self._reconstruction != "joint":
@@ -505,7 +522,7 @@ class ReducedSimulation(Simulation):
         out = levers @ self._map.ends(self._y) @ self._map.response(self._y) @ hit.T
         base = self._floating
         if base is not None:
-            turn = base.inverse_inertia_world()
+            turn = self._inverse_inertia()
             out += np.eye(3) / base.mass - spatial.hat(seen_arm) @ turn @ spatial.hat(hit_arm)
         return out
 
@@ -541,14 +558,29 @@ class ReducedSimulation(Simulation):
 
     @property
     def base_centre(self) -> Floats:
-        """Centre of mass of all that a floating base carries, as if fixed to it, in the base's frame, (3,)."""
-        return np.zeros(3) if self._floating is None else self._floating.offset.copy()
+        """Centre of mass of all that a floating base carries, in the base's frame, (3,).
+
+        With `method="tvcg"` it is that of the reference pose, as if all were fixed to the base.
+        """
+        return np.zeros(3) if self._floating is None else self._carried().centre
 
     @property
     def base_velocity(self) -> Floats:
-        """Velocity of a floating base's centre of mass and its angular velocity, world axes, (6,)."""
+        """Velocity of the centre of mass of all that a floating base carries, and the base's angular velocity, (6,).
+
+        World axes.
+        """
         base = self._floating
-        return np.zeros(6) if base is None else np.concatenate([base.velocity, base.spin()])
+        return np.zeros(6) if base is None else np.concatenate([base.velocity, self._spin()])
+
+    @property
+    def base_momentum(self) -> Floats:
+        """Momentum of all that a floating base carries, and angular momentum about its centre of mass, (6,).
+
+        World axes, N s and N m s. Wrenches and gravity change it, nothing else does.
+        """
+        base = self._floating
+        return np.zeros(6) if base is None else np.concatenate([base.mass * base.velocity, base.momentum])
 
     @exclusive
     def move_base(
@@ -559,7 +591,7 @@ class ReducedSimulation(Simulation):
         Args:
             pose: of the base's body, 4 x 4; unchanged if None.
             velocity: of the centre of mass, world axes, m/s; unchanged if None.
-            spin: angular velocity, world axes, rad/s; unchanged if None.
+            spin: angular velocity of the base, world axes, rad/s; unchanged if None.
         """
         base = self._floating
         if base is None:
@@ -572,11 +604,12 @@ class ReducedSimulation(Simulation):
         ):
             raise InputError("pose: a 4 x 4 matrix with a rotation in it expected")
         moved = base.velocity if velocity is None else vector(velocity, "velocity")
-        turned = base.spin() if spin is None else vector(spin, "spin")
+        turned, carried = self._spin() if spin is None else vector(spin, "spin"), self._carried()
         if place is not None:
-            base.place(place)
-        base.velocity[:] = moved
-        base.momentum[:] = np.linalg.solve(base.inverse_inertia_world(), turned)
+            base.place(place, carried.centre)
+        base.velocity[:], turn = moved, spatial.quat_to_matrix(base.quaternion)
+        base.momentum[:] = turn @ (carried.inertia @ (turn.T @ turned) + carried.momentum @ self._rates)
+        self._forget()
         self._reconstruct()
 
     # --- levels of detail
