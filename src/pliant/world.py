@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
@@ -20,7 +19,7 @@ from pliant.contact.handles import FreeBody, MechanismHandle, Static
 from pliant.contact.levels import Level, Levels
 from pliant.contact.materials import Material
 from pliant.engines.simulate import simulate
-from pliant.engines.simulation import Effort, Pull, Simulation, record
+from pliant.engines.simulation import Effort, Pull, Simulation, Stride, record
 from pliant.engines.trajectory import Trajectory
 from pliant.engines.transfer import carry_over
 from pliant.errors import InputError, UnknownNameError
@@ -84,6 +83,7 @@ class World:
         "_pulls",
         "_simulations",
         "_steps",
+        "_stride",
         "_sweeps",
         "_timestep",
         "_tolerance",
@@ -113,7 +113,7 @@ class World:
             margin = number(margin, "margin", above=0, expected="a distance above 0")
         self._margin, self._sweeps = margin, whole(sweeps, "sweeps", 1)
         self._tolerance = number(tolerance, "tolerance", above=0, expected="a velocity above 0")
-        self._origin, self._steps, self._use = 0.0, 0, Use()
+        self._origin, self._steps, self._use, self._stride = 0.0, 0, Use(), Stride()
         self._parts: dict[str, Part] = {}
         self._handles: dict[str, MechanismHandle | FreeBody | Static] = {}
         self._simulations: dict[str, Simulation] = {}
@@ -321,24 +321,28 @@ class World:
             built.stepper.memory = self._kept
         self._kept = None
         if built.stepper is None and len(built.actors) == 1 and not self._free.count and not self._levels:
-            self._set_alone(next(iter(self._simulations.values())))
+            now, self._alone = self.time, next(iter(self._simulations.values()))
+            self._set_time(now)
         return built
 
     def _change(self) -> None:
-        self._built = None
-        self._set_alone(None)
-
-    def _set_alone(self, simulation: Simulation | None) -> None:
         now = self.time
-        self._alone = simulation
+        self._built, self._alone = None, None
         self._set_time(now)
+
+    def _taken(self) -> int:
+        """Steps that the stepper has counted."""
+        return 0 if self._built is None or self._built.stepper is None else self._built.stepper.taken
 
     def _set_time(self, now: float) -> None:
         """Set the time, as whole steps where it is: later times are then the same, to the last digit."""
-        self._origin, self._steps = now if self._alone is None else now - self._alone.time, 0
-        steps = round(now / self._timestep)
-        if self._alone is None and steps * self._timestep == now:
-            self._origin, self._steps = 0.0, steps
+        taken, steps = self._taken(), round(now / self._timestep)
+        if self._alone is not None:
+            self._origin, self._steps = now - self._alone.time, 0
+        elif steps * self._timestep == now:
+            self._origin, self._steps = 0.0, steps - taken
+        else:
+            self._origin, self._steps = now, -taken
 
     # --- time
 
@@ -355,8 +359,9 @@ class World:
     @property
     def time(self) -> float:
         """Seconds since the start."""
-        own = self._steps * self._timestep if self._alone is None else self._alone.time
-        return self._origin + own
+        if self._alone is not None:
+            return self._origin + self._alone.time
+        return self._origin + (self._steps + self._taken()) * self._timestep
 
     def step(self, n: int = 1) -> None:
         """Advance by `n` time steps.
@@ -370,8 +375,18 @@ class World:
             return
         self._step_together(whole(n, "step: n", 0))
 
-    @exclusive
     def _step_together(self, n: int) -> None:
+        uses, claimed = [self._use, *(simulation.use for simulation in self._simulations.values())], 0
+        try:
+            for use in uses:
+                use.claim()
+                claimed += 1
+            self._step_claimed(n)
+        finally:
+            for use in uses[:claimed]:
+                use.release()
+
+    def _step_claimed(self, n: int) -> None:
         built = self._build()
         if self._alone is not None:
             self._alone.step(n)
@@ -385,13 +400,10 @@ class World:
 
     def _advance(self, built: Built, n: int) -> None:
         if built.stepper is not None:
-            with ExitStack() as claims:
-                for simulation in self._simulations.values():
-                    claims.enter_context(simulation.claimed())
-                done, error = built.stepper.advance(n)
-            self._steps += done
-            if error is not None:
-                raise error
+            for part in self._stride.parts(n):
+                error = built.stepper.advance(part)
+                if error is not None:
+                    raise error
             return
         for _ in range(n):
             before = self._read(built)

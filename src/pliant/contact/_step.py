@@ -14,7 +14,17 @@ from pliant.contact._detect import detect_contacts, widen_margins
 from pliant.contact._rows import end_targets, fill_rows, lay_out, restitution, store
 from pliant.contact._solve import delassus, recover_penetration
 from pliant.contact._solve import solve as solve_rows
-from pliant.contact.arrays import CONTACTS, DONE, FORCES_LOST, FREE_LOST, KEPT, MODEL_LOST, MORE_NUMBERS, ROWS
+from pliant.contact.arrays import (
+    CONTACTS,
+    DONE,
+    FORCES_LOST,
+    FREE_LOST,
+    KEPT,
+    MODEL_LOST,
+    MORE_NUMBERS,
+    ROWS,
+    TAKEN,
+)
 from pliant.engines.reduced import manifold_contact as reduced
 from pliant.engines.reduced.kernels import WRENCH
 
@@ -167,6 +177,7 @@ def finish(step):
         for i in range(3):
             for j in range(4):
                 previous[b, 4 * i + j] = poses[b, i, j]
+    step.report.counts[TAKEN] += 1
     return DONE, 0
 
 

@@ -22,7 +22,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 FRICTION, RESTITUTION, ROLLING_ARM, COMPLIANCE, MATERIAL = 0, 1, 2, 3, 4  # columns of `Bodies.material`
-CONTACTS, ROWS, SWEEPS, RECOVERY, COUNTS = range(5)  # entries of `Report.counts`
+CONTACTS, ROWS, SWEEPS, RECOVERY, TAKEN, COUNTS = range(6)  # entries of `Report.counts`
 RECORD_DISTANCE, RECORD_POINT, RECORD_FRAME, RECORD_GEOMS = (
     0,
     0,
@@ -69,7 +69,8 @@ class Report(NamedTuple):
     """Result of the last step.
 
     Attributes:
-        counts: number of CONTACTS and of blocks of ROWS, SWEEPS of the solver, sweeps of RECOVERY from penetration.
+        counts: number of CONTACTS and of blocks of ROWS, SWEEPS of the solver, sweeps of RECOVERY from penetration;
+            steps TAKEN since the stepper was made.
         residual: largest change of a block's velocity in the last sweep, m/s, (1,).
     """
 

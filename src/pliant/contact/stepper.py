@@ -16,6 +16,7 @@ from pliant.contact.arrays import (
     RECOVERY,
     ROWS,
     SWEEPS,
+    TAKEN,
     Bodies,
     Native,
     Report,
@@ -100,31 +101,35 @@ class ContactStepper:
         """Whether several steps are taken in one compiled call."""
         return not self.pulls and not self._others and self._native is not None
 
-    def advance(self, n: int) -> tuple[int, BaseException | None]:
-        """Take `n` steps; returns how many were taken and what ended them. All is as after the last of them."""
+    @property
+    def taken(self) -> int:
+        """Number of whole steps taken, counted by the step itself, so that an interrupt loses none."""
+        return int(self._report.counts[TAKEN])
+
+    def advance(self, n: int) -> BaseException | None:
+        """Take `n` steps; returns what ended them early. All is as after the last of those `taken`."""
         if not self.compiled:
             return self._advance_from_python(n)
-        done = 0
+        end = self.taken + n
         while True:
             step = self._prepared()
             with quiet():
-                how, number, taken = kernels.advance(n - done, step)
-            done += taken
+                how, number, _ = kernels.advance(end - self.taken, step)
             if self._modelled is not None:
                 self._modelled.warn()
             if how == arrays.DONE:
-                return done, None
+                return None
             if how in (arrays.MORE_CONTACTS, arrays.MORE_NUMBERS):
                 self._make_room(how, number)
                 continue
             for actor in self.actors:
                 actor.state = actor.state  # poses follow
             self.forget()
-            return done, self._error(how, number)
+            return self._error(how, number)
 
-    def _advance_from_python(self, n: int) -> tuple[int, BaseException | None]:
-        for done in range(n):
-            before = [actor.state for actor in self.actors], self.memory
+    def _advance_from_python(self, n: int) -> BaseException | None:
+        for _ in range(n):
+            before, taken = ([actor.state for actor in self.actors], self.memory), self.taken
             try:
                 self._take_step()
             except BaseException as error:
@@ -132,8 +137,9 @@ class ContactStepper:
                     actor.state = state
                 self.memory = before[1]
                 self.forget()
-                return done, error
-        return n, None
+                self._report.counts[TAKEN] = taken
+                return error
+        return None
 
     def _take_step(self) -> None:
         """A step whose phases are called from Python."""
@@ -276,7 +282,7 @@ class ContactStepper:
 
     def forget(self) -> None:
         """Drop contacts and effort of the last step."""
-        self._report.counts[:] = self._report.residual[:] = 0
+        self._report.counts[:TAKEN] = self._report.residual[:] = 0
 
     @property
     def contacts(self) -> int:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import get_ident
 from time import perf_counter
@@ -38,6 +37,7 @@ __all__ = [
     "Pull",
     "Simulation",
     "State",
+    "Stride",
     "free_coordinates",
     "free_rates",
     "matching_motion",
@@ -47,7 +47,7 @@ __all__ = [
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _DENSE = 300  # dofs: the mobility of a point is exact up to this number, and bounded beyond
-_CALL = 0.05  # longest compiled call, s, before Ctrl-C is looked for
+_CALL = 0.05  # s: longest compiled call, as far as the one before tells
 _LARGE = 100_000  # dofs: up to this number the bound takes springs into account; 40 ms for 13,000
 
 
@@ -104,6 +104,31 @@ class Effort(NamedTuple):
     substeps: int = 0
     unsettled: int = 0
     rebuilds: int = 0
+
+
+class Stride:
+    """Length of compiled calls: some hundredths of a second, so that Ctrl-C acts soon between two of them.
+
+    Attributes:
+        steps: number of steps that a call may take.
+    """
+
+    __slots__ = ("steps",)
+
+    def __init__(self) -> None:
+        self.steps = 1
+
+    def parts(self, n: int) -> Iterator[int]:
+        """Numbers of steps of calls that make up `n` steps; they follow the time that calls take."""
+        while n > 0:
+            part, begin = min(self.steps, n), perf_counter()
+            yield part
+            spent = perf_counter() - begin
+            if spent > _CALL:
+                self.steps = max(1, part // 2)
+            elif spent < 0.4 * _CALL and part == self.steps:
+                self.steps *= 2
+            n -= part
 
 
 class State:
@@ -246,7 +271,7 @@ class Simulation(ABC):
         if not isinstance(mechanism, Mechanism):
             raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
         self._mechanism, self._timestep, self._gravity = mechanism, seconds(timestep), acceleration(gravity)
-        self._origin, self._steps, self._mark, self._stride = 0.0, 0, 0, 1
+        self._origin, self._steps, self._mark, self._stride = 0.0, 0, 0, Stride()
         self._loads: dict[int, Load] = {}
         self._torque: Floats = np.zeros(mechanism.nv)
         self._pulls: dict[Hashable, Pull] = {}
@@ -292,7 +317,11 @@ class Simulation(ABC):
             use.claim()
         try:
             self._count_effort()
-            done = self._advance(n) if n <= self._stride and not self._pulls else self._advance_in_strides(n)
+            done = (
+                self._advance(n)
+                if n <= self._stride.steps and not self._pulls
+                else self._advance_in_strides(n)
+            )
         finally:
             if DEPTH not in use:
                 del use[USER]
@@ -499,21 +528,15 @@ class Simulation(ABC):
         return tuple(self._pulls.values())
 
     def _advance_in_strides(self, n: int) -> int:
-        """`_advance` in calls that last some hundredths of a second each: Ctrl-C acts between two of them."""
+        """`_advance` with pulls, or in several calls."""
         if self._pulls:
             return self._advance_pulled(n)
         done = 0
-        while done < n:
-            part, begin = min(self._stride, n - done), perf_counter()
+        for part in self._stride.parts(n):
             taken = self._advance(part)
             done += taken
             if taken < part:
                 break
-            spent = perf_counter() - begin
-            if spent > _CALL:
-                self._stride = max(1, part // 2)
-            elif spent < 0.4 * _CALL and part == self._stride:
-                self._stride *= 2
         return done
 
     def _advance_pulled(self, n: int) -> int:
@@ -623,9 +646,10 @@ class Simulation(ABC):
         self._set_clock(other.time)
         self._poses = None
 
-    def claimed(self) -> AbstractContextManager[None]:
-        """Exclusive use by this thread while the context lasts, by a world that moves the simulation, for example."""
-        return self._use.claimed()
+    @property
+    def use(self) -> Use:
+        """Claim of this simulation by one thread; a world that moves it takes it."""
+        return self._use
 
     def _fingerprint(self) -> int:
         if self._mark == 0:
