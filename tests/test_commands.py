@@ -18,6 +18,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pliant
+from pliant import warm_up
 from pliant.cli.app import app
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -126,7 +127,9 @@ def try_all(page, apart=()):
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES[1:] if COMMANDS[page]], ids=lambda page: page.stem)
-def test_every_command_works(page, folder):
+def test_every_command_works(page, folder, monkeypatch):
+    few = {name: warm_up.PARTS[name] for name in ("statics", "pictures")}  # `make test` warms up all
+    monkeypatch.setattr(warm_up, "PARTS", few)
     try_all(page)
 
 

@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,7 @@ def _reduced() -> None:
             batch.step(2)
             batch.state = batch.state
             batch.reset()
+        pliant.ReducedSimulation(model, _STEP, "twist", threads=2).step()
 
 
 def _blended() -> None:
@@ -179,15 +181,15 @@ def _statics() -> None:
 
 def _methods() -> None:
     from pliant.engines.constrained.gs17 import inverse
-    from pliant.engines.constrained.gs17.stepper import METHODS
+    from pliant.engines.constrained.gs17.stepper import METHODS, SOLVERS
 
     chain = np.ones(2), np.tile(np.eye(3), (2, 1, 1)), np.array([[-1, 0], [0, 1]]), *np.ones((3, 2, 3))
     for invert in (inverse.effective_inverse_full, inverse.effective_inverse_low_rank):
         invert(_STEP, *chain)
     for m in (pliant.gallery.cable(4, load=10.0), pliant.gallery.ladder(1), _coupled()):
-        for method in METHODS:
+        for method, solver in product(METHODS, SOLVERS):
             with suppress(PliantError):  # some are not for every joint
-                simulation = pliant.ConstrainedSimulation(m, _STEP, stabilization=method)
+                simulation = pliant.ConstrainedSimulation(m, _STEP, stabilization=method, solver=solver)
                 simulation.apply_wrench(m.body_names[-1], force=(0, 0, 1.0))
                 simulation.step(2)
                 _read(simulation, "poses energy")
