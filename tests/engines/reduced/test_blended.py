@@ -159,7 +159,7 @@ def test_models_of_different_mechanics_are_mixed():
             second.at.poses, abs=1e-6
         )
         assert np.isnan(blend.reach)
-        assert "reach" not in blend.summary()
+        assert "reach: " not in blend.summary()
 
 
 # --- mixed, as in TVCG

@@ -495,3 +495,35 @@ def test_no_answer_hangs_on_the_last_bit(name):
     for one, other in zip(*found, strict=True):
         assert np.abs(one - model.at.poses).max() > 0.01 * m.radius
         assert np.abs(one - other).max() < 1e-9 * max(1.0, m.radius)
+
+
+def test_soft_modes_beside_stiff_ones_are_not_neutral():
+    """Bushings of 1e12 N/m and 10 N m/rad: frequencies 5e5 apart. The truth is of the second order away."""
+    m = pliant.gallery.cable(3)
+    model = pliant.reduce(m)
+    for size in (1e-4, 1e-2, 0.1):
+        load = {"load": size * np.array([0.3, -0.2, 0.17])}
+        there, truth = model.configuration(load), pliant.equilibrium(m, load)
+        moved = np.linalg.norm(truth.pose("load")[:3, 3] - m.reference_poses[m.body_index("load"), :3, 3])
+        assert np.linalg.norm(there.pose("load")[:3, 3] - truth.pose("load")[:3, 3]) < 1e-6 * moved
+
+
+@pytest.mark.filterwarnings("ignore::pliant.errors.PliantWarning")
+def test_loops_do_not_close_in_another_way_at_rest():
+    """Beyond its snap a bistable is at the true equilibrium or refused; never at one with hinges turned around."""
+    m = pliant.gallery.bistable()
+    model, tip = pliant.reduce(m), m.end_effectors[0]
+    soft = model.stiffness_ellipsoid(tip)
+    refused = 0
+    for share in (0.01, 0.03, 0.036, 0.045, 0.06, 0.09, 0.3):
+        for sign in (1, -1):
+            load = {tip: sign * share * m.radius * soft.stiffness[0] * soft.axes[:, 0]}
+            try:
+                there = model.configuration(load)
+            except ConvergenceError:
+                refused += 1
+                continue
+            truth = pliant.equilibrium(m, load, start=there)
+            assert np.abs(truth.q - there.q).max() < 1e-6
+            assert np.abs(there.q).max() < 1.5
+    assert 0 < refused < 10

@@ -82,9 +82,11 @@ _NEAREST, _NEWTON = 50, 40  # iterations
 _BENDS = 10.0  # largest second derivative of a joint's displacement per displacement, 1/rad or 1/radius
 _STRIDE = 0.3  # rad or radii: largest displacement of a joint in one step of the load
 _SHORTEST = 1 / 512  # step of the load
+_SETTLED = 1e-5  # rad or radii: displacement, at the stiffness at rest, by forces that count as balanced
 _NEUTRAL = 1e-4  # of the stiffness at rest: counts as none
 _SOFTEST = 1e-6  # of the stiffest mode: stiffness that modes without springs count as having
 _LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
+_LEAP = 1.0  # rad or radii: joints that move farther in one step have left for another way of closing loops
 _DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
@@ -620,6 +622,10 @@ class NaturalCoordinates:
         self.model, self.manifold, self.modes = model, manifold, modes
         self.count, self._dofs, self._h = manifold.size, dofs, h
         self._back: Floats = np.linalg.inv(modes.vectors).astype(np.float64)
+        self._rest = (
+            np.zeros(self.count),
+            np.zeros(len(manifold.rows)),
+        )  # coordinates and multipliers found last
 
     def copy(self) -> NaturalCoordinates:
         """The same coordinates, with arrays of their own to evaluate the mechanics in."""
@@ -675,7 +681,7 @@ class NaturalCoordinates:
             ConvergenceError: loops do not close there.
         """
         z, mu = np.ascontiguousarray(z), self._part(mk.MULTIPLIERS, len(self.manifold.rows))
-        mu[:] = 0.0
+        mu[:] = self._rest[1] if np.array_equal(z, self._rest[0]) else 0.0
         if np.array_equal(z, self._moving[Y : Y + self.count]):  # where the simulation has closed them
             at = int(self._arrays[0][mk.MULTIPLIERS])
             mu[:] = self._moving[at : at + len(mu)]
@@ -881,6 +887,7 @@ class NaturalCoordinates:
             else:
                 z, share, step = found, aim, 2 * step
         rows[:] = 0.0
+        self._rest = z.copy(), mu.copy()
         return z
 
     def equilibrium_near(self, wrenches: Mapping[int, Load], q: Floats) -> Floats:
@@ -900,6 +907,7 @@ class NaturalCoordinates:
         rows[:] = 0.0
         if found is None:
             raise ConvergenceError("there is no stable rest nearby")
+        self._rest = found.copy(), self._part(mk.MULTIPLIERS, len(self.manifold.rows)).copy()
         return found
 
     def _snap(self, z: Floats, rows: Floats, end: Floats, share: float) -> Floats:
@@ -926,8 +934,8 @@ class NaturalCoordinates:
                     )
                     warnings.warn(message, PliantWarning, stacklevel=2)
                     return settled
-            z = z + step * min(1.0, _SLIDE / max(largest, 1e-300))
-            closed = mk.residual(z, 1.0, *self._arrays, force)
+            z, before = z + step * min(1.0, _SLIDE / max(largest, 1e-300)), self._joint_motion()
+            closed = mk.residual(z, 1.0, *self._arrays, force) and self._is_near(before)
         raise ConvergenceError(
             f"{name} has no stable rest beyond {share:.1%} of this load: it is beyond what the model knows; "
             "use `pliant.equilibrium`",
@@ -971,6 +979,13 @@ class NaturalCoordinates:
         scale, z = self._frequencies(), start
         if not mk.residual(z, 1.0, *self._arrays, force):
             return None
+
+        before = self._joint_motion()
+
+        def settled() -> bool:
+            """Whether forces are small, too: where loops hardly close coordinates are stiff without bound."""
+            return float(np.abs(force[:n] / scale**2 / unit).max()) < _SETTLED and self._is_near(before)
+
         for _ in range(_NEWTON):
             stiffness = self._stiffness(z)
             if stiffness is None or not np.isfinite(stiffness).all():
@@ -990,14 +1005,22 @@ class NaturalCoordinates:
                 if closed and np.linalg.norm(other[:n] / scale) <= (1.0 - 0.1 * part) * size:
                     break
                 part /= 2
-                if part < 1e-3:
-                    return z if largest < 1e-7 else None  # as near as rounding lets it
+                if part < 1e-3:  # as near as rounding lets it
+                    return z if largest < 1e-7 and settled() else None
             z, force = moved, other.copy()
             if float(np.abs((z - start) / unit).max()) > _STRIDE:
                 return None
             if largest * part < 1e-11:
-                return z
+                return z if settled() else None
         return None
+
+    def _joint_motion(self) -> Floats:
+        """Displacements of joints where the mechanics were evaluated last, rad and radii, (nv,)."""
+        return self._by_dof(self._part(mk.MOTION, len(self._dofs))) / self.manifold.mechanism.dof_unit
+
+    def _is_near(self, before: Floats) -> bool:
+        """Whether joints are near earlier displacements: loops may close in more than one way."""
+        return bool(np.abs(self._joint_motion() - before).max(initial=0.0) < _LEAP)
 
     def _probes(self, displacement: float) -> Floats:
         """Amplitude of every mode at which the largest displacement of a joint is this, rad or radii, (n,)."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
+from pliant.engines.reduced.closing import independent_rows
 from pliant.errors import InputError
 from pliant.text import counted, listed, round_down, table
 
@@ -39,6 +40,7 @@ EFFORTS = tuple(
 )  # columns of `compliance_rows`
 _MOTIONS = tuple(f"{word} {axis}" for word in ("moves", "turns") for axis in "xyz")
 _MOST = 20  # end effectors in a summary
+_MOST_ROWS = 300  # rows of loops and couplings: more are not searched for independent ones
 _MOST_HTML = 12  # end effectors, or models of a blend, in a notebook
 _RADIUS = 0.3  # of the mechanism's radius: largest semi-axis of an ellipsoid
 _APART = 1.5  # of the distance between end effectors: the same, whichever is smaller
@@ -64,6 +66,8 @@ def facts(model: ReducedModel) -> list[str]:
     ]
     if model.vectors or np.isfinite(model.reach):
         lines.append(reach_words(model))
+    elif not model.limits:
+        lines.append(_unmeasured(model))
     if model.wrench.any():
         lines.append(f"linearised under a load of {_force(model):.4g} N")
     return lines
@@ -92,6 +96,20 @@ def reach_words(model: ReducedModel) -> str:
     if model.failures:
         took.append(f"{counted(model.failures, 'load')} without a stable one nearby")
     return f"{out}; {', '.join(took)}"
+
+
+def _unmeasured(model: ReducedModel) -> str:
+    """How many of the mechanism's independent motions the coordinates are, of a model whose reach is not known."""
+    m, n = model.mechanism, model.basis.shape[1]
+    rows = 6 * m.topology.loops + len(m.couplings)
+    free = f" of {m.nv - len(independent_rows(m, model.q))}" if 0 < rows <= _MOST_ROWS else ""
+    free = f" of {m.nv}" if not rows else free
+    if free == f" of {n}":
+        return f"{counted(n, 'coordinate')}: all ways in which the mechanism can move"
+    return (
+        f"{counted(n, 'coordinate')}{free}: far from here shapes may be missing; `pliant.reduce(..., reach=...)` "
+        "adds them and measures how far the model holds"
+    )
 
 
 def stiffness_rows(model: ReducedModel, most: int | None = None) -> list[list[str]]:
