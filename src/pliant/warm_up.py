@@ -79,6 +79,7 @@ def _contact() -> None:
     flight = pliant.World(timestep=1 / 60)
     flight.add_body("ball", ball)
     flight.step()
+    flight["ball"].twist()
     world = pliant.World(timestep=1 / 60)
     world.add_static("floor", pliant.shapes.plane())
     world.add_body("ball", ball, mass=0.1, position=(0, 0, 0.029))
@@ -101,7 +102,7 @@ def _contact() -> None:
 
 def _constrained() -> None:
     gallery = pliant.gallery
-    for m in (gallery.hand(), gallery.gripper(), gallery.ladder(2), gallery.cable(5, load=100.0)):
+    for m in (gallery.hand(), gallery.gripper(), gallery.ladder(2), gallery.cable(5, load=100.0), _coupled()):
         simulation = pliant.ConstrainedSimulation(m, 1 / 60)
         simulation.apply_wrench(m.body_names[-1], force=(0, 0, 1.0))
         simulation.step(2)
@@ -124,6 +125,7 @@ def _quasistatic() -> None:
             simulation.refine(1.0)
             simulation.set_motor(m.joint_names[0], torque=0.0)
             simulation.step(30)
+            simulation.pose(m.body_names[-1])
             _read(simulation, "poses accelerations active error_bound configuration")
         tree = Tree(m, np.zeros(3), m.armature, np.ones(m.nv))
         tree.up()
@@ -177,6 +179,9 @@ def _statics() -> None:
         pliant.compliance_map(m, samples=2, ranges={"*": (-0.1, 0.1)})
         pliant.equilibria(m, [{}]).poses()
         pliant.assemble(m)
+    with suppress(PliantError):  # no spring balances a torque: the error names the softest motion
+        loose = _coupled(stiffness=0.0)
+        pliant.equilibrium(loose, {"two": (0, 0, 0, 0, 1.0, 0)})
 
 
 def _methods() -> None:
@@ -195,14 +200,14 @@ def _methods() -> None:
                 _read(simulation, "poses energy")
 
 
-def _coupled() -> pliant.Mechanism:
+def _coupled(stiffness: float = 1.0) -> pliant.Mechanism:
     """Two hinges with a coupling and a tendon between them."""
     b = pliant.Builder("coupled")
     for name, parent, x in (("one", "world", 0.0), ("two", "one", 0.1)):
         b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
-        b.hinge(name, parent, name, anchor=(x, 0, 0), axis=(0, 1, 0), stiffness=1.0)
+        b.hinge(name, parent, name, anchor=(x, 0, 0), axis=(0, 1, 0), stiffness=stiffness)
     b.couple({"one": 1.0, "two": -1.0})
-    b.tendon("tendon", {"one": 1.0, "two": 1.0}, stiffness=1.0)
+    b.tendon("tendon", {"one": 1.0, "two": 1.0}, stiffness=stiffness)
     return b.build()
 
 
