@@ -317,11 +317,9 @@ class Simulation(ABC):
             use.claim()
         try:
             self._count_effort()
-            done = (
-                self._advance(n)
-                if n <= self._stride.steps and not self._pulls
-                else self._advance_in_strides(n)
-            )
+            quick = n <= self._stride.steps and not self._pulls
+            done = self._advance(n) if quick else self._advance_in_strides(n)
+            self._tell()
         finally:
             if DEPTH not in use:
                 del use[USER]
@@ -805,6 +803,9 @@ class Simulation(ABC):
 
     def _count_effort(self) -> None:  # noqa: B027
         """Start to count the cost of a call of `step`, which may be several of `_advance`."""
+
+    def _tell(self) -> None:  # noqa: B027
+        """Warn of what happened in a call of `step`."""
 
     def stepped(self) -> None:
         """Count a step that was taken from outside, by a world with contacts."""

@@ -67,6 +67,7 @@ class ReducedSimulation(Simulation):
 
     __slots__ = (
         "_advance_at",
+        "_alarm",
         "_arrays",
         "_at",
         "_floating",
@@ -123,7 +124,7 @@ class ReducedSimulation(Simulation):
             raise InputError("threads are for a single model: a blend reconstructs its bodies on one")
         self._threads, self._pool = threads, ThreadPoolExecutor(threads) if threads > 1 else None
         self._begin(_whole(model), timestep, down)
-        self._slots = 0
+        self._slots, self._alarm = 0, False
         self._twin: ReducedSimulation | None = None
         self._set_model(model)
         self._started()
@@ -243,9 +244,13 @@ class ReducedSimulation(Simulation):
         if self._pool is not None:
             self._reconstruct()
         if done < 0:
-            done = -1 - done
-            self.warn()
+            done, self._alarm = -1 - done, True
         return done
+
+    def _tell(self) -> None:
+        if self._alarm:
+            self._alarm = False
+            self.warn()
 
     def warn(self) -> None:
         """Warn of steps beyond what the model knows, once, and stop watching."""
