@@ -78,7 +78,7 @@ class Solver:
     def minimise(self, fraction, limit, guarded):
         m, loads = self.m, fraction_of(self.m, self.loads, fraction)
         t = Tangent(m, self.q, loads, self.multipliers)
-        shift, passive, best, stalled = 0.0, 1e-2, np.inf, 0
+        shift, passive, best, stalled, before = 0.0, 1e-2, np.inf, 0, np.inf
         for iteration in range(limit):
             error, gap = self.error(t), self.gap(t.gaps)
             if error <= 1e-12 and gap <= 1e-13:
@@ -91,6 +91,9 @@ class Solver:
                 return False
             if stalled and shift == 0.0 and error < 1e-4:
                 passive = max(passive / 10, 1e-9)
+            if error < 1e-2 * before:
+                shift = 0.0
+            before = error
             while t.factor(shift, passive, self.fallback) > 0 and shift < 1e8:
                 shift = max(4 * shift, 1e-3)
             step, change = t.solve(-t.residual, -t.gaps)

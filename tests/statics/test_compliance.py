@@ -127,3 +127,21 @@ def test_compliance_that_rounding_eats_is_an_error_with_names():
             assert "1e-14" in str(error)
             assert "with_stiffness" in str(error)
     assert lost >= 3
+
+
+@pytest.mark.parametrize("segments", [3, None])
+def test_near_singular_loops_under_their_weight(segments):
+    """`strong_robot`: pivots of its tree are nearly singular under gravity. Against differences of equilibria."""
+    m = pliant.gallery.strong_robot() if segments is None else pliant.gallery.strong_robot(segments=segments)
+    gravity, body = (0.0, 0.0, -9.81), m.end_effectors[0]
+    at = pliant.equilibrium(m, gravity=gravity)
+    assert at.stability == "stable"
+    turn = at.pose(body)[:3, :3]
+    compliance = turn @ at.compliance(body)[:3, :3] @ turn.T
+    size = 1e-6 * m.radius / np.abs(compliance).max()
+    for i, force in enumerate(size * np.eye(3)):
+        there, back = (
+            pliant.equilibrium(m, {body: sign * force}, gravity=gravity, start=at) for sign in (1, -1)
+        )
+        slope = (there.pose(body) - back.pose(body))[:3, 3] / (2 * size)
+        assert np.abs(slope - compliance[:, i]).max() < 1e-8 * np.abs(compliance).max()

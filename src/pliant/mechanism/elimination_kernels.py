@@ -452,18 +452,28 @@ def _add_child(child, tree, fronts, w, lower):
 
 @_inline
 def _choose_pivot(fronts, size, j, c, first, begin):
-    """Bring the next pivot among the closing rows j to c to place j: one row, or two; returns how many."""
+    """Bring the next pivot among the closing rows j to c to place j: one row, or two; returns how many.
+
+    One row if its diagonal, one of the largest, is large enough beside its other entries; else the largest entry of all
+    closing rows decides, which takes longer to find. Both bound the growth of entries alike.
+    """
     G, pivot, numbers, rows = fronts.front, fronts.pivot, fronts.numbers, fronts.rows
     own, p, cross, u, v = 0.0, j, 0.0, j, j
     for a in range(j, c):
         own = max(own, abs(G[a, a]))
-        for b in range(a + 1, c):
-            if abs(G[a, b]) > cross:
-                cross, u, v = abs(G[a, b]), a, b
+    while abs(G[p, p]) < _ALIKE * own:
+        p += 1
+    line = G[p, j:c]
+    for b in range(line.shape[0]):
+        if j + b != p:
+            cross = max(cross, abs(line[b]))
+    if abs(G[p, p]) < _ALIKE * _DIAGONAL * cross:
+        for a in range(j, c):
+            for b in range(a + 1, c):
+                if abs(G[a, b]) > cross or u == v:
+                    cross, u, v = abs(G[a, b]), a, b
     m = 1
     if own >= _DIAGONAL * cross or j + 1 == c:
-        while abs(G[p, p]) < _ALIKE * own:
-            p += 1
         _swap(G, numbers, rows, pivot, fronts.block[7], size, j, p, j, first, begin)
     else:
         m = 2

@@ -17,6 +17,8 @@ HERE, THERE = 0, 1  # the points of `Statics`
 EVALUATE, PREPARE, BALLS, CALLS = range(4)  # entries of `Work.calls`
 ROWS, SYMMETRIC, FLAGS = range(3)  # entries of `Work.flags`
 NOT_CHOSEN, CHOSEN, CHOSEN_ELSEWHERE = range(3)  # independent rows: `Work.flags[ROWS]`
+# whether the symmetric part of the derivative is factored, and tried as a definite matrix: `Work.flags[SYMMETRIC]`
+EXACT, DEFINITE, INDEFINITE = range(3)
 
 
 class Model(NamedTuple):
@@ -111,8 +113,8 @@ class Work(NamedTuple):
         step, change: Newton step and change of the multipliers, (1, nv) and (1, m), the latter scaled.
         motion: softest motion, (nv,).
         chosen: coordinates where independent rows were chosen last, (nq,).
-        flags: ROWS: whether they were chosen, at the point at hand or elsewhere; SYMMETRIC: 1 to factor the symmetric
-            part of the derivative, (FLAGS,).
+        flags: ROWS: whether they were chosen, at the point at hand or elsewhere; SYMMETRIC: EXACT ... INDEFINITE,
+            (FLAGS,).
         twist: of links, (1, links, 6).
         free: ones, (nv,).
         pose: scratch, (2, 4, 4).

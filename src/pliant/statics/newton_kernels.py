@@ -18,7 +18,18 @@ from pliant.mechanism.elimination_kernels import CORRECTIONS
 from pliant.mechanism.kernels import forward, move
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
-from pliant.statics.arrays import EVALUATE, HERE, NOT_CHOSEN, PREPARE, ROWS, SYMMETRIC, Given
+from pliant.statics.arrays import (
+    DEFINITE,
+    EVALUATE,
+    EXACT,
+    HERE,
+    INDEFINITE,
+    NOT_CHOSEN,
+    PREPARE,
+    ROWS,
+    SYMMETRIC,
+    Given,
+)
 from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, LOAD_SIZE, POINT, TORQUE
 from pliant.statics.point_kernels import (
     ball_rotations,
@@ -47,6 +58,7 @@ _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
 _FARTHEST = 2.0  # largest rotation of a body per Newton step, rad
 _KICK = 0.05  # step along the softest motion at a saddle point, radians and fractions of the radius
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
+_FAST = 1e-2  # error, as a fraction of the one before, at which no stiffness is added unless it has to be
 _SHORT = 1e-4  # Newton step, radians and fractions of the radius, whose factors may serve the next one, too
 _ITERATIONS = 60  # per load step
 _LAST_ITERATIONS = 400  # for the last attempt, at full load
@@ -302,6 +314,8 @@ def _minimise(system, statics, given, scale, limit, guarded):
     _copy(work.q, here.q)
     _copy(work.multipliers, here.multipliers)
     _evaluate(system, statics, given, 1.0, at)
+    if work.flags[SYMMETRIC] == INDEFINITE:
+        work.flags[SYMMETRIC] = DEFINITE
     shift, passive, best, stalled, prepared, found = 0.0, PASSIVE, math.inf, 0, False, False
     before, short = math.inf, False  # error at the point before, and whether the step from there was short
     for iteration in range(limit):
@@ -327,6 +341,8 @@ def _minimise(system, statics, given, scale, limit, guarded):
                 _prepare(system, statics, at)
                 prepared = True
             # stiffened until no allowed direction has negative stiffness
+            if error < _FAST * before:
+                shift = 0.0
             while factor(system, statics, at, shift, passive, typical) > 0 and shift < 1e8:
                 shift = max(4 * shift, 1e-3)
         before, short = error, False
@@ -335,8 +351,8 @@ def _minimise(system, statics, given, scale, limit, guarded):
         for r in range(border.gap.shape[1]):
             border.gap[0, r] = -here.gaps[r] * border.scale[r] if r < hard else 0.0
         _, off = solve(system, model.passive, border.force, border.gap, work.step, work.change)
-        if off > INACCURATE and work.flags[SYMMETRIC] == 1:
-            work.flags[SYMMETRIC], prepared = 0, False  # with a search for pivots, from here on
+        if off > INACCURATE and work.flags[SYMMETRIC] != EXACT:
+            work.flags[SYMMETRIC], prepared = EXACT, False  # with a search for pivots, from here on
             continue
         longest = _step_length(system, here, work)
         if not math.isfinite(longest) or (guarded and iteration == 0 and longest > _LONGEST):
@@ -423,7 +439,8 @@ def find_equilibria(
             continue
         count, scale = cases.start[i + 1] - cases.start[i] + cases.weights.shape[0], cases.scale[i]
         given = Given(room[:count], work.rest, work.tendon_rest, cases.stops)
-        work.flags[ROWS], work.flags[SYMMETRIC] = NOT_CHOSEN, 1 if _conservative(model, cases, i) else 0
+        work.flags[ROWS] = NOT_CHOSEN
+        work.flags[SYMMETRIC] = DEFINITE if _conservative(model, cases, i) else EXACT
         stage = _WARM if warm else _IN_STEPS
         if follow and i > first and results[i - 1, STATE] == CONVERGED and _similar(model, cases, i, i - 1):
             stage = _FOLLOW

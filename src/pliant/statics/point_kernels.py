@@ -32,7 +32,10 @@ from pliant.statics.arrays import (
     BALLS,
     CHOSEN,
     CHOSEN_ELSEWHERE,
+    DEFINITE,
+    EXACT,
     HERE,
+    INDEFINITE,
     NOT_CHOSEN,
     ROWS,
     STOP_HIGH,
@@ -245,7 +248,7 @@ def prepare(system, statics, which):
     tree_kernels.world_matrix(
         system.links.whole, point.poses, point.wrench, point.tangent, system.matrix.whole
     )
-    if work.flags[SYMMETRIC] == 1:
+    if work.flags[SYMMETRIC] != EXACT:
         _make_symmetric(system.matrix)
     _set_tendon_entries(system, model, point)
     if work.flags[ROWS] != NOT_CHOSEN and _largest_motion(system, model, point.q, work.chosen) <= _NEAR:
@@ -335,7 +338,7 @@ def factor(system, statics, which, shift, passive, typical):
         added[d] = passive * own if model.stiffness[d] == 0.0 else 0.0
         if model.turning[d] == 0:
             stiffness[d, 0] = point.diagonal[d] + shift * own + added[d]
-    work, symmetric, hard = statics.work, statics.work.flags[SYMMETRIC] == 1, point.gaps.shape[0]
+    work, symmetric, hard = statics.work, statics.work.flags[SYMMETRIC] != EXACT, point.gaps.shape[0]
     for ball in range(model.ball_dof.shape[0]):
         first = model.ball_dof[ball]
         block = point.blocks[first : first + 3]
@@ -344,20 +347,25 @@ def factor(system, statics, which, shift, passive, typical):
             for j in range(3):
                 stiffness[d, j] = 0.5 * (block[i, j] + block[j, i]) if symmetric else block[i, j]
             stiffness[d, i] += shift * typical / (unit[d] * unit[d]) + added[d]
-    negative = _factor(system, symmetric)
+    negative = _factor(system, work)
     if hard and work.flags[ROWS] == CHOSEN_ELSEWHERE:
         work.flags[ROWS] = CHOSEN
         if not rows_suffice(system, hard):
             _choose(system, model, point, work)
-            negative = _factor(system, symmetric)
+            negative = _factor(system, work)
     return negative
 
 
 @_jit
-def _factor(system, symmetric):
-    """Factor the matrix, as a definite one if it is symmetric and that succeeds."""
-    if symmetric and factor_system(system, True) == 0:
-        return 0
+def _factor(system, work):
+    """Factor the matrix, as a definite one if it is symmetric and that succeeds; where it fails once, no more.
+
+    The matrix of the tree need not be definite for that of the motions which loops allow to be so.
+    """
+    if work.flags[SYMMETRIC] == DEFINITE:
+        if factor_system(system, True) == 0:
+            return 0
+        work.flags[SYMMETRIC] = INDEFINITE
     return factor_system(system, False)
 
 
