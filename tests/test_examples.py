@@ -78,6 +78,10 @@ EXPECTED = {
         ["10 N pull 'index_tip' by 56 mm", "linear (TVCG)   11.5", "exact forces     0.60 %"],
         ["pluck.png"],
     ),
+    "21_falling.py": (
+        ["all links              turned by", "angular momentum is 0e+00", "0.0"],
+        ["falling.png"],
+    ),
     "18_many_equilibria.py": (
         ["1681 load cases", "1681 with an equilibrium", "up to 3.6 mm"],
         ["many_equilibria.png"],

@@ -8,6 +8,7 @@ import pytest
 import pliant
 from oracles.floating import dense_floating, floating_mechanism, placed
 from pliant.mechanism import kinematics
+from pliant.statics.inertia import Inertia
 
 MECHANISMS = {
     "tree": lambda: floating_mechanism(2, 4, 0, 0, 0),
@@ -128,3 +129,123 @@ def test_a_step_is_that_of_the_equations_of_motion(name):
         way = poses[link] - kinematics.link_poses(m, q)[link]
         gone = s.pose(body) - kinematics.link_poses(m, q)[link]
         np.testing.assert_allclose(gone, way, atol=2e-5 * np.abs(way).max())
+
+
+@pytest.mark.parametrize(
+    ("name", "spin"), [("hexapod", 0.0), ("hexapod", 5.0), ("loop", 5.0), ("tied tree", 3.0)]
+)
+def test_momentum_and_energy_stay(name, spin):
+    """Undamped, for 60 s at 2 ms, vibrating and tumbling, momentum of the true motion of all joints included."""
+    m = undamped(MECHANISMS[name]())
+    model = pliant.reduce(m, m.end_effectors[:2] if name == "hexapod" else [m.body_names[-1]], modes=1)
+    s = pliant.ReducedSimulation(model, 2e-3, gravity=(0, 0, 0))
+    _, v = some_motion(model, s._map.modes.vectors, 0.2, 5)
+    s.rates = s._map.modes.vectors @ v
+    s.move_base(velocity=(1.0, 2.0, 3.0), spin=spin * np.array([0.6, 0.5, 0.62]))
+    base = model.base
+    assert base is not None
+    centre, velocity, momentum = base.motion(s.q, s.velocity)
+    energy, kept, size = s.energy.total, s.base_momentum, np.abs(momentum).max()
+    for _ in range(6):
+        s.step(5000)
+        assert s.energy.total == pytest.approx(energy, rel=1e-3)
+        assert np.array_equal(s.base_momentum, kept)
+        now = base.motion(s.q, s.velocity)
+        np.testing.assert_allclose(now[0], centre + s.time * velocity, atol=1e-9)
+        np.testing.assert_allclose(now[1], velocity, atol=1e-10)
+        np.testing.assert_allclose(now[2], momentum, atol=1e-10 * max(size, 1.0))
+
+
+def test_free_fall_is_a_parabola_and_nothing_is_lost_far_away():
+    """Joints move as near the origin, a thousand kilometres away."""
+    model = model_of("loop")
+    near, far = (pliant.ReducedSimulation(model, 1e-3) for _ in range(2))
+    base = model.base
+    assert base is not None
+    away = far.pose(base.body)
+    away[:3, 3] += (6e5, -8e5, 1e5)
+    far.move_base(away)
+    for s in (near, far):
+        s.move_base(velocity=(1.0, 0.0, 2.0), spin=(1.0, 2.0, 3.0))
+    start = near.pose(base.body)[:3, :3] @ near.base_centre + near.pose(base.body)[:3, 3]
+    for s in (near, far):
+        s.step(500)
+    pose = near.pose(base.body)
+    expected = start + 0.5 * np.array([1.0, 0.0, 2.0]) + [0, 0, -0.5 * 9.81 * 0.25]
+    np.testing.assert_allclose(pose[:3, :3] @ near.base_centre + pose[:3, 3], expected, atol=1e-12)
+    np.testing.assert_allclose(far.coordinates, near.coordinates, atol=1e-12 * np.abs(near.coordinates).max())
+
+
+def test_legs_that_swing_turn_the_body_as_in_the_whole_mechanism():
+    """A hexapod by motors at all joints, against the constrained engine at 0.1 ms, within 1 %."""
+    m = pliant.gallery.hexapod()
+    paths = []
+    for s in (pliant.ConstrainedSimulation(m, 1e-4), pliant.ReducedSimulation(pliant.reduce(m), 1e-3)):
+        path = []
+        for frame in range(30):
+            wave = np.sin(0.2 * frame + np.array([0, 1.5, 3.0] * 6))
+            s.set_motor("*_*", torque=0.2 * m.stiffness[6:] * wave)
+            s.step(round(0.01 / s.timestep))
+            path.append(s.pose("body") - m.reference_poses[0])
+        paths.append(np.array(path))
+    truth, found = paths
+    truth[:, 2, 3] += 0.5 * 9.81 * (0.01 * np.arange(1, 31)) ** 2
+    found[:, 2, 3] += 0.5 * 9.81 * (0.01 * np.arange(1, 31)) ** 2
+    assert np.abs(truth[:, :3, :3]).max() > 0.02
+    assert np.abs(found - truth)[:, :3, :3].max() < 0.01 * np.abs(truth[:, :3, :3]).max()
+    assert np.abs(found - truth)[:, :3, 3].max() < 0.01 * np.abs(truth[:, :3, 3]).max()
+
+
+def free_hand() -> pliant.Mechanism:
+    """A palm that floats, with four fingers of three hinges."""
+    b = pliant.Builder("free hand")
+    b.body("palm", mass=0.4, inertia=np.diag([4e-4, 3e-4, 6e-4]))
+    b.free("base", "world", "palm")
+    for f in range(4):
+        before = "palm"
+        for k in range(3):
+            name, at = f"finger{f}_{k}", np.array([0.1 + 0.03 * k, 0.025 * (f - 1.5), 0.0])
+            b.body(name, mass=0.03, position=at, com=(0.015, 0, 0), inertia=np.diag([1e-6, 4e-6, 4e-6]))
+            b.hinge(
+                name + "_joint",
+                before,
+                name,
+                anchor=at,
+                axis=(0, np.cos(0.2 * f), np.sin(0.2 * f)),
+                stiffness=0.5 + 0.1 * k,
+            )
+            before = name
+    b.end_effectors(*(f"finger{f}_2" for f in range(4)))
+    return b.build()
+
+
+@pytest.mark.parametrize("name", ["hexapod", "hand"])
+def test_levels_of_detail_carry_motion_over_by_the_kinetic_metric(name):
+    """From a fine model to a coarse one and back: momentum stays, and no state of the coarse one is nearer."""
+    m = pliant.gallery.hexapod() if name == "hexapod" else free_hand()
+    coarse, fine = pliant.reduce(m, m.end_effectors[:1]), pliant.reduce(m)
+    s = pliant.ReducedSimulation(fine, 1e-3, gravity=(0, 0, 0))
+    s.move_base(velocity=(0.1, 0.2, 0.3), spin=(1.0, -2.0, 3.0))
+    for tip in m.end_effectors[:3]:
+        s.apply_wrench(tip, (0.5, 0.2, -0.4))
+    s.step(50)
+    s.clear_wrenches()
+    q, rates, kept = s.q, s.velocity, s.base_momentum
+    base = fine.base
+    assert base is not None
+    centre = base.motion(q, rates)[0]
+    s.switch(coarse)
+    np.testing.assert_allclose(s.base_momentum, kept, rtol=1e-12, atol=1e-13)
+    found = base.motion(s.q, s.velocity)
+    np.testing.assert_allclose(found[0], centre, atol=1e-12)
+    total = float(m.mass[base.carried].sum())
+    np.testing.assert_allclose(np.r_[total * found[1], found[2]], kept, rtol=1e-9, atol=1e-11)
+    # what is left of the velocity has no momentum along the motions of the coarse model, its base free to move
+    inertia, own = Inertia(base.mechanism, s.q).dense(), np.zeros((m.nv, s._map.count))
+    own[base.own_dofs] = s._map.joint_map(s._y)
+    free = np.eye(m.nv)[:, base.dofs]
+    own -= free @ np.linalg.solve(free.T @ inertia @ free, free.T @ inertia @ own)
+    left, whole = own.T @ inertia @ (rates - s.velocity), own.T @ inertia @ rates
+    assert np.abs(left).max() < 1e-8 * np.abs(whole).max()
+    s.switch(fine)
+    np.testing.assert_allclose(s.base_momentum, kept, rtol=1e-12, atol=1e-13)

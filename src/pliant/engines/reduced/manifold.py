@@ -535,7 +535,7 @@ def _pack(
     sizes[ROWS], sizes[mk.METHOD], sizes[mk.PLAIN], sizes[mk.WIDTH] = rows, mk.FULL, manifold.plain, width
     sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
     sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
-    sizes[mk.RESOLVED] = count
+    sizes[mk.RESOLVED], sizes[mk.LOSSLESS] = count, not (m.damping.any() or m.tendon_damping.any())
     places = len(links) + 2
     block = 6 * (places + LANES)
     scratch = {

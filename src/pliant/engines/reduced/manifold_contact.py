@@ -21,6 +21,7 @@ from pliant.engines.reduced.kernels import COORDINATES, LINKS, TIME, TIMESTEP, W
 from pliant.engines.reduced.manifold_kernels import (
     ABOVE,
     AXIS,
+    BOUND_ABOVE,
     BUDGET,
     COLUMNS,
     CONTACT_WORK,
@@ -324,6 +325,7 @@ def finish(model, u, w_):
             whole = _halt(0.5, sizes, links, constants, state, poses, after, work[4 * w : 5 * w])
     else:
         # budget: work of the forces of contacts, and of impulses at the end of the step
+        budget[SET] = BOUND_ABOVE
         for i in range(n):
             budget[ENERGY] += h * push[i] * (u[i] + w_[i]) + 0.5 * (u[i] * u[i] - kept[i] * kept[i])
         for i in range(count):

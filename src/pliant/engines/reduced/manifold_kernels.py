@@ -67,12 +67,13 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 # Entries of `sizes` beyond those of `kernels`: level of accuracy; whether T is Φ in all poses; n rounded up to a
 # multiple of four; numbers of closing rows, couplings, tendons, balls, held loads and slots for loads; whether there
-# is Ψ, and whether forces at rest change with y; number of coordinates whose inertia forces a step resolves
-METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT, RESOLVED = range(
-    SIZES, SIZES + 12
+# is Ψ, and whether forces at rest change with y; number of coordinates whose inertia forces a step resolves; whether
+# there are no dampers
+METHOD, PLAIN, WIDTH, CLOSING, COUPLINGS, TENDONS, BALLS, HELD, SLOTS, CURVED, BENT, RESOLVED, LOSSLESS = (
+    range(SIZES, SIZES + 13)
 )
 # offsets in `constants`
-_AT = SIZES + 12
+_AT = SIZES + 13
 MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST, STEP_INERTIA = range(
     _AT, _AT + 12
 )
@@ -112,9 +113,10 @@ OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, 
 # Numbers of MOMENTS and SUBTREE: mass, first and second moments about the fixed point, two zeros. Of CARRIED: see
 # `_row_momenta`.
 MOMENT_SIZE, CARRIED_SIZE = 12, 10
-# of BUDGET: J; whether it is set; steps that ended where loops part; square of the largest distance of an end effector
-# beyond the boundary, m²
+# of BUDGET: J; whether it is set, and how; steps that ended where loops part; square of the largest distance of an end
+# effector beyond the boundary, m²
 ENERGY, SET, HALTS, FARTHEST, BUDGET_SIZE = range(5)
+KNOWN, BOUND_ABOVE = 1.0, 2.0  # of SET: the energy is known, or what it is at most, after contacts
 # of HUB, scratch of a floating base, home axes unless said: half the time step within a step, else 0; rotations from
 # home to the world, at the start of the step and for loads; angular momentum at the start; angular velocity of the
 # base; its twist about the fixed point for sweeps; net force, and torque about the centre of mass; mass; centre of

@@ -49,7 +49,9 @@ from pliant.engines.reduced.manifold_kernels import (
     HALTS,
     HUB,
     INERTIA_AT_REST,
+    KNOWN,
     LARGE,
+    LOSSLESS,
     MAP,
     METHOD,
     MODE,
@@ -113,6 +115,7 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 ROUNDS = 2  # evaluations in a step at most
 AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
 BAND = 2.5e-3  # of the budget: excess of energy that a step may have
+RESTORED = 1e-3  # of the kinetic energy: what a step without dampers may add or take to keep its budget
 
 
 @_jit
@@ -362,7 +365,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
         if sizes[FREE] == 1 and not locate(y, sizes, links, constants, state, poses):
             return False
         elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
-        budget[ENERGY], budget[SET] = elastic + spin + kinetic, 1.0
+        budget[ENERGY], budget[SET] = elastic + spin + kinetic, KNOWN
     for i in range(2 * w):
         linear[i] = 0.0
     add_product(2 * n, state[Y:], constants, sizes[MAP], 2 * w, 2 * w, linear)
@@ -462,9 +465,12 @@ def _full_end(sizes, links, constants, state, poses, work):
     band = kinetic + spin
     for i in range(n):
         band += 0.5 * mode[i, SQUARE] * y[i] * y[i]
-    excess = elastic + spin + kinetic - budget[ENERGY] - BAND * band
-    if excess > 0.0 and kinetic > 0.0:
-        scale = sqrt(max(0.0, kinetic - excess) / kinetic)
+    excess = elastic + spin + kinetic - budget[ENERGY]
+    taken = max(0.0, excess - BAND * band)
+    if sizes[LOSSLESS] == 1 and budget[SET] == KNOWN and taken <= RESTORED * kinetic:
+        taken = min(max(excess, -RESTORED * kinetic), RESTORED * kinetic)
+    if taken != 0.0 and kinetic > 0.0:
+        scale = sqrt(max(0.0, kinetic - taken) / kinetic)
         for i in range(n):
             v[i] *= scale
     state[TIME] += h
