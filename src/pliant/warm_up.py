@@ -98,6 +98,9 @@ def _contact() -> None:
         scenes.peg_in_hole,
     ):
         make().step(3)
+    several = scenes.trampoline().world  # two mechanisms: Python calls the halves of a step
+    several.add(_coupled(), "other")
+    several.step(30)
 
 
 def _constrained() -> None:
