@@ -116,7 +116,7 @@ MOMENT_SIZE, CARRIED_SIZE = 12, 10
 # of BUDGET: J; whether it is set, and how; steps that ended where loops part; square of the largest distance of an end
 # effector beyond the boundary, m²
 ENERGY, SET, HALTS, FARTHEST, BUDGET_SIZE = range(5)
-KNOWN, BOUND_ABOVE = 1.0, 2.0  # of SET: the energy is known, or what it is at most, after contacts
+KNOWN, BOUND_ABOVE = 1.0, 2.0  # of SET: the energy is known, or what it is at most, after loads and contacts
 # of HUB, scratch of a floating base, home axes unless said: half the time step within a step, else 0; rotations from
 # home to the world, at the start of the step and for loads; angular momentum at the start; angular velocity of the
 # base; its twist about the fixed point for sweeps; net force, and torque about the centre of mass; mass; centre of

@@ -24,6 +24,7 @@ from pliant.engines.reduced.kernels import (
     EFFECTORS,
     FREE,
     LINKS,
+    ROWS,
     TIME,
     TIMESTEP,
     WORK,
@@ -33,6 +34,7 @@ from pliant.engines.reduced.kernels import (
 from pliant.engines.reduced.manifold_kernels import (
     AUTO,
     BENT,
+    BOUND_ABOVE,
     BOUNDARY,
     BUDGET,
     BUDGET_SIZE,
@@ -46,7 +48,9 @@ from pliant.engines.reduced.manifold_kernels import (
     FILTER,
     FIXED,
     FORCES,
+    GRAVITY,
     HALTS,
+    HELD,
     HUB,
     INERTIA_AT_REST,
     KNOWN,
@@ -56,6 +60,7 @@ from pliant.engines.reduced.manifold_kernels import (
     METHOD,
     MODE,
     MODE_SIZE,
+    MOTOR,
     MULTIPLIERS,
     NET,
     PER_RATE,
@@ -418,6 +423,21 @@ def _full_forces(sizes, links, constants, state, poses, work):
 
 
 @_jit
+def _acts(sizes, constants, state):
+    """Whether anything but springs and inertia acts: loads, weights, motors, contacts. Their work is not exact."""
+    out, at = sizes[HELD] > 0, sizes[FIXED] + GRAVITY
+    for i in range(3):
+        out |= constants[at + i] != 0.0
+    for i in range(sizes[SLOTS]):
+        out |= state[sizes[WRENCH] + i * LOAD_SIZE + ACTS] != 0.0
+    for i in range(sizes[ROWS]):
+        out |= constants[sizes[MOTOR] + i] != 0.0
+    for i in range(sizes[COORDINATES]):
+        out |= state[sizes[PUSH] + i] != 0.0
+    return out
+
+
+@_jit
 def _full_end(sizes, links, constants, state, poses, work):
     """End of a step of large motion after `_full_forces`, poses included: energy within its budget.
 
@@ -467,8 +487,13 @@ def _full_end(sizes, links, constants, state, poses, work):
         band += 0.5 * mode[i, SQUARE] * y[i] * y[i]
     excess = elastic + spin + kinetic - budget[ENERGY]
     taken = max(0.0, excess - BAND * band)
-    if sizes[LOSSLESS] == 1 and budget[SET] == KNOWN and taken <= RESTORED * kinetic:
-        taken = min(max(excess, -RESTORED * kinetic), RESTORED * kinetic)
+    if sizes[LOSSLESS] == 1:
+        if _acts(sizes, constants, state):
+            budget[SET] = BOUND_ABOVE
+        elif budget[SET] == BOUND_ABOVE:
+            budget[ENERGY], budget[SET] = budget[ENERGY] + min(excess, 0.0), KNOWN
+        elif taken <= RESTORED * kinetic:
+            taken = min(max(excess, -RESTORED * kinetic), RESTORED * kinetic)
     if taken != 0.0 and kinetic > 0.0:
         scale = sqrt(max(0.0, kinetic - taken) / kinetic)
         for i in range(n):
