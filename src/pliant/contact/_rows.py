@@ -191,7 +191,7 @@ def end_targets(step):
             target[b, i] = 0.0
             if softness[b, i] > 0.0:
                 target[b, i] = _row_velocity(b, i, side, J, u) + softness[b, i] * impulse[b, i]
-        if kind[b] == CONTACT and softness[b, NORMAL] == 0.0:
+        if b < step.report.counts[CONTACTS] and softness[b, NORMAL] == 0.0:  # stops do not bounce
             share = max(material[body[b, 0], RESTITUTION], material[body[b, 1], RESTITUTION])
             speed = _row_velocity(b, NORMAL, side, J, before) if share > 0.0 else 0.0
             if speed < -least:

@@ -78,8 +78,8 @@ def begin(step):
     rows, bodies, free, model, counts = step.rows, step.bodies, step.free, step.model, step.report.counts
     body, owner, busy, strikes, struck = rows.body, bodies.owner, bodies.busy, bodies.strikes, rows.struck
     numbers = lay_out(counts[ROWS], body, bodies.size, bodies.offset, rows.side)
-    if numbers > rows.J.shape[0]:
-        return MORE_NUMBERS, numbers
+    if numbers + step.settings.spare > rows.J.shape[0]:
+        return MORE_NUMBERS, numbers + step.settings.spare
     for a in range(busy.shape[0]):
         busy[a] = False
     for b in range(counts[ROWS]):
@@ -99,7 +99,7 @@ def begin(step):
     if model.bodies > 0:
         if busy[last]:
             before, u = step.velocities.before[6 * first :], step.velocities.u[6 * first :]
-            reduced.begin(counts[ROWS], rows, first, model, before, u)
+            counts[ROWS] = reduced.begin(counts[ROWS], rows, first, model, before, u)
         elif not reduced.free_step(model):
             return MODEL_LOST, 0
     return DONE, 0

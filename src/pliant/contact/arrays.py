@@ -49,6 +49,7 @@ class Settings(NamedTuple):
         share: part of the penetration beyond `slop` that a step corrects; all of it beyond `thin`.
         bounce: approach speed below which there is no restitution, m/s.
         ahead: detection margin per displacement of the last step: above 1, since bodies gather speed.
+        spare: numbers in J that stops of joints may take.
     """
 
     timestep: float
@@ -63,6 +64,7 @@ class Settings(NamedTuple):
     share: float = 0.3
     bounce: float = 0.05
     ahead: float = 1.2
+    spare: int = 0
 
 
 class Report(NamedTuple):

@@ -58,6 +58,9 @@ class ContactStepper:
         material: Floats,
         settings: Settings,
     ):
+        stops = [(actor.stops, actor.size) for actor in actors if not isinstance(actor, FreeBodies)]
+        self._stops = sum(count for count, _ in stops)
+        settings = settings._replace(spare=sum(3 * count * size for count, size in stops))
         self.collider, self.settings, self.actors = collider, settings, actors
         self.pulls: list[Pull] = []
         self.rows, self._warm = arrays.make_rows(64, 1024), arrays.make_warm_start(32)
@@ -146,6 +149,7 @@ class ContactStepper:
         self.detect()
         step, rows, counts = self._prepared(), self.rows, self._report.counts
         kernels.fill_rows(step)
+        pulled = int(counts[ROWS])
         if self.pulls:
             self._add_pulls()
         while (end := kernels.begin(step))[0] == arrays.MORE_NUMBERS:
@@ -156,12 +160,13 @@ class ContactStepper:
         before, u, w = self._velocities
         for index, actor, part in self._others:
             if busy[index]:
-                actor.begin(count, rows, before[part], u[part])
+                count = actor.begin(count, rows, before[part], u[part])
             else:
                 actor.step()
+        counts[ROWS] = count
         if count:
             if self.pulls:
-                self._tune_pulls()
+                self._tune_pulls(pulled)
             self._check(kernels.solve(step), 0)
             striking = [one for one in self._others if busy[one[0]] and one[1].strikes]
             if striking:
@@ -169,7 +174,7 @@ class ContactStepper:
                 for _, actor, part in striking:
                     actor.strike(count, rows, u[part])
             self._check(kernels.strike(step), 0)
-            for pull, impulse in zip(self.pulls, rows.impulse[count - len(self.pulls) :], strict=False):
+            for pull, impulse in zip(self.pulls, rows.impulse[pulled:], strict=False):
                 pull.force[:] = impulse / self.settings.timestep
             for index, actor, part in self._others:
                 if busy[index]:
@@ -195,8 +200,9 @@ class ContactStepper:
     def _prepared(self) -> Any:
         """All arrays as one `Step`, made anew if any has grown."""
         contacts, blocks = self.collider.capacity, len(self.rows.kind)
-        if 2 * contacts + len(self.pulls) > blocks:  # two blocks for a contact with rolling resistance
-            self.rows = arrays.make_rows(2 * contacts + len(self.pulls) + 16, len(self.rows.J))
+        needed = 2 * contacts + len(self.pulls) + self._stops  # two for a contact with rolling resistance
+        if needed > blocks:
+            self.rows = arrays.make_rows(needed + 16, len(self.rows.J))
             self._step = None
         if contacts > len(self._warm.taken):
             values, self._warm = arrays.kept(self._warm), arrays.make_warm_start(contacts)
@@ -264,11 +270,11 @@ class ContactStepper:
             r.target[at] = r.softness[at] = r.impulse[at] = 0.0
         counts[ROWS] += len(self.pulls)
 
-    def _tune_pulls(self) -> None:
-        """Stiffness and damping of the springs of pulls, from the inertia at their points."""
+    def _tune_pulls(self, first: int) -> None:
+        """Stiffness and damping of the springs of pulls, from the inertia at their points; `first` block of them."""
         r, h = self.rows, self.settings.timestep
         kernels.delassus(self._prepared())
-        for at, pull in enumerate(self.pulls, start=int(self._report.counts[ROWS]) - len(self.pulls)):
+        for at, pull in enumerate(self.pulls, start=first):
             actor, mobility = self.actors[self._bodies.owner[pull.index]], r.delassus[at]
             if not isinstance(actor, FreeBodies) and actor.strikes:
                 start, size, _ = r.side[at, 1].tolist()

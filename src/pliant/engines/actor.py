@@ -80,12 +80,14 @@ class Actor(Protocol):
         count: number of its bodies, which are numbered in the world from the `first` given to `place` on.
         size: number of its generalised velocities.
         fall: speed that gravity adds in a step if no contact holds the actor, m/s; 0 if springs hold it.
+        stops: number of blocks for stops of joints that `begin` may add.
         strikes: whether its velocities at the end of a step differ from the mean ones: it has `strike` and `mobility`.
     """
 
     count: int
     size: int
     fall: float
+    stops: int
     strikes: bool
 
     @property
@@ -110,8 +112,10 @@ class Actor(Protocol):
         """Take a step without contacts."""
         ...
 
-    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
+    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> int:
         """First half of a step with contacts: write J and Y of the actor's sides of the first `count` blocks.
+
+        Returns the number of blocks: the actor may add some for the stops of its joints.
 
         Args:
             count: number of blocks.

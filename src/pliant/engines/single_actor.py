@@ -25,7 +25,7 @@ class SingleActor:
         floats: whether the mechanism has a base without springs, which falls unless a contact holds it.
     """
 
-    strikes = False
+    strikes, stops = False, 0
 
     def __init__(self, simulation: Simulation, size: int, floats: bool):
         self.simulation, self.count, self.size = simulation, simulation.mechanism.body_count, size

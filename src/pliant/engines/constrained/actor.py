@@ -35,12 +35,13 @@ class ConstrainedActor(SingleActor):
         """Set the number of the first body."""
         self._steps = ContactStep(self._stepper, first)
 
-    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
+    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> int:
         """First half of a step with contacts: rows, velocities `before` the step and, without contacts, after it."""
         r = rows
         before[:] = self._steps.velocity
         if not self._steps.begin(count, r.angular, r.body, r.point, r.axes, r.side, r.impulse, r.J, r.Y, u):
             self._fail()
+        return count
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
         """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""

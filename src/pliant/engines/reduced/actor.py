@@ -13,7 +13,7 @@ from pliant.engines.reduced import manifold_contact as on_manifold
 from pliant.engines.reduced._intrinsics import LINK_SIZE
 from pliant.engines.reduced.arrays import link_places
 from pliant.engines.reduced.coordinates import Amplitudes
-from pliant.engines.reduced.manifold_kernels import MANIFOLD_SIZES
+from pliant.engines.reduced.manifold_kernels import MANIFOLD_SIZES, STOPS
 from pliant.engines.single_actor import SingleActor
 from pliant.errors import ConvergenceError
 
@@ -40,6 +40,7 @@ class ManifoldActor(SingleActor):
         super().__init__(simulation, len(simulation.coordinates), False)
         self._reduced = simulation
         self._model = on_manifold.ContactModel(*simulation._arrays, self.count)
+        self.stops = int(self._model.sizes[STOPS])
 
     def place(self, first: int) -> None:
         """Set the number of the first body."""
@@ -49,9 +50,9 @@ class ManifoldActor(SingleActor):
         """Arrays for the compiled steps of a world."""
         return self._model
 
-    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
+    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> int:
         """First half of a step with contacts: rows, velocities `before` the step, mean ones without contacts."""
-        on_manifold.begin(count, rows, self._first, self._model, before, u)
+        return on_manifold.begin(count, rows, self._first, self._model, before, u)
 
     def strike(self, count: int, rows: Rows, u: Floats) -> None:
         """Velocities `u` at the end of the step with the impulses of the blocks, and Y, their response there."""
@@ -106,7 +107,7 @@ class ReducedActor(SingleActor):
         """Set the number of the first body."""
         self._first = first
 
-    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> None:
+    def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> int:
         """First half of a step with contacts: rows, velocities `before` the step and, without contacts, after it."""
         simulation = self._reduced
         if not self._constant:
@@ -115,6 +116,7 @@ class ReducedActor(SingleActor):
         kernels.begin(count, rows, self._first, self._model, before)
         simulation.step()
         kernels.velocities(self._model, u)
+        return count
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
         """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""

@@ -464,6 +464,7 @@ def _pack(
     resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
     count = int((resolved > 0).sum())
     touching, yields = (step, np.ones(n)) if not step.any() else contact_map(modes, h)
+    stops, reach = _stops(manifold, into)
     held = manifold.loads.rows.copy()
     held[:, LINK] = place[held[:, LINK].astype(int)]
     curved = manifold.curvature is not None
@@ -500,6 +501,7 @@ def _pack(
         mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n), yields], axis=1),
         mk.TOUCHING: _padded(touching.reshape(6 * n, n), width),
         mk.TOUCHING_INERTIA: _step_inertia(touching, count, h),
+        mk.STOP_LIMITS: reach,
         mk.RESPONSE: touching[2 * n :, :n].T / (h * h),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
@@ -525,6 +527,7 @@ def _pack(
         mk.BALL_LINKS: balls,
         mk.COLUMNS: columns,
         mk.ABOVE: columns[table[:, PARENT]],
+        mk.STOP_TABLE: stops,
     }
     sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
     at = mk.MANIFOLD_SIZES
@@ -536,6 +539,7 @@ def _pack(
     sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
     sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
     sizes[mk.RESOLVED], sizes[mk.LOSSLESS] = count, not (m.damping.any() or m.tendon_damping.any())
+    sizes[mk.STOPS] = len(stops)
     places = len(links) + 2
     block = 6 * (places + LANES)
     scratch = {
@@ -549,6 +553,7 @@ def _pack(
         mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
         mk.CONTACT_WORK: 3 * n * n + n + 1,
         mk.HUB: 0 if model.base is None else mk.PER_RATE + 9 * width,
+        mk.STOP_WORK: len(stops) * (n + 3) + 2 * n,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.PUSH: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
@@ -559,6 +564,18 @@ def _pack(
     rows_of_loads[:effectors, LINK] = [m.body_index(body) for body in model.end_effectors]
     coordinates.bind(packed)
     return packed
+
+
+def _stops(manifold: Manifold, dofs: Ints) -> tuple[Ints, Floats]:
+    """Rows of motion of hinges and slides with limits, and the displacements at which they stop, (stops, 2).
+
+    Limits, or where y = 0 is beyond them. `dofs` are those of the rows.
+    """
+    m, q = manifold.mechanism, manifold.q[manifold.mechanism.dof_coordinate]
+    limited = (np.isfinite(m.lower) | np.isfinite(m.upper)) & (m.dof_kind != BALL_JOINT)
+    rows = np.array([k for k, d in enumerate(dofs.tolist()) if d >= 0 and limited[d]], dtype=np.int64)
+    d = dofs[rows]
+    return rows, np.stack([np.minimum(m.lower[d] - q[d], 0.0), np.maximum(m.upper[d] - q[d], 0.0)], axis=1)
 
 
 def _step_inertia(step: Floats, count: int, h: float) -> Floats:

@@ -11,54 +11,34 @@ act with the inertia of the coordinates: what touches there does not go on into 
 restitution. Work of the forces over the step, and then of the impulses at its end, is never positive.
 """
 
-from math import inf
 from typing import Any, NamedTuple
 
 from pliant.compilation import njit
-from pliant.engines.actor import START
-from pliant.engines.reduced._intrinsics import LANES, matrix
-from pliant.engines.reduced.kernels import COORDINATES, LINKS, TIME, TIMESTEP, WORK, WRENCH, Y
+from pliant.engines.actor import CONTACT, LENGTH, NORMAL, OFFSET, START
+from pliant.engines.reduced._intrinsics import LANES
+from pliant.engines.reduced.kernels import COORDINATES, LINKS, TIMESTEP, Y
 from pliant.engines.reduced.manifold_kernels import (
     ABOVE,
     AXIS,
-    BOUND_ABOVE,
-    BUDGET,
     COLUMNS,
-    CONTACT_WORK,
-    ENERGY,
     FIXED,
-    FORCES,
-    HALTS,
-    MAP,
-    MODE,
-    MODE_SIZE,
     ORIGIN,
-    PUSH,
-    RESOLVED,
-    RESPONSE,
-    SET,
-    STEP_INERTIA,
-    STEP_WORK,
-    TOUCHING,
-    TOUCHING_INERTIA,
-    WIDTH,
-    YIELD,
+    STOPS,
     _column,
-    _eliminate,
     _rows_of,
     _tangent_of,
     find_tangent,
-    locate,
 )
 from pliant.engines.reduced.manifold_steps import (
     _advance,
-    _full_end,
-    _full_forces,
-    _halt,
-    _is_small,
-    _set_motion,
-    _small_forces,
-    _watch,
+    _end_rates,
+    _end_touching,
+    _find_stops,
+    _mean_response,
+    _near_stops,
+    _scratch,
+    _stop_work,
+    _touch,
 )
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
@@ -82,17 +62,15 @@ class ContactModel(NamedTuple):
 def free_step(model):
     """A step without contacts; False: the motion left the finite numbers."""
     sizes, state = model.sizes, model.state
-    for i in range(sizes[COORDINATES]):
-        state[sizes[PUSH] + i] = 0.0
     return _advance(1, sizes, model.links, model.constants, state, model.poses) == 1
 
 
 @_jit
 def begin(count, rows, first, model, before, u):
-    """First part: J of `count` blocks, and Y, their effect on mean velocities.
+    """First part: J of `count` blocks, and Y, their effect on mean velocities; returns the number of blocks.
 
     The model's bodies are numbered from `first` on. Writes the rates `before` the step, and the mean velocities `u` of
-    the step without contacts. Forces beyond the linear part are evaluated with the contact forces of the last step.
+    the step without contacts. Stops that joints come near are blocks, too, behind those given.
     """
     sizes, links, constants, state, poses = (
         model.sizes,
@@ -101,87 +79,46 @@ def begin(count, rows, first, model, before, u):
         model.state,
         model.poses,
     )
-    n, w, h, work = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP], state[sizes[STEP_WORK] :]
-    y, push = state[Y : Y + n], state[sizes[PUSH] : sizes[PUSH] + n]
-    copy, after = state[sizes[WORK] :], work[2 * w : 4 * w]
-    answer, response, _, kept = _parts(sizes, state)
-    for i in range(sizes[WRENCH]):
-        copy[i] = state[i]
+    n = sizes[COORDINATES]
     for i in range(n):
         before[i] = state[Y + n + i]
-    find_tangent(y, sizes, links, constants, state, poses)
+    find_tangent(state[Y : Y + n], sizes, links, constants, state, poses)
     _find_rows(count, rows, first, model)
-    exact, felt = sizes[MAP], sizes[STEP_INERTIA]
-    sizes[MAP], sizes[STEP_INERTIA] = sizes[TOUCHING], sizes[TOUCHING_INERTIA]
-    small = _is_small(sizes, constants, state)
-    if small:
-        _small_forces(sizes, links, constants, state, poses, work)
-        _set_motion(sizes, state, work)
-        small = _is_small(sizes, constants, state)
-        for i in range(2 * n):
-            state[Y + i] = copy[Y + i]
-        if small:
-            for i in range(2 * w):
-                after[i] = work[i]
-        else:
-            for i in range(n):
-                state[sizes[FORCES] + i] = copy[sizes[FORCES] + i]
-    if not small and not _full_forces(sizes, links, constants, state, poses, work):
-        for i in range(n):  # loops do not close on the way: no further motion but by contacts
-            after[i], after[w + i] = y[i], 0.0
-            state[sizes[FORCES] + i] = push[i] = 0.0
-        small, state[sizes[BUDGET] + HALTS] = True, state[sizes[BUDGET] + HALTS] + 1.0
-    sizes[MAP], sizes[STEP_INERTIA] = exact, felt
-    kept[n] = 1.0 if small else 0.0
-    R = matrix(constants, sizes[RESPONSE], n, n)
-    if not small:
-        R = response
-        step, mass = (
-            matrix(constants, sizes[TOUCHING], 3 * n, 2 * w),
-            matrix(work, 11 * w, sizes[RESOLVED], w),
-        )
-        _respond_to_impulses(h, n, w, step, mass, answer, response)
-    for i in range(n):
-        total = (after[i] - y[i]) / h
-        for j in range(n):
-            total -= h * R[i, j] * push[j]
-        u[i] = total
-    _find_answers(count, rows, first, model, R)
-
-
-@_inline
-def _parts(sizes, state):
-    """Scratch: forces per force of contacts, R, inverse inertia, (n, n) each; rates, and whether motion is small."""
-    n, at = sizes[COORDINATES], sizes[CONTACT_WORK]
-    return (
-        matrix(state, at, n, n),
-        matrix(state, at + n * n, n, n),
-        matrix(state, at + 2 * n * n, n, n),
-        state[at + 3 * n * n : at + 3 * n * n + n + 1],
-    )
+    _find_stops(sizes, constants, state)
+    _touch(sizes, links, constants, state, poses, u)
+    count = _add_stops(count, rows, first, model, u)
+    _find_answers(count, rows, first, model, _mean_response(sizes, constants, state))
+    return count
 
 
 @_jit
-def _respond_to_impulses(h, n, w, step, mass, answer, response):
-    """Change X = (1 + dM B_v/h)^-1 of the forces of a step per force of contacts, and R = B_x X / h²."""
-    count = mass.shape[0]
-    for i in range(n):
-        for j in range(n):
-            answer[i, j] = 0.0
-            total = 0.0
-            if i < count:
-                for k in range(count):
-                    total += mass[i, k] * step[2 * n + j, w + k]
-            response[i, j] = total / h
-        answer[i, i] = 1.0
-        response[i, i] += 1.0
-    _eliminate(response, answer)
-    for i in range(n):
-        for j in range(n):
-            total = 0.0
-            for k in range(n):
-                total += step[2 * n + k, i] * answer[k, j]
-            response[i, j] = total / (h * h)
+def _add_stops(count, rows, first, model, u):
+    """Blocks of stops that joints come near at mean velocities `u`: contacts without friction whose first row is J."""
+    sizes, constants, state, side, J = model.sizes, model.constants, model.state, rows.side, rows.J
+    n, h, offset = sizes[COORDINATES], constants[TIMESTEP], 0
+    found = _near_stops(u, h, sizes, constants, state) if sizes[STOPS] > 0 else 0
+    if found == 0:
+        return count
+    one, other = side[count - 1, 0], side[count - 1, 1]
+    start = max(one[START] + 3 * one[LENGTH], other[START] + 3 * other[LENGTH])
+    for b in range(count):
+        for s in range(2):
+            if first <= rows.body[b, s] < first + model.bodies:
+                offset = side[b, s, OFFSET]
+    rates, _, gap, _ = _stop_work(sizes, state)
+    for k in range(found):
+        b = count + k
+        rows.kind[b], rows.partner[b], rows.angular[b], rows.struck[b] = CONTACT, -1, False, True
+        rows.body[b, 0], rows.body[b, 1], rows.bound[b], rows.gap[b] = -1, first, 0.0, gap[k]
+        side[b, 0, START] = side[b, 0, LENGTH] = side[b, 0, OFFSET] = 0
+        side[b, 1, START], side[b, 1, LENGTH], side[b, 1, OFFSET] = start, n, offset
+        for i in range(3):
+            rows.target[b, i] = rows.softness[b, i] = rows.impulse[b, i] = 0.0
+            for j in range(n):
+                J[start + i * n + j] = rates[k, j] if i == 0 else 0.0
+        rows.target[b, NORMAL] = -max(gap[k], 0.0) / h
+        start += 3 * n
+    return count + found
 
 
 @_jit
@@ -247,93 +184,25 @@ def _find_answers(count, rows, first, model, R):
 def strike(count, rows, first, model, u):
     """Second part, at the end of the step: its rates `u` with the impulses of `count` blocks, and Y, their response."""
     sizes, constants, state = model.sizes, model.constants, model.state
-    n, w, h, work = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP], state[sizes[STEP_WORK] :]
-    answer, _, inverse, kept = _parts(sizes, state)
-    small, last = kept[n] == 1.0, first + model.bodies
-    step, count_felt = matrix(constants, sizes[TOUCHING], 3 * n, 2 * w), sizes[RESOLVED]
-    mass = matrix(work, 11 * w, count_felt, w)
-    push, change, rates = state[sizes[PUSH] : sizes[PUSH] + n], work[4 * w : 4 * w + n], work[3 * w : 4 * w]
+    n, h, last = sizes[COORDINATES], constants[TIMESTEP], first + model.bodies
     body, side, J, impulse = rows.body, rows.side, rows.J, rows.impulse
     for i in range(n):
-        change[i] = -push[i]
-        push[i] = 0.0
+        u[i] = 0.0
     for b in range(count):
         for s in range(2):
             if first <= body[b, s] < last:
                 for i in range(3):
                     at, share = side[b, s, START] + i * n, impulse[b, i] / h
                     for j in range(n):
-                        push[j] += share * J[at + j]
-    for i in range(n):
-        change[i] += push[i]
-        u[i] = rates[i]
-    for j in range(n):
-        total = change[j]
-        if not small:
-            total = 0.0
-            for k in range(n):
-                total += answer[j, k] * change[k]
-        state[sizes[FORCES] + j] += total
-        for i in range(n):
-            u[i] += step[2 * n + j, w + i] * total
-    mode = matrix(constants, sizes[MODE], n, MODE_SIZE)
-    for i in range(n):
-        kept[i] = u[i]
-        for j in range(n):
-            inverse[i, j] = 0.0
-        inverse[i, i] = mode[i, YIELD]
-    if not small:  # (1 + W dM)^-1 W with W of the modes at rest
-        for i in range(n):
-            for j in range(n):
-                answer[i, j] = mode[i, YIELD] * mass[i, j] if i < count_felt and j < count_felt else 0.0
-            answer[i, i] += 1.0
-        _eliminate(answer, inverse)
-    _find_answers(count, rows, first, model, inverse)
+                        u[j] += share * J[at + j]
+    _end_rates(sizes, constants, state, u)
+    _find_answers(count, rows, first, model, _scratch(sizes, state)[2])
 
 
 @_jit
-def finish(model, u, w_):
+def finish(model, u, w):
     """Third part: end the step with the rates `u`, at positions that have moved by h (u + w).
 
     False: the motion left the finite numbers.
     """
-    sizes, links, constants, state, poses = (
-        model.sizes,
-        model.links,
-        model.constants,
-        model.state,
-        model.poses,
-    )
-    n, w, h, work = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP], state[sizes[STEP_WORK] :]
-    kept, push, after = _parts(sizes, state)[3], state[sizes[PUSH] :], work[2 * w : 4 * w]
-    y, budget = state[Y : Y + n], state[sizes[BUDGET] :]
-    small, count = kept[n] == 1.0, sizes[RESOLVED]
-    mass = matrix(work, 11 * w, count, w)
-    for i in range(n):
-        after[i], after[w + i] = y[i] + h * (u[i] + w_[i]), u[i]
-    if small:
-        for i in range(n):
-            work[4 * w + i] = after[i] - y[i]
-        _set_motion(sizes, state, after)
-        budget[SET] = 0.0
-        whole = locate(y, sizes, links, constants, state, poses)
-        if whole:
-            state[TIME] += h
-        else:
-            for i in range(n):
-                y[i] -= work[4 * w + i]
-            whole = _halt(0.5, sizes, links, constants, state, poses, after, work[4 * w : 5 * w])
-    else:
-        # budget: work of the forces of contacts, and of impulses at the end of the step
-        budget[SET] = BOUND_ABOVE
-        for i in range(n):
-            budget[ENERGY] += h * push[i] * (u[i] + w_[i]) + 0.5 * (u[i] * u[i] - kept[i] * kept[i])
-        for i in range(count):
-            for j in range(count):
-                budget[ENERGY] += 0.5 * mass[i, j] * (u[i] * u[j] - kept[i] * kept[j])
-        whole = _full_end(sizes, links, constants, state, poses, work)
-    _watch(sizes, links, constants, state, poses)
-    total = 0.0
-    for i in range(sizes[WRENCH]):
-        total += abs(state[i])
-    return whole and total < inf
+    return _end_touching(model.sizes, model.links, model.constants, model.state, model.poses, u, w)

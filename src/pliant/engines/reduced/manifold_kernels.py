@@ -82,17 +82,21 @@ MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPRE
 )
 # of steps with contacts: map, impulse per change of rates, mean velocities per impulse
 TOUCHING, TOUCHING_INERTIA, RESPONSE = range(_AT + 22, _AT + 25)
+# number of rows of motion with stops; displacements at which they are, lower and upper, (stops, 2)
+STOPS, STOP_LIMITS = range(_AT + 25, _AT + 27)
 # of tables in `sizes` itself
-_AT += 25
-LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE = range(_AT, _AT + 6)
+_AT += 27
+LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE = range(_AT, _AT + 7)
 # in `state`: forces of the last step, those of contacts among them, multipliers, budget; then scratch
-FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 6, _AT + 10)
-_AT += 10
+FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 7, _AT + 11)
+_AT += 11
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(_AT, _AT + 11)
 SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING = range(
     _AT + 11, _AT + 22
 )
-PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, MANIFOLD_SIZES = range(_AT + 22, _AT + 30)
+PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, STOP_WORK, MANIFOLD_SIZES = range(
+    _AT + 22, _AT + 31
+)
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
 STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # rows of JOINT, (JOINT_SIZE, rows)

@@ -40,6 +40,7 @@ from pliant.engines.reduced.manifold_kernels import (
     BUDGET_SIZE,
     CLOSING,
     COLUMNS,
+    CONTACT_WORK,
     DAMPER_MATRIX,
     ENDS,
     ENERGY,
@@ -60,6 +61,7 @@ from pliant.engines.reduced.manifold_kernels import (
     METHOD,
     MODE,
     MODE_SIZE,
+    MOTION,
     MOTOR,
     MULTIPLIERS,
     NET,
@@ -69,6 +71,7 @@ from pliant.engines.reduced.manifold_kernels import (
     POINTS,
     PUSH,
     RESOLVED,
+    RESPONSE,
     SET,
     SLOPE,
     SLOTS,
@@ -80,19 +83,28 @@ from pliant.engines.reduced.manifold_kernels import (
     STEADY,
     STEP_INERTIA,
     STEP_WORK,
+    STOP_LIMITS,
+    STOP_TABLE,
+    STOP_WORK,
+    STOPS,
+    TOUCHING,
+    TOUCHING_INERTIA,
     TURNED,
     TWIST,
     WIDTH,
     WORKING,
+    YIELD,
     _column,
     _displace,
     _elastic_energy,
+    _eliminate,
     _find_moments,
     _find_rates,
     _joint_work,
     _kinetic_energy,
     _solve_definite,
     _sweep_twists,
+    _tangent_of,
     _world_axes,
     base_twist,
     evaluate,
@@ -119,6 +131,10 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 ROUNDS = 2  # evaluations in a step at most
 AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
+SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
+NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
+RETURN = 0.2  # share of the way back to a stop in a step, of joints beyond it
+SWEEPS = 200  # over stops, at most
 BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 RESTORED = 1e-3  # of the kinetic energy: what a step without dampers may add or take to keep its budget
 
@@ -578,6 +594,295 @@ def _watch(sizes, links, constants, state, poses):
             state[sizes[BUDGET] + FARTHEST] = max(state[sizes[BUDGET] + FARTHEST], square)
 
 
+# --- contacts and stops
+
+
+@_inline
+def _scratch(sizes, state):
+    """Scratch: forces per force of contacts, R, inverse inertia, (n, n) each; rates, and whether motion is small."""
+    n, at = sizes[COORDINATES], sizes[CONTACT_WORK]
+    return (
+        matrix(state, at, n, n),
+        matrix(state, at + n * n, n, n),
+        matrix(state, at + 2 * n * n, n, n),
+        state[at + 3 * n * n : at + 3 * n * n + n + 1],
+    )
+
+
+@_inline
+def _mean_response(sizes, constants, state):
+    """R: mean velocities of the present step per impulse, (n, n)."""
+    n, (_, full, _, kept) = sizes[COORDINATES], _scratch(sizes, state)
+    return matrix(constants, sizes[RESPONSE], n, n) if kept[n] == 1.0 else full
+
+
+@_jit
+def _touch(sizes, links, constants, state, poses, u):
+    """Begin a step with contacts or stops: mean velocities `u` of the step without their forces.
+
+    Forces beyond the linear part are evaluated with the contact forces PUSH of the last step.
+    """
+    n, w, h, work = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP], state[sizes[STEP_WORK] :]
+    y, push = state[Y : Y + n], state[sizes[PUSH] : sizes[PUSH] + n]
+    copy, after = state[sizes[WORK] :], work[2 * w : 4 * w]
+    answer, response, _, kept = _scratch(sizes, state)
+    for i in range(sizes[WRENCH]):
+        copy[i] = state[i]
+    exact, felt = sizes[MAP], sizes[STEP_INERTIA]
+    sizes[MAP], sizes[STEP_INERTIA] = sizes[TOUCHING], sizes[TOUCHING_INERTIA]
+    small = _is_small(sizes, constants, state)
+    if small:
+        _small_forces(sizes, links, constants, state, poses, work)
+        _set_motion(sizes, state, work)
+        small = _is_small(sizes, constants, state)
+        for i in range(2 * n):
+            state[Y + i] = copy[Y + i]
+        if small:
+            for i in range(2 * w):
+                after[i] = work[i]
+        else:
+            for i in range(n):
+                state[sizes[FORCES] + i] = copy[sizes[FORCES] + i]
+    if not small and not _full_forces(sizes, links, constants, state, poses, work):
+        for i in range(n):  # loops do not close on the way: no further motion but by contacts
+            after[i], after[w + i] = y[i], 0.0
+            state[sizes[FORCES] + i] = push[i] = 0.0
+        small, state[sizes[BUDGET] + HALTS] = True, state[sizes[BUDGET] + HALTS] + 1.0
+    sizes[MAP], sizes[STEP_INERTIA] = exact, felt
+    kept[n] = 1.0 if small else 0.0
+    if not small:
+        step, mass = (
+            matrix(constants, sizes[TOUCHING], 3 * n, 2 * w),
+            matrix(work, 11 * w, sizes[RESOLVED], w),
+        )
+        _respond_to_impulses(h, n, w, step, mass, answer, response)
+    R = _mean_response(sizes, constants, state)
+    for i in range(n):
+        total = (after[i] - y[i]) / h
+        for j in range(n):
+            total -= h * R[i, j] * push[j]
+        u[i] = total
+
+
+@_jit
+def _respond_to_impulses(h, n, w, step, mass, answer, response):
+    """Change X = (1 + dM B_v/h)^-1 of the forces of a step per force of contacts, and R = B_x X / h²."""
+    count = mass.shape[0]
+    for i in range(n):
+        for j in range(n):
+            answer[i, j] = 0.0
+            total = 0.0
+            if i < count:
+                for k in range(count):
+                    total += mass[i, k] * step[2 * n + j, w + k]
+            response[i, j] = total / h
+        answer[i, i] = 1.0
+        response[i, i] += 1.0
+    _eliminate(response, answer)
+    for i in range(n):
+        for j in range(n):
+            total = 0.0
+            for k in range(n):
+                total += step[2 * n + k, i] * answer[k, j]
+            response[i, j] = total / (h * h)
+
+
+@_jit
+def _end_rates(sizes, constants, state, u):
+    """Rates at the end of a step with forces `u` of contacts on the coordinates, to `u`, and their inverse inertia."""
+    n, w, work = sizes[COORDINATES], sizes[WIDTH], state[sizes[STEP_WORK] :]
+    answer, _, inverse, kept = _scratch(sizes, state)
+    small, count = kept[n] == 1.0, sizes[RESOLVED]
+    step, mass = matrix(constants, sizes[TOUCHING], 3 * n, 2 * w), matrix(work, 11 * w, count, w)
+    push, change, rates = state[sizes[PUSH] : sizes[PUSH] + n], work[4 * w : 4 * w + n], work[3 * w : 4 * w]
+    for i in range(n):
+        change[i] = u[i] - push[i]
+        push[i] = u[i]
+    for i in range(n):
+        u[i] = rates[i]
+    for j in range(n):
+        total = change[j]
+        if not small:
+            total = 0.0
+            for k in range(n):
+                total += answer[j, k] * change[k]
+        state[sizes[FORCES] + j] += total
+        for i in range(n):
+            u[i] += step[2 * n + j, w + i] * total
+    mode = matrix(constants, sizes[MODE], n, MODE_SIZE)
+    for i in range(n):
+        kept[i] = u[i]
+        for j in range(n):
+            inverse[i, j] = 0.0
+        inverse[i, i] = mode[i, YIELD]
+    if not small:  # (1 + W dM)^-1 W with W of the modes at rest
+        for i in range(n):
+            for j in range(n):
+                answer[i, j] = mode[i, YIELD] * mass[i, j] if i < count and j < count else 0.0
+            answer[i, i] += 1.0
+        _eliminate(answer, inverse)
+
+
+@_jit
+def _end_touching(sizes, links, constants, state, poses, u, w_):
+    """End a step with contacts or stops: rates `u`, positions that have moved by h (u + w).
+
+    False: the motion left the finite numbers.
+    """
+    n, w, h, work = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP], state[sizes[STEP_WORK] :]
+    kept, push, after = _scratch(sizes, state)[3], state[sizes[PUSH] :], work[2 * w : 4 * w]
+    y, budget = state[Y : Y + n], state[sizes[BUDGET] :]
+    small, count = kept[n] == 1.0, sizes[RESOLVED]
+    mass = matrix(work, 11 * w, count, w)
+    for i in range(n):
+        after[i], after[w + i] = y[i] + h * (u[i] + w_[i]), u[i]
+    if small:
+        for i in range(n):
+            work[4 * w + i] = after[i] - y[i]
+        _set_motion(sizes, state, after)
+        budget[SET] = 0.0
+        whole = locate(y, sizes, links, constants, state, poses)
+        if whole:
+            state[TIME] += h
+        else:
+            for i in range(n):
+                y[i] -= work[4 * w + i]
+            whole = _halt(0.5, sizes, links, constants, state, poses, after, work[4 * w : 5 * w])
+    else:
+        # budget: work of the forces of contacts, and of impulses at the end of the step
+        budget[SET] = BOUND_ABOVE
+        for i in range(n):
+            budget[ENERGY] += h * push[i] * (u[i] + w_[i]) + 0.5 * (u[i] * u[i] - kept[i] * kept[i])
+        for i in range(count):
+            for j in range(count):
+                budget[ENERGY] += 0.5 * mass[i, j] * (u[i] * u[j] - kept[i] * kept[j])
+        whole = _full_end(sizes, links, constants, state, poses, work)
+    _watch(sizes, links, constants, state, poses)
+    total = 0.0
+    for i in range(sizes[WRENCH]):
+        total += abs(state[i])
+    return whole and total < inf
+
+
+@_jit
+def _beyond_stops(sizes, constants, state):
+    """Whether a joint is beyond a stop at MOTION."""
+    table, limits = sizes[sizes[STOP_TABLE] :], matrix(constants, sizes[STOP_LIMITS], sizes[STOPS], 2)
+    for i in range(sizes[STOPS]):
+        s = state[sizes[MOTION] + table[i]]
+        if s > limits[i, 1] + SLIP or s < limits[i, 0] - SLIP:
+            return True
+    return False
+
+
+@_inline
+def _stop_work(sizes, state):
+    """Scratch of stops: rates of joints or gaps, (stops, n); displacements of joints, gaps and impulses, (stops,)."""
+    n, stops, at = sizes[COORDINATES], sizes[STOPS], sizes[STOP_WORK]
+    end = at + stops * n
+    return (
+        matrix(state, at, stops, n),
+        state[end : end + stops],
+        state[end + stops : end + 2 * stops],
+        state[end + 2 * stops : end + 3 * stops],
+    )
+
+
+@_jit
+def _find_stops(sizes, constants, state):
+    """Tangent and displacements of joints with stops, at the present poses and after `find_tangent`."""
+    table, T = sizes[sizes[STOP_TABLE] :], _tangent_of(sizes, constants, state)
+    J, place, _, _ = _stop_work(sizes, state)
+    for i in range(sizes[STOPS]):
+        place[i] = state[sizes[MOTION] + table[i]]
+        for j in range(sizes[COORDINATES]):
+            J[i, j] = T[table[i], j]
+
+
+@_jit
+def _near_stops(u, h, sizes, constants, state):
+    """Stops that joints reach at mean velocities `u`, or come near: rates of gaps and gaps; returns their number.
+
+    After `_find_stops`, whose tangent is overwritten.
+    """
+    n, count = sizes[COORDINATES], 0
+    J, place, gap, _ = _stop_work(sizes, state)
+    limits = matrix(constants, sizes[STOP_LIMITS], sizes[STOPS], 2)
+    for i in range(sizes[STOPS]):
+        s, rate = place[i], 0.0
+        for j in range(n):
+            rate += J[i, j] * u[j]
+        end, near = s + h * rate, NEAR * (limits[i, 1] - limits[i, 0])
+        sign = 0.0
+        if end > limits[i, 1] - near:
+            sign, gap[count] = -1.0, limits[i, 1] - s
+        elif end < limits[i, 0] + near:
+            sign, gap[count] = 1.0, s - limits[i, 0]
+        if sign != 0.0:
+            for j in range(n):
+                J[count, j] = sign * J[i, j]
+            count += 1
+    return count
+
+
+@_jit
+def _push_back(count, R, J, target, impulse, u):
+    """Impulses of stops that keep their rates `J u` at least at `target`; velocities `u` respond by R. Gauss-Seidel."""
+    n = u.shape[0]
+    for _ in range(SWEEPS):
+        worst = most = 0.0
+        for k in range(count):
+            if target[k] == -inf:
+                continue
+            speed = mobility = 0.0
+            for i in range(n):
+                speed += J[k, i] * u[i]
+                for j in range(n):
+                    mobility += J[k, i] * R[i, j] * J[k, j]
+            if not mobility > 0.0:
+                continue
+            x = max((target[k] - speed) / mobility, -impulse[k])
+            impulse[k] += x
+            worst, most = max(worst, abs(x) * mobility), max(most, abs(target[k]), abs(speed))
+            for i in range(n):
+                for j in range(n):
+                    u[i] += R[i, j] * J[k, j] * x
+        if worst <= 1e-12 * most:
+            break
+
+
+@_jit
+def _stopped_step(sizes, links, constants, state, poses):
+    """Step in which joints meet their stops: unilateral forces on mean velocities, then, without rebound, on rates.
+
+    False: the motion left the finite numbers.
+    """
+    n, h, y = sizes[COORDINATES], constants[TIMESTEP], state[Y : Y + sizes[COORDINATES]]
+    J, target, gap, impulse = _stop_work(sizes, state)
+    at = sizes[STOP_WORK] + sizes[STOPS] * (n + 3)
+    u, w = state[at : at + n], state[at + n : at + 2 * n]
+    locate(y, sizes, links, constants, state, poses)
+    find_tangent(y, sizes, links, constants, state, poses)
+    _find_stops(sizes, constants, state)
+    reconstruct(sizes, links, constants, state, poses, state[sizes[STEP_WORK] :])
+    _touch(sizes, links, constants, state, poses, u)
+    count = _near_stops(u, h, sizes, constants, state)
+    for k in range(count):
+        target[k], impulse[k] = -gap[k] / h * (1.0 if gap[k] > 0.0 else RETURN), 0.0
+    _push_back(count, _mean_response(sizes, constants, state), J, target, impulse, u)
+    for i in range(n):
+        w[i], u[i] = u[i], 0.0
+        for k in range(count):
+            u[i] += J[k, i] * impulse[k] / h
+    _end_rates(sizes, constants, state, u)
+    for k in range(count):
+        target[k] = 0.0 if impulse[k] > 0.0 else -inf
+    _push_back(count, _scratch(sizes, state)[2], J, target, impulse, u)
+    for i in range(n):
+        w[i] -= u[i]
+    return _end_touching(sizes, links, constants, state, poses, u, w)
+
+
 @_inline
 def _advance(count, sizes, links, constants, state, poses):
     """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
@@ -586,6 +891,8 @@ def _advance(count, sizes, links, constants, state, poses):
     for done in range(count):
         for i in range(moving):
             copy[i] = state[i]
+        for i in range(n):
+            state[sizes[PUSH] + i] = 0.0
         small = _is_small(sizes, constants, state)
         if small:
             _small_step(sizes, links, constants, state, poses, work)
@@ -593,10 +900,16 @@ def _advance(count, sizes, links, constants, state, poses):
             if not small:  # a sudden push: the step is taken again
                 for i in range(moving):
                     state[i] = copy[i]
+                for i in range(n):
+                    state[sizes[PUSH] + i] = 0.0
         if small:
             whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
             whole = _full_step(sizes, links, constants, state, poses, work)
+        if sizes[STOPS] > 0 and whole and _beyond_stops(sizes, constants, state):
+            for i in range(moving):
+                state[i] = copy[i]
+            whole = _stopped_step(sizes, links, constants, state, poses)
         _watch(sizes, links, constants, state, poses)
         total = 0.0
         for i in range(moving):
