@@ -131,15 +131,10 @@ def test_trials_are_of_all_kinds():
     assert all(np.abs(trial.force).max() > 0 for trial in trials)
 
 
-# Most of them at steps of 1/30 and 1/10 s, by one or two hundredths; some chunks of fifty have none.
-GAINS = pytest.mark.xfail(reason="gains energy in about one run of fifty", strict=False)
-
-
 def test_a_few():
     assert not failures(range(FEW))
 
 
-@GAINS
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, RUNS, CHUNK))
 def test_a_thousand(first):

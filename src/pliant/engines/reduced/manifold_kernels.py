@@ -91,11 +91,9 @@ LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE = rang
 FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 7, _AT + 11)
 _AT += 11
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(_AT, _AT + 11)
-SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, SMALL_WORK, STEP_WORK, PLACING = range(
-    _AT + 11, _AT + 22
-)
+SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, STEP_WORK, PLACING = range(_AT + 11, _AT + 21)
 PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, STOP_WORK, MANIFOLD_SIZES = range(
-    _AT + 22, _AT + 31
+    _AT + 21, _AT + 30
 )
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
@@ -118,8 +116,8 @@ OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, 
 # `_row_momenta`.
 MOMENT_SIZE, CARRIED_SIZE = 12, 10
 # of BUDGET: J; whether it is set, and how; steps that ended where loops part; square of the largest distance of an end
-# effector beyond the boundary, m²
-ENERGY, SET, HALTS, FARTHEST, BUDGET_SIZE = range(5)
+# effector beyond the boundary, m²; whether the last step stopped on its way; energy at its end, J
+ENERGY, SET, HALTS, FARTHEST, STOPPED, ACTUAL, BUDGET_SIZE = range(7)
 KNOWN, BOUND_ABOVE = 1.0, 2.0  # of SET: the energy is known, or what it is at most, after loads and contacts
 # of HUB, scratch of a floating base, home axes unless said: half the time step within a step, else 0; rotations from
 # home to the world, at the start of the step and for loads; angular momentum at the start; angular velocity of the
@@ -141,7 +139,9 @@ HALF, START, TURNED, SPUN, SPIN, BASE_TWIST, NET, WHOLE, MIDDLE, INVERSE = (
 ROW, PER_RATE = 50, 68
 
 TOLERANCE = 1e-10  # of gaps, radii and radians
+ACCEPTED = 1e-6  # gap after all iterations
 ITERATIONS = 12
+LEAST = 1e-4  # pivot of the rates of gaps per multiplier, one at y = 0: less is where loops cease to close
 SPINS = 30  # of the angular velocity in the middle of a step
 
 # --- places and tangent
@@ -515,13 +515,13 @@ def locate(y, sizes, links, constants, state, poses):
         _closing_rates(sizes, links, constants, state, poses)
         for i in range(r):
             step[i, 0] = state[sizes[GAP] + i]
-        if _eliminate(matrix(state, sizes[PIVOT], r, r), step) < 1e-9:
-            return False
+        if _eliminate(matrix(state, sizes[PIVOT], r, r), step) < LEAST:
+            return worst <= ACCEPTED
         for i in range(r):
             mu[i] -= step[i, 0]
         _displace(y, sizes, constants, state)
         _place(sizes, links, constants, state, poses)
-    return _measure_gaps(sizes, constants, state, poses) <= 1e4 * TOLERANCE
+    return _measure_gaps(sizes, constants, state, poses) <= ACCEPTED
 
 
 @_jit

@@ -32,6 +32,7 @@ from pliant.engines.reduced.kernels import (
     Y,
 )
 from pliant.engines.reduced.manifold_kernels import (
+    ACTUAL,
     AUTO,
     BENT,
     BOUND_ABOVE,
@@ -76,7 +77,6 @@ from pliant.engines.reduced.manifold_kernels import (
     SLOPE,
     SLOTS,
     SMALL,
-    SMALL_WORK,
     SPIN,
     SPREAD,
     SQUARE,
@@ -86,6 +86,7 @@ from pliant.engines.reduced.manifold_kernels import (
     STOP_LIMITS,
     STOP_TABLE,
     STOP_WORK,
+    STOPPED,
     STOPS,
     TOUCHING,
     TOUCHING_INERTIA,
@@ -102,6 +103,7 @@ from pliant.engines.reduced.manifold_kernels import (
     _find_rates,
     _joint_work,
     _kinetic_energy,
+    _place,
     _solve_definite,
     _sweep_twists,
     _tangent_of,
@@ -131,6 +133,7 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 ROUNDS = 2  # evaluations in a step at most
 AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
+SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
 SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
 NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
 RETURN = 0.2  # share of the way back to a stop in a step, of joints beyond it
@@ -143,26 +146,21 @@ RESTORED = 1e-3  # of the kinetic energy: what a step without dampers may add or
 def _energy(y, v, sizes, links, constants, state, poses):
     """Energy of springs, of a floating base's angular momentum, and of the rates, J, at poses that are those of `y`.
 
-    Kinetic energy is that of the linear part; of what the filter lets pass, that of the whole mechanism, with a
-    floating base free to move. The motion of the centre of mass does not count.
+    Kinetic energy is that of the whole mechanism, with a floating base free to move, and of the inertia that the linear
+    part adds. The motion of the centre of mass does not count.
     """
-    n, mode = sizes[COORDINATES], matrix(constants, sizes[MODE], sizes[COORDINATES], MODE_SIZE)
-    rest, passed = (
-        matrix(constants, sizes[INERTIA_AT_REST], n, n),
-        state[sizes[SMALL_WORK] : sizes[SMALL_WORK] + n],
-    )
-    kinetic = 0.0
+    n, kinetic = sizes[COORDINATES], 0.0
+    rest = matrix(constants, sizes[INERTIA_AT_REST], n, n)
     for i in range(n):
-        passed[i] = mode[i, FILTER] * v[i]
-        kinetic += 0.5 * v[i] * v[i]
-    for i in range(n):
+        row, moved = rest[i], v[i]
         for j in range(n):
-            kinetic -= 0.5 * passed[i] * rest[i, j] * passed[j]
+            moved -= row[j] * v[j]
+        kinetic += 0.5 * v[i] * moved
     if sizes[PLAIN] == 1:
         _world_axes(sizes, links, constants, state, poses)
     else:
         find_tangent(y, sizes, links, constants, state, poses)
-    _find_rates(passed, sizes, constants, state)
+    _find_rates(v, sizes, constants, state)
     _find_moments(sizes, constants, state)
     spin = taken = 0.0
     if sizes[FREE] == 1:
@@ -252,7 +250,7 @@ def _load_points(sizes, state, poses, out):
 
 @_jit
 def _linear_work(sizes, state, points):
-    """Add to the points of loads the displacements that they have at the twists of displacements RATE at these poses.
+    """Displacements of the points of loads at the twists of displacements RATE at these poses, behind the points.
 
     The work of forces at the midpoint is that over these displacements; `_extra_work` gives the rest. A floating base
     moves by the displacement in HUB.
@@ -282,14 +280,13 @@ def _linear_work(sizes, state, points):
                 turn[1, 0] * x + turn[1, 1] * y + turn[1, 2] * z,
                 turn[2, 0] * x + turn[2, 1] * y + turn[2, 2] * z,
             )
-        points[3 * i] += x
-        points[3 * i + 1] += y
-        points[3 * i + 2] += z
+        at = 3 * (sizes[SLOTS] + i)
+        points[at], points[at + 1], points[at + 2] = x, y, z
 
 
 @_jit
-def _extra_work(sizes, state, poses, points):
-    """Work of forces fixed in the world beyond that at the midpoint: over the way from `points` to where they act."""
+def _extra_work(share, sizes, state, poses, points):
+    """Work of forces fixed in the world beyond that at the midpoint, after a share of the step."""
     out = 0.0
     for i in range(sizes[SLOTS]):
         row = state[sizes[WRENCH] + i * LOAD_SIZE :]
@@ -299,7 +296,8 @@ def _extra_work(sizes, state, poses, points):
                 turned = T[c, 0] * row[POINT] + T[c, 1] * row[POINT + 1] + T[c, 2] * row[POINT + 2]
                 if sizes[FREE] == 1:
                     turned -= state[sizes[BASE_STATE] + CENTRE + c]
-                out += row[FORCE_COLUMN + c] * (turned + T[c, 3] - points[3 * i + c])
+                known = points[3 * i + c] + share * points[3 * (sizes[SLOTS] + i) + c]
+                out += row[FORCE_COLUMN + c] * (turned + T[c, 3] - known)
     return out
 
 
@@ -320,32 +318,41 @@ def _recall_multipliers(sizes, state):
 
 
 @_jit
+def _return_to(share, y, sizes, links, constants, state, poses):
+    """Poses after a share of a step, with the multipliers of its start if less than one. False: loops do not close."""
+    if share < 1.0:
+        _recall_multipliers(sizes, state)
+    if share > 0.0:
+        return locate(y, sizes, links, constants, state, poses)
+    _displace(y, sizes, constants, state)  # where they were closed before
+    _place(sizes, links, constants, state, poses)
+    return True
+
+
+@_jit
 def _halt(share, sizes, links, constants, state, poses, after, change):
     """End of a step where loops do not close: at rest, as far along `change` as they do; nothing if `share` is zero.
 
     The manifold ends there: the motion stops as at an inelastic stop.
     """
     n, budget = sizes[COORDINATES], state[sizes[BUDGET] : sizes[BUDGET] + BUDGET_SIZE]
-    y, tried = state[Y : Y + n], after[:n]
-    for _ in range(8):
-        _recall_multipliers(sizes, state)
+    tried = after[:n]
+    for _ in range(9):
         for i in range(n):
-            tried[i] = y[i] + share * change[i]
-        if share > 0.0 and locate(tried, sizes, links, constants, state, poses):
+            tried[i] = state[Y + i] + (share * change[i] if share > 0.0 else 0.0)
+        if _return_to(share, tried, sizes, links, constants, state, poses):
             break
-        share *= 0.5
-    else:
-        share = 0.0
-    if share == 0.0:
-        _recall_multipliers(sizes, state)
+        share = 0.5 * share if share > 0.01 else 0.0
     for i in range(n):
-        y[i] = tried[i] if share > 0.0 else y[i]
+        state[Y + i] = tried[i]
         state[Y + n + i] = 0.0
-        state[sizes[FORCES] + i] = 0.0
-    budget[SET] = 0.0
+        state[sizes[FORCES] + i] = constants[sizes[MODE] + MODE_SIZE * i + SQUARE] * tried[i]
+    if sizes[FREE] == 1:
+        to_world(sizes, links, constants, state, poses)
+    budget[SET], budget[STOPPED] = 0.0, 1.0
     budget[HALTS] += 1.0
     state[TIME] += constants[TIMESTEP]
-    return reconstruct(sizes, links, constants, state, poses, state)
+    return True
 
 
 @_inline
@@ -387,20 +394,30 @@ def _full_forces(sizes, links, constants, state, poses, work):
             return False
         elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
         budget[ENERGY], budget[SET] = elastic + spin + kinetic, KNOWN
+        budget[ACTUAL] = budget[ENERGY]
     for i in range(2 * w):
         linear[i] = 0.0
     add_product(2 * n, state[Y:], constants, sizes[MAP], 2 * w, 2 * w, linear)
-    for turn in range(ROUNDS):
+    # After a stop by the forces at its start: those at a midpoint far from it may point back
+    first, rounds = True, ROUNDS if budget[STOPPED] == 0.0 else 1
+    for _ in range(rounds):
         _respond(sizes, constants, state, linear, after)
+        share = 0.5
+        while True:
+            for i in range(n):
+                middle[i] = y[i] + share * (after[i] - y[i])
+                rate[i] = v[i] + share * (after[w + i] - v[i])
+            if evaluate(
+                middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
+            ):
+                break
+            # Loops do not close there: nearer to the start
+            first, share = True, 0.5 * share
+            if share < SHORTEST:
+                return False
+            _recall_multipliers(sizes, state)
         for i in range(n):
-            middle[i], rate[i] = 0.5 * (y[i] + after[i]), 0.5 * (v[i] + after[w + i])
             before[i] = g[i]
-        first = turn == 0
-        if not evaluate(
-            middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
-        ):
-            return False
-        for i in range(n):
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
             total += state[sizes[PUSH] + i]
             for j in range(n):
@@ -425,6 +442,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
         for i in range(count):
             for j in range(count):
                 g[i] -= mass[i, j] * answer[j]
+        first = share < 0.5
         # How far the midpoint moves with these forces, as a change of the inertia
         moved = 0.0
         for i in range(n):
@@ -466,11 +484,12 @@ def _full_end(sizes, links, constants, state, poses, work):
         matrix(constants, sizes[MODE], n, MODE_SIZE),
     )
     after, change, loads = work[2 * w : 4 * w], work[4 * w : 5 * w], work[8 * w : 9 * w]
+    start, before, points = work[7 * w : 8 * w], budget[ENERGY], state[sizes[POINTS] :]
     free = sizes[FREE] == 1
     # Budget of energy: work of loads at the midpoint, less that of dampers
     worked = 0.0
     for i in range(n):
-        change[i] = after[i] - y[i]
+        start[i], change[i] = y[i], after[i] - y[i]
         worked += change[i] * loads[i]
     if free:
         # the base turns by what the displacements of the coordinates leave of the angular momentum
@@ -484,36 +503,59 @@ def _full_end(sizes, links, constants, state, poses, work):
             worked += turned * state[at + NET + 3 + i]
     _find_rates(change, sizes, constants, state)
     stored, lost = _joint_work(sizes, constants, state)
-    budget[ENERGY] += worked + stored - lost / h
-    _linear_work(sizes, state, state[sizes[POINTS] :])
+    _linear_work(sizes, state, points)
     if free:
         move_base(sizes, constants, state)
         orient(0.0, sizes, constants, state)
     _set_motion(sizes, state, after)
-    if not locate(y, sizes, links, constants, state, poses):
+    share, closed, elastic, spin, kinetic = 1.0, True, 0.0, 0.0, 0.0
+    acts = sizes[LOSSLESS] == 1 and _acts(sizes, constants, state)
+    for _ in range(10):
+        if _return_to(share, y, sizes, links, constants, state, poses):
+            elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
+            if free:
+                to_world(sizes, links, constants, state, poses)
+            brought = share * (worked + stored) + _extra_work(share, sizes, state, poses, points)
+            budget[ENERGY] = before + brought - share * share * lost / h
+            linear = spin
+            for i in range(n):
+                linear += 0.5 * mode[i, SQUARE] * y[i] * y[i]
+            band = BAND * min(linear, abs(elastic) + spin)
+            left = budget[ENERGY] + band - elastic - spin  # for motion
+            if (1.0 - BAND) * kinetic <= left:
+                excess = kinetic - left + band
+                if sizes[LOSSLESS] == 0:
+                    break
+                if acts:
+                    budget[SET] = BOUND_ABOVE
+                elif budget[SET] == BOUND_ABOVE:
+                    budget[ENERGY], budget[SET] = budget[ENERGY] + min(excess, 0.0), KNOWN
+                elif kinetic > 0.0:
+                    scale = sqrt(1.0 - min(max(excess / kinetic, -RESTORED), RESTORED))
+                    for i in range(n):
+                        v[i] *= scale
+                break
+            # Dampers of modes that a step does not resolve may have taken too much: then the last energy and the work
+            within = left + band >= 0.0 or elastic + spin <= budget[ACTUAL] + brought
+            budget[SET] = BOUND_ABOVE if acts else budget[SET]
+            if within or free or share == 0.0:
+                scale = sqrt(max(0.0, left) / kinetic) if kinetic > 0.0 else 0.0
+                kinetic *= scale * scale
+                for i in range(n):
+                    v[i] *= scale
+                break
+        else:
+            closed = False
+        # Springs hold more than the budget, or loops do not close: the motion stops on the way, as at an inelastic stop
+        share = 0.5 * share if share > 0.01 else 0.0
         for i in range(n):
-            y[i] -= change[i]
-        return _halt(0.5, sizes, links, constants, state, poses, after, change)
-    elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
-    if free:
-        to_world(sizes, links, constants, state, poses)
-    budget[ENERGY] += _extra_work(sizes, state, poses, state[sizes[POINTS] :])
-    band = kinetic + spin
-    for i in range(n):
-        band += 0.5 * mode[i, SQUARE] * y[i] * y[i]
-    excess = elastic + spin + kinetic - budget[ENERGY]
-    taken = max(0.0, excess - BAND * band)
-    if sizes[LOSSLESS] == 1:
-        if _acts(sizes, constants, state):
-            budget[SET] = BOUND_ABOVE
-        elif budget[SET] == BOUND_ABOVE:
-            budget[ENERGY], budget[SET] = budget[ENERGY] + min(excess, 0.0), KNOWN
-        elif taken <= RESTORED * kinetic:
-            taken = min(max(excess, -RESTORED * kinetic), RESTORED * kinetic)
-    if taken != 0.0 and kinetic > 0.0:
-        scale = sqrt(max(0.0, kinetic - taken) / kinetic)
-        for i in range(n):
-            v[i] *= scale
+            # the next step evaluates forces where this one ends
+            y[i], v[i] = start[i] + (share * change[i] if share > 0.0 else 0.0), 0.0
+            state[sizes[FORCES] + i] = mode[i, SQUARE] * y[i]
+    budget[STOPPED], budget[ACTUAL] = 0.0 if share == 1.0 else 1.0, elastic + spin + kinetic
+    if not closed:
+        budget[SET] = 0.0
+        budget[HALTS] += 1.0
     state[TIME] += h
     return True
 
