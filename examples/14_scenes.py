@@ -41,7 +41,7 @@ def hexapod() -> tuple[scenes.Scene, str]:
 def trampoline() -> tuple[scenes.Scene, str]:
     scene = scenes.trampoline(height=1.5)
     peak = 0.0
-    for _ in range(180):
+    for _ in range(600):
         scene.step()
         peak = max(peak, scene.world.contacts.force("bunny")[2])
     rest = scene.world.contacts.force("bunny", "firefighters")[2]

@@ -32,7 +32,7 @@ ELSEWHERE = {
     r"make demo": "sets up first; tests/cli/test_page.py takes the tour; only its recipe is looked at",
     r"make (setup|wheel|wheel-check)": "installs and builds; only its recipe is looked at",
     r"pip install .*whl.*": "needs that wheel",
-    r"dask (scheduler|worker .*)": "servers for ever; tests/study starts a cluster of its own",
+    r"dask (scheduler|worker) .*": "servers for ever; tests/study starts a cluster of its own",
     r"pliant sweep .* --scheduler .*": "needs that cluster; likewise",
 }
 # What a person would end by hand.

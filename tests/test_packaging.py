@@ -118,7 +118,7 @@ def test_wheel_holds_pliant_and_its_benchmarks_alone(built):
         assert Path(name).suffix in {".py", ".typed", ""} or ".dist-info/" in name, name
     for command in points["console_scripts"].values():
         assert f"{command.partition(':')[0].replace('.', '/')}.py" in names
-    assert max(sizes.values()) < 60_000  # sources, no data
+    assert max(sizes.values()) < 80_000  # sources, no data
     assert {p.relative_to(ROOT / "src").as_posix() for p in (ROOT / "src").rglob("*.py")} <= set(names)
 
 

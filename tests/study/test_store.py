@@ -247,7 +247,7 @@ def test_pandas_is_not_imported():
     """It takes longer than many a study."""
     code = """
         import sys
-        from pliant.study.study import read
+        from pliant.study import Study
         k, f = {"stiffness": "*", "values": [1, 2]}, {"frequencies": 1}
         Study("gallery:two_link", {"k": k}, {"f": f}, "a.parquet").run(workers=0).columns
         assert not {"pandas", "distributed", "matplotlib"} & {*sys.modules}
