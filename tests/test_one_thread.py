@@ -4,9 +4,7 @@ What crashed the interpreter once runs in a process of its own, whose death fail
 """
 
 import copy
-import gc
 import pickle
-import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 
 import pliant
+from interrupts import interrupt_long_step
 from pliant.errors import InputError
 from pliant.one_thread import Use
 from pliant.world import WorldState
@@ -157,20 +156,7 @@ def test_parts_of_a_stepping_world_are_refused_to_other_threads():
 def test_long_steps_of_worlds_end_soon_after_an_interrupt_and_know_the_time():
     world, other = drop(), drop()
     world.step(3)
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    gc.disable()  # callbacks of the collector discard what is raised in them
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(KeyboardInterrupt):
-            world.step(10**9)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        gc.enable()
+    interrupt_long_step(world.step)
     steps = round(world.time / H)
     assert 3 < steps < 10**7
     other.step(steps)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pliant
+from interrupts import interrupt_long_step
 from oracles.linkages import lattice
 from pliant import spatial
 from pliant.engines.simulation import Effort, Energy, Simulation, State
@@ -497,20 +498,7 @@ def test_long_calls_end_soon_after_an_interrupt(name):
     """Ctrl-C in a call of very many steps: it ends early, as after a whole step."""
     s, other = make(name), make(name)
     s.step(3)
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    gc.disable()  # callbacks of the collector discard what is raised in them
-    try:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(KeyboardInterrupt):
-            s.step(10**9)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        gc.enable()
+    interrupt_long_step(s.step)
     steps = round(s.time / H)
     assert 3 < steps < 10**7
     other.step(steps)

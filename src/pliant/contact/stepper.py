@@ -276,9 +276,9 @@ class ContactStepper:
         kernels.delassus(self._prepared())
         for at, pull in enumerate(self.pulls, start=first):
             actor, mobility = self.actors[self._bodies.owner[pull.index]], r.delassus[at]
-            if not isinstance(actor, FreeBodies) and actor.strikes:
+            if not isinstance(actor, FreeBodies):
                 start, size, _ = r.side[at, 1].tolist()
-                mobility = actor.mobility(r.J[start : start + 3 * size].reshape(3, size))
+                mobility = actor.mobility(r.J[start : start + 3 * size].reshape(3, size), mobility)
             stiffness, damping = pull.coefficients(mobility)
             # backward Euler: impulse = h (k (distance - h v) - d v)
             r.softness[at] = 1.0 / (h * (damping + h * stiffness))

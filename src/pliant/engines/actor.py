@@ -81,7 +81,7 @@ class Actor(Protocol):
         size: number of its generalised velocities.
         fall: speed that gravity adds in a step if no contact holds the actor, m/s; 0 if springs hold it.
         stops: number of blocks for stops of joints that `begin` may add.
-        strikes: whether its velocities at the end of a step differ from the mean ones: it has `strike` and `mobility`.
+        strikes: whether its velocities at the end of a step differ from the mean ones: it has `strike`.
     """
 
     count: int
@@ -129,8 +129,8 @@ class Actor(Protocol):
         """Velocities `u` at the end of the step with the impulses of the blocks, and Y, their response there."""
         ...
 
-    def mobility(self, J: Floats) -> Floats:
-        """Velocities of rows J, (3, size), per impulse on them, 1/kg, (3, 3)."""
+    def mobility(self, J: Floats, mean: Floats) -> Floats:
+        """Velocities of rows J, (3, size), per impulse on them, 1/kg, (3, 3); `mean` are those over the step."""
         ...
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:

@@ -35,9 +35,9 @@ class SingleActor:
     def strike(self, count: int, rows: Rows, u: Floats) -> None:
         """Nothing: velocities at the end of a step are the mean ones."""
 
-    def mobility(self, J: Floats) -> Floats:
-        """Not asked for."""
-        raise NotImplementedError
+    def mobility(self, J: Floats, mean: Floats) -> Floats:
+        """Velocities of rows per impulse on them, 1/kg, (3, 3): the mean ones of the step."""
+        return mean
 
     def warn(self) -> None:
         """Nothing: steps are not beyond what the simulation knows."""

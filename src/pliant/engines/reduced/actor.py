@@ -58,8 +58,8 @@ class ManifoldActor(SingleActor):
         """Velocities `u` at the end of the step with the impulses of the blocks, and Y, their response there."""
         on_manifold.strike(count, rows, self._first, self._model, u)
 
-    def mobility(self, J: Floats) -> Floats:
-        """Velocities of rows J, (3, size), per impulse on them, 1/kg, (3, 3)."""
+    def mobility(self, J: Floats, mean: Floats) -> Floats:
+        """Velocities of rows J, (3, size), right after an impulse on them, 1/kg, (3, 3)."""
         return (J * self._reduced._map.yields) @ J.T
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:

@@ -334,7 +334,7 @@ class ReducedSimulation(Simulation):
             self._write_load(row, index, loads[index])
 
     def _make_slots(self, count: int) -> None:
-        """Lay out arrays with room for so many loads; other contents stay."""
+        """Grow the arrays to hold `count` loads; state, motors and loads are kept."""
         if count <= self._slots:
             return
         state, torque, time, loads = self._read(), self._torque.copy(), self.time, self._wrench_rows.copy()
