@@ -168,8 +168,6 @@ class World:
                 "add_body and add_static take shapes"
             )
         gravity = None if not isinstance(what, Mechanism) and what.base is None else self._gravity
-        if not isinstance(what, Mechanism) and what.base is not None:
-            options = {"method": "tvcg", **options}  # contacts of floating bases act on linear steps
         return simulate(what, None, self._timestep, gravity=gravity, **options)
 
     def _put(self, part: Part, simulation: Simulation) -> None:

@@ -95,8 +95,8 @@ def _free_margins(step):
 
 
 @_inline
-def _place(scene, poses):
-    """Write frames and margins of MuJoCo's bodies and geoms; returns the first body of non-finite pose, else -1.
+def _place(count, scene, poses):
+    """Write frames and margins of geoms of the first `count` bodies; returns the first of non-finite pose, else -1.
 
     MuJoCo adds the margins of two geoms.
     """
@@ -105,14 +105,14 @@ def _place(scene, poses):
     body_margin = scene.body_margin
     local, geom_body, geom_core = scene.local, scene.geom_body, scene.geom_core
     xpos, xmat, geom_margin = scene.xpos, scene.xmat, scene.geom_margin
-    for b in range(poses.shape[0]):
+    for b in range(count):
         for i in range(3):
             for j in range(4):
                 if not math.isfinite(poses[b, i, j]):
                     return b
     for k in range(body.shape[0]):
         b = body[k]
-        if b >= 0:
+        if 0 <= b < count:
             body_margin[k] = cores[b] if core[k] else margins[b]
             for i in range(3):
                 xipos[k, i] = poses[b, i, 3]
@@ -120,7 +120,7 @@ def _place(scene, poses):
                     ximat[k, 3 * i + j] = poses[b, i, j]
     for g in range(geom_body.shape[0]):
         b = geom_body[g]
-        if b >= 0:
+        if 0 <= b < count:
             geom_margin[g] = cores[b] if geom_core[g] else margins[b]
             for i in range(3):
                 r0, r1, r2 = poses[b, i, 0], poses[b, i, 1], poses[b, i, 2]
@@ -235,7 +235,7 @@ def detect_contacts(step):
     """Contacts of bodies at their poses, by MuJoCo's collider; returns how it ended and a number that explains."""
     native, scene, found = step.native, step.scene, step.found
     widen_margins(step)
-    bad = _place(scene, step.bodies.poses)
+    bad = _place(step.bodies.previous.shape[0], scene, step.bodies.poses)  # the others never move
     if bad >= 0:
         return NOT_FINITE, bad
     _collide(native.model, native.data)
@@ -262,8 +262,8 @@ def detect_contacts(step):
 
 @_jit
 def place(scene, poses):
-    """`_place`, for Python."""
-    return _place(scene, poses)
+    """`_place` of all bodies, for Python."""
+    return _place(poses.shape[0], scene, poses)
 
 
 @_jit

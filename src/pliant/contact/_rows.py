@@ -3,9 +3,11 @@
 import math
 
 from pliant.compilation import njit
-from pliant.contact._solve import _row_velocity
+from pliant.contact._solve import _row_velocity, _velocity
 from pliant.contact.arrays import COMPLIANCE, CONTACTS, FRICTION, KEPT, PART, RESTITUTION, ROLLING_ARM, ROWS
 from pliant.engines.actor import CONTACT, LENGTH, NORMAL, OFFSET, ROLLING, START
+
+_ON_CONE = 1 - 1e-12  # of the largest friction: contacts with more slide
 
 _jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
@@ -173,20 +175,22 @@ def restitution(step):
 
 @_jit
 def end_targets(step):
-    """Target velocities at the end of the step, of blocks with actors that strike.
+    """Target velocities at the end of the step, of blocks with actors that strike; returns whether to solve for them.
 
-    Contacts that have closed stay closed, or bounce; open ones may close further. Springs keep their impulses.
+    Contacts that have closed stay closed, or bounce; open ones may close further. Springs keep their impulses. Nothing
+    is left to solve if the velocities at the end agree with the impulses as the mean ones did.
     """
     rows, material, least = step.rows, step.bodies.material, step.settings.bounce
     kind, side, J, target, softness = rows.kind, rows.side, rows.J, rows.target, rows.softness
     impulse, struck, body = rows.impulse, rows.struck, rows.body
-    before, u = step.velocities.before, step.velocities.u
+    before, u, missed = step.velocities.before, step.velocities.u, False
     for b in range(step.report.counts[ROWS]):
         if not struck[b]:
             continue
         if kind[b] == CONTACT and impulse[b, NORMAL] == 0.0:
             target[b, NORMAL] = -math.inf
             continue
+        missed |= not _error(b, rows, u) <= step.settings.tolerance
         for i in range(3):
             target[b, i] = 0.0
             if softness[b, i] > 0.0:
@@ -195,4 +199,23 @@ def end_targets(step):
             share = max(material[body[b, 0], RESTITUTION], material[body[b, 1], RESTITUTION])
             speed = _row_velocity(b, NORMAL, side, J, before) if share > 0.0 else 0.0
             if speed < -least:
-                target[b, NORMAL] = -share * speed
+                target[b, NORMAL], missed = -share * speed, True
+    return missed
+
+
+@_inline
+def _error(b, rows, u):
+    """Distance of the velocities of a block from those that agree with its impulses, m/s."""
+    softness, impulse, target = rows.softness[b], rows.impulse[b], rows.target[b]
+    x, y, z = _velocity(b, rows.side, rows.J, u)
+    x, y, z = (
+        x + softness[0] * impulse[0] - target[0],
+        y + softness[1] * impulse[1] - target[1],
+        z + softness[2] * impulse[2] - target[2],
+    )
+    if rows.kind[b] == CONTACT:
+        friction = math.sqrt(impulse[1] * impulse[1] + impulse[2] * impulse[2])
+        if friction >= _ON_CONE * rows.bound[b] * impulse[NORMAL]:  # slides: friction against the slip
+            slip = math.sqrt(y * y + z * z) / friction if friction > 0.0 else 0.0
+            y, z = y + slip * impulse[1], z + slip * impulse[2]
+    return abs(x) + abs(y) + abs(z)

@@ -33,10 +33,12 @@ __all__ = [
     "begin",
     "delassus",
     "detect_contacts",
+    "end_targets",
     "fill_rows",
     "finish",
     "solve",
     "strike",
+    "strike_rows",
     "widen_margins",
 ]
 
@@ -123,28 +125,33 @@ def solve(step):
 
 @_jit
 def strike(step):
-    """Impulses and velocities `u` at the end of the step; returns how it ended. Actors that step from Python first.
+    """Impulses and velocities `u` at the end of the step; returns how it ended.
 
     Nothing changes in a step in which no actor strikes.
     """
     bodies, u, w = step.bodies, step.velocities.u, step.velocities.w
-    model, first, any_strikes = step.model, step.free.state.shape[0], False
-    for a in range(bodies.busy.shape[0]):
-        any_strikes |= bodies.busy[a] and bodies.strikes[a]
-    if not any_strikes:
+    model, rows, count, first = step.model, step.rows, step.report.counts[ROWS], step.free.state.shape[0]
+    last = bodies.busy.shape[0] - 1
+    if not (model.bodies > 0 and bodies.busy[last] and bodies.strikes[last]):
         return DONE
-    if model.bodies > 0:
-        for i in range(u.shape[0]):
-            w[i] += u[i]
-        reduced.strike(step.report.counts[ROWS], step.rows, first, model, u[6 * first :])
-    end_targets(step)
-    delassus(step)
-    solve_rows(step, False)
-    if not _is_finite(u):
-        return FORCES_LOST
+    for i in range(u.shape[0]):
+        w[i] += u[i]
+    reduced.strike(count, rows, first, model, u[6 * first :])
+    how = DONE
+    if end_targets(step):
+        reduced.respond(count, rows, first, model)
+        how = strike_rows(step)
     for i in range(u.shape[0]):
         w[i] -= u[i]
-    return DONE
+    return how
+
+
+@_jit
+def strike_rows(step):
+    """Impulses of all rows anew for the velocities `u` at the end of the step; returns how it ended."""
+    delassus(step)
+    solve_rows(step, False)
+    return DONE if _is_finite(step.velocities.u) else FORCES_LOST
 
 
 @_jit

@@ -204,9 +204,7 @@ class Collider:
             raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
         poses = np.require(poses, np.float64, ["C", "W"])  # kernels are compiled for such arrays
         while True:
-            bad = _detect.place(self.scene, poses)
-            if bad >= 0:
-                raise self.not_finite(bad)
+            self.place(poses)
             if self._collide():
                 break
             self._grow()
@@ -218,6 +216,16 @@ class Collider:
             )
             count = _detect.collect(count, *fields, self._near, self.scene, self.found)
         return Contacts(self.found, count)
+
+    def place(self, poses: Floats) -> None:
+        """Tell MuJoCo poses and margins of all bodies.
+
+        Raises:
+            InputError: a pose is not finite.
+        """
+        bad = _detect.place(self.scene, poses)
+        if bad >= 0:
+            raise self.not_finite(bad)
 
     def not_finite(self, body: int) -> InputError:
         """The error of a body whose pose is not finite."""

@@ -91,6 +91,7 @@ class ContactStepper:
             poses, poses[:first, :3].reshape(first, 12).copy(), collider.boxes(), owner, np.array(drop), held, busy,
             strikes, material, size, offset,
         )  # fmt: skip
+        collider.place(poses)  # steps place bodies that move
         self._native, self._model = collider.native(), None
         self._modelled: Actor | None = None  # actor that is stepped by kernels
         if len(self._others) == 1:
@@ -173,7 +174,13 @@ class ContactStepper:
                 w += u
                 for _, actor, part in striking:
                     actor.strike(count, rows, u[part])
-            self._check(kernels.strike(step), 0)
+                if kernels.end_targets(step):
+                    for _, actor, _ in striking:
+                        actor.respond(count, rows)
+                    self._check(kernels.strike_rows(step), 0)
+                w -= u
+            else:
+                self._check(kernels.strike(step), 0)
             for pull, impulse in zip(self.pulls, rows.impulse[pulled:], strict=False):
                 pull.force[:] = impulse / self.settings.timestep
             for index, actor, part in self._others:

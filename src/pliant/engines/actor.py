@@ -3,7 +3,8 @@
 A step with contacts comes in two halves. `begin` computes the mean velocities of a step without contacts and how they
 respond to contact impulses; the contact solver then finds the impulses on all actors together; `finish` takes the step
 with them. Actors whose velocities at the end of a step are not the mean ones, such as those that move by an exact map,
-have a part in between: `strike` tells both, and the solver finds the impulses again for the velocities at the end.
+have a part in between: `strike` tells these, and if they do not agree with the contacts `respond` tells how they
+change, and the solver finds the impulses again.
 """
 
 from __future__ import annotations
@@ -126,7 +127,11 @@ class Actor(Protocol):
         ...
 
     def strike(self, count: int, rows: Rows, u: Floats) -> None:
-        """Velocities `u` at the end of the step with the impulses of the blocks, and Y, their response there."""
+        """Velocities `u` at the end of the step with the impulses of the blocks."""
+        ...
+
+    def respond(self, count: int, rows: Rows) -> None:
+        """Write Y anew: the response of the velocities at the end of the step."""
         ...
 
     def mobility(self, J: Floats, mean: Floats) -> Floats:

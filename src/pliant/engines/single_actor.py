@@ -35,6 +35,9 @@ class SingleActor:
     def strike(self, count: int, rows: Rows, u: Floats) -> None:
         """Nothing: velocities at the end of a step are the mean ones."""
 
+    def respond(self, count: int, rows: Rows) -> None:
+        """Nothing: so is their response."""
+
     def mobility(self, J: Floats, mean: Floats) -> Floats:
         """Velocities of rows per impulse on them, 1/kg, (3, 3): the mean ones of the step."""
         return mean

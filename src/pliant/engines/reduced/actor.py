@@ -13,7 +13,7 @@ from pliant.engines.reduced import manifold_contact as on_manifold
 from pliant.engines.reduced._intrinsics import LINK_SIZE
 from pliant.engines.reduced.arrays import link_places
 from pliant.engines.reduced.coordinates import Amplitudes
-from pliant.engines.reduced.manifold_kernels import MANIFOLD_SIZES, STOPS
+from pliant.engines.reduced.manifold_kernels import MANIFOLD_SIZES, STOPS, WIDTH
 from pliant.engines.single_actor import SingleActor
 from pliant.errors import ConvergenceError
 
@@ -32,14 +32,19 @@ NO_MODEL = on_manifold.ContactModel(
 
 
 class ManifoldActor(SingleActor):
-    """A reduced model on its manifold; its velocities are the rates of its natural coordinates."""
+    """A reduced model on its manifold.
+
+    Its velocities are the rates of its natural coordinates, then those of a floating base; see `manifold_contact`.
+    """
 
     strikes = True
 
     def __init__(self, simulation: ReducedSimulation):
-        super().__init__(simulation, len(simulation.coordinates), False)
+        floats = simulation.model.base is not None
+        self._model = on_manifold.ContactModel(*simulation._arrays, simulation.mechanism.body_count)
+        self._width = int(self._model.sizes[WIDTH])  # rates of coordinates, padded with zeros
+        super().__init__(simulation, self._width + 6 * floats, floats)
         self._reduced = simulation
-        self._model = on_manifold.ContactModel(*simulation._arrays, self.count)
         self.stops = int(self._model.sizes[STOPS])
 
     def place(self, first: int) -> None:
@@ -55,12 +60,22 @@ class ManifoldActor(SingleActor):
         return on_manifold.begin(count, rows, self._first, self._model, before, u)
 
     def strike(self, count: int, rows: Rows, u: Floats) -> None:
-        """Velocities `u` at the end of the step with the impulses of the blocks, and Y, their response there."""
+        """Velocities `u` at the end of the step with the impulses of the blocks."""
         on_manifold.strike(count, rows, self._first, self._model, u)
+
+    def respond(self, count: int, rows: Rows) -> None:
+        """Y: response of the velocities at the end of the step to the blocks."""
+        on_manifold.respond(count, rows, self._first, self._model)
 
     def mobility(self, J: Floats, mean: Floats) -> Floats:
         """Velocities of rows J, (3, size), right after an impulse on them, 1/kg, (3, 3)."""
-        return (J * self._reduced._map.yields) @ J.T
+        yields = self._reduced._map.yields
+        n, base = len(yields), self._reduced._floating
+        out = J[:, :n] @ yields @ J[:, :n].T
+        if base is not None:
+            linear, angular = J[:, self._width : self._width + 3], J[:, self._width + 3 :]
+            out += linear @ linear.T / base.mass + angular @ self._reduced._inverse_inertia() @ angular.T
+        return out
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
         """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""

@@ -248,19 +248,15 @@ def exact_map(modes: Modes, h: float) -> Floats:
     return np.ascontiguousarray((found / unit[:, None] * unit)[: 2 * k].T)
 
 
-def contact_map(modes: Modes, h: float) -> tuple[Floats, Floats]:
+def contact_map(modes: Modes, h: float) -> Floats:
     """Map of a step with contacts, as `exact_map` but modes with ω h above 1 by backward Euler, (3k, 2k).
 
-    Also the rates at the end of the step per impulse there, (k,): 1, and of fast modes that of the step. Dampers that
-    couple slow and fast modes act with the mean velocities of the slow ones, so that no energy comes of them.
+    Dampers that couple slow and fast modes act with the mean velocities of the slow ones, so that no energy comes of
+    them.
     """
-    k, fast = len(modes.squares), np.sqrt(modes.squares) * h > manifold_contact.SLOW
-    D, yields = (
-        modes.damping,
-        np.where(fast, 1 / (1 + h * np.diag(modes.damping) + h * h * modes.squares), 1.0),
-    )
+    k, fast, D = len(modes.squares), np.sqrt(modes.squares) * h > manifold_contact.SLOW, modes.damping
     if not fast.any():
-        return exact_map(modes, h), yields
+        return exact_map(modes, h)
     # (slow z, slow v, fast v) of the end from (z, v, g): the slow modes feel -D v of the fast ones as a force
     S, F = np.flatnonzero(~fast), np.flatnonzero(fast)
     s, slow = len(S), exact_map(Modes(np.eye(len(S)), modes.squares[S], D[np.ix_(S, S)]), h).T
@@ -276,7 +272,7 @@ def contact_map(modes: Modes, h: float) -> tuple[Floats, Floats]:
     out[S], out[k + S], out[k + F] = found[:s], found[s : 2 * s], found[2 * s :]
     out[F] = h * found[2 * s :]
     out[F, F] += 1.0
-    return np.ascontiguousarray(out.T), yields
+    return np.ascontiguousarray(out.T)
 
 
 def pack_model(
@@ -340,9 +336,6 @@ def pack_manifold(
     manifold, modes = model.manifold, _own_modes(model)
     packed = _pack(model, manifold, modes, h, exact_map(modes, h), slots, gravity)
     packed.coordinates.probe(packed)
-    if model.base is not None:  # small steps do not know how the base moves
-        packed.sizes[mk.METHOD] = mk.FULL
-        return packed
     loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
     packed.sizes[mk.BENT] = loaded or not manifold.plain
     packed.sizes[mk.METHOD] = mk.FULL if loaded and method == "auto" else _LEVELS[method]
@@ -463,7 +456,10 @@ def _pack(
     positions = (manifold.rows < 6 * loops) & (manifold.rows % 6 < 3)
     resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
     count = int((resolved > 0).sum())
-    touching, yields = (step, np.ones(n)) if not step.any() else contact_map(modes, h)
+    touching = contact_map(modes, h) if step.any() else step
+    felt = np.zeros((n, n))
+    if step.any():
+        felt[:] = h * np.linalg.inv(touching[2 * n :, n:])
     stops, reach = _stops(manifold, into)
     held = manifold.loads.rows.copy()
     held[:, LINK] = place[held[:, LINK].astype(int)]
@@ -498,11 +494,14 @@ def _pack(
         mk.FIXED: np.concatenate(
             [manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius, boundary], ends.ravel()]
         ),
-        mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n), yields], axis=1),
+        mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n)], axis=1),
         mk.TOUCHING: _padded(touching.reshape(6 * n, n), width),
         mk.TOUCHING_INERTIA: _step_inertia(touching, count, h),
         mk.STOP_LIMITS: reach,
-        mk.RESPONSE: touching[2 * n :, :n].T / (h * h),
+        mk.RESPONSE: _padded(touching[2 * n :, :n] / (h * h), width),
+        mk.MEAN_SHARE: _padded(felt @ touching[2 * n :, :n] / (h * h), width),
+        mk.PUSHED_INERTIA: _padded(felt, width),
+        mk.YIELD: _padded(touching[2 * n :, n:] / h, width),
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
         mk.WORKING: np.zeros((effectors, 2, 3 * n + 4, width)),
@@ -550,9 +549,10 @@ def _pack(
         mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.GRADIENT: rows,
         mk.POINTS: 6 * slots,
         mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
-        mk.CONTACT_WORK: 3 * n * n + n + 1,
+        mk.CONTACT_WORK: n * width + n + 3 * width + 2,
         mk.HUB: 0 if model.base is None else mk.PER_RATE + 9 * width,
-        mk.STOP_WORK: len(stops) * (n + 3) + 2 * n,
+        mk.BASE_WORK: mk.SPIN_PER_RATE + (0 if model.base is None else 3 * width),
+        mk.STOP_WORK: len(stops) * (2 * width + 3) + 2 * width,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.PUSH: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
@@ -667,9 +667,9 @@ class NaturalCoordinates:
 
     @property
     def yields(self) -> Floats:
-        """Rates per impulse on the coordinates at the end of a step with contacts, in small motion, (n,)."""
-        table = self._arrays[2][self._arrays[0][mk.MODE] :][: mk.MODE_SIZE * self.count]
-        return table.reshape(self.count, -1)[:, mk.YIELD]
+        """Rates at the end of a step with contacts per impulse on the coordinates, in small motion, (n, n)."""
+        n, width = self.count, int(self._arrays[0][mk.WIDTH])
+        return self._arrays[2][self._arrays[0][mk.YIELD] :][: n * width].reshape(n, width)[:, :n].T
 
     def motor(self, torque: Floats) -> tuple[Floats, Floats]:
         """Torques on the rows of motion, from those on dofs, and their force on the coordinates at y = 0, (n,)."""

@@ -40,6 +40,7 @@ from pliant.engines.reduced._intrinsics import (
 from pliant.engines.reduced._intrinsics import MOTION as MOTION_ROW
 from pliant.engines.reduced.kernels import (
     BASE,
+    BASE_MASS,
     BASE_STATE,
     BASIS,
     CENTRE,
@@ -80,20 +81,21 @@ MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST,
 MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
     _AT + 12, _AT + 22
 )
-# of steps with contacts: map, impulse per change of rates, mean velocities per impulse
-TOUCHING, TOUCHING_INERTIA, RESPONSE = range(_AT + 22, _AT + 25)
+# of steps with contacts: map; impulse per change of rates; transposed: mean velocities per impulse, those per change
+# of rates, the impulse per change of rates of all coordinates, and the rates at the end per impulse
+TOUCHING, TOUCHING_INERTIA, RESPONSE, MEAN_SHARE, PUSHED_INERTIA, YIELD = range(_AT + 22, _AT + 28)
 # number of rows of motion with stops; displacements at which they are, lower and upper, (stops, 2)
-STOPS, STOP_LIMITS = range(_AT + 25, _AT + 27)
+STOPS, STOP_LIMITS = range(_AT + 28, _AT + 30)
 # of tables in `sizes` itself
-_AT += 27
+_AT += 30
 LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE = range(_AT, _AT + 7)
 # in `state`: forces of the last step, those of contacts among them, multipliers, budget; then scratch
 FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 7, _AT + 11)
 _AT += 11
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(_AT, _AT + 11)
 SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, STEP_WORK, PLACING = range(_AT + 11, _AT + 21)
-PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, STOP_WORK, MANIFOLD_SIZES = range(
-    _AT + 21, _AT + 30
+PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, BASE_WORK, STOP_WORK, MANIFOLD_SIZES = range(
+    _AT + 21, _AT + 31
 )
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
@@ -108,8 +110,8 @@ TURN, BALL_STIFFNESS, BALL_PULL, REST_SIZE = 0, 4, 7, 10
 # go, m², infinite if unknown; their origins at y = 0
 GRAVITY, ORIGIN, LENGTH, BOUNDARY, ENDS = 0, 3, 6, 7, 8
 # columns of MODE: ω²; the share of inertia forces that a step resolves; 1 / displacement and 1 / rate from which on
-# motion counts as large; rate per impulse at the end of a step with contacts
-SQUARE, FILTER, LARGE, FAST, YIELD, MODE_SIZE = range(6)
+# motion counts as large
+SQUARE, FILTER, LARGE, FAST, MODE_SIZE = range(5)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
 # Numbers of MOMENTS and SUBTREE: mass, first and second moments about the fixed point, two zeros. Of CARRIED: see
@@ -137,6 +139,11 @@ HALF, START, TURNED, SPUN, SPIN, BASE_TWIST, NET, WHOLE, MIDDLE, INVERSE = (
     41,
 )
 ROW, PER_RATE = 50, 68
+# of BASE_WORK, scratch of contacts: axes of a contact as its actor sees them, (3, 3). Of a floating base, world axes,
+# at the start of the step: inverse inertia of the whole about its centre of mass, (3, 3); velocities at the end of the
+# step, of the centre of mass and angular, and those that it moves by; angular velocity of the base per rate of the
+# coordinates, momentum kept, (3, width)
+CONTACT_AXES, WORLD_INVERSE, END_VELOCITY, MEAN_VELOCITY, SPIN_PER_RATE = 0, 9, 18, 24, 30
 
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ACCEPTED = 1e-6  # gap after all iterations
@@ -1018,11 +1025,7 @@ def _find_mass(sizes, links, constants, state, poses, out):
     """
     n, rows, places, width = out.shape[0], sizes[ROWS], poses.shape[0], sizes[WIDTH]
     T, start, size = _tangent_of(sizes, constants, state), sizes[SWEEP], 6 * width
-    for i in range(0, -(-sizes[LINKS] // LANES) * LANES * MOMENT_SIZE, LANES):
-        store(load(state, sizes[MOMENTS] + i), state, sizes[SUBTREE] + i)
-    _clear_roots(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
-    _add_children(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
-    _row_momenta(sizes, constants, state)
+    _find_carried(sizes, constants, state)
     for i in range(start + (places - 2) * size, start + places * size):
         state[i] = 0.0
     for k in range(sizes[LINKS]):
@@ -1062,6 +1065,16 @@ def _find_mass(sizes, links, constants, state, poses, out):
         for j in range(i + 1):
             total = out[i, j] + out[j, i]
             out[i, j] = out[j, i] = total
+
+
+@_jit
+def _find_carried(sizes, constants, state):
+    """Moments of composite bodies, to SUBTREE, and momenta per rate of the rows, to CARRIED; after `_find_moments`."""
+    for i in range(0, -(-sizes[LINKS] // LANES) * LANES * MOMENT_SIZE, LANES):
+        store(load(state, sizes[MOMENTS] + i), state, sizes[SUBTREE] + i)
+    _clear_roots(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
+    _add_children(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
+    _row_momenta(sizes, constants, state)
 
 
 @_jit
@@ -1223,21 +1236,14 @@ def free_energy(sizes, state):
     x, y, z = state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2]
     p, q, r = total(P0), total(P1), total(P2)
     a, b, c = total(L0) - (y * r - z * q), total(L1) - (z * p - x * r), total(L2) - (x * q - y * p)
-    taken = (p * p + q * q + r * r) / state[at + WHOLE] + _turning(a, b, c, sizes, state)
-    spin = _turning(state[at + SPUN], state[at + SPUN + 1], state[at + SPUN + 2], sizes, state)
+    inverse = matrix(state, at + INVERSE, 3, 3)
+    taken = (p * p + q * q + r * r) / state[at + WHOLE] + _square_in(inverse, a, b, c)
+    spin = _square_in(inverse, state[at + SPUN], state[at + SPUN + 1], state[at + SPUN + 2])
     return 0.5 * spin, 0.5 * taken
 
 
 @_inline
-def _turning(x, y, z, sizes, state):
-    """Twice the energy of an angular momentum: its square in the metric of the inverse inertia."""
-    I = matrix(state, sizes[HUB] + INVERSE, 3, 3)
-    out = x * (I[0, 0] * x + 2.0 * (I[0, 1] * y + I[0, 2] * z))
-    return out + y * (I[1, 1] * y + 2.0 * I[1, 2] * z) + z * I[2, 2] * z
-
-
-@_inline
-def _add_row(share, source, source_at, width, out, out_at):
+def add_row(share, source, source_at, width, out, out_at):
     """`out += share source` of `width` numbers, a multiple of LANES."""
     for b in range(0, width, LANES):
         store(load(out, out_at + b) + share * load(source, source_at + b), out, out_at + b)
@@ -1245,7 +1251,7 @@ def _add_row(share, source, source_at, width, out, out_at):
 
 @_jit
 def _find_share(sizes, constants, state):
-    """Motion of the whole per rate of the coordinates, base at rest, to PER_RATE of HUB; after `_find_mass`."""
+    """Motion of the whole per rate of the coordinates, base at rest, to PER_RATE of HUB; after `_find_carried`."""
     width, at = sizes[WIDTH], sizes[HUB]
     T, first = _tangent_of(sizes, constants, state), at + PER_RATE
     I = state[sizes[SUBTREE] + _column(sizes[LINKS] + 1, MOMENT_SIZE) :]
@@ -1253,12 +1259,19 @@ def _find_share(sizes, constants, state):
         I[0], I[LANES], I[2 * LANES], I[3 * LANES], I[4 * LANES], I[5 * LANES], I[6 * LANES], I[7 * LANES],
         I[8 * LANES], I[9 * LANES], sizes, state,
     )  # fmt: skip
-    for i in range(first, first + 9 * width):
-        state[i] = 0.0
-    for row in range(sizes[ROWS]):
-        c = sizes[CARRIED] + _column(row, CARRIED_SIZE)
-        for i in range(6):
-            _add_row(state[c + LANES * i], T, row * width, width, state, first + i * width)
+    for b in range(0, width, LANES):
+        p0 = p1 = p2 = p3 = p4 = p5 = everywhere(0.0)
+        for row in range(sizes[ROWS]):
+            c, x = state[sizes[CARRIED] + _column(row, CARRIED_SIZE) :], load(T, row * width + b)
+            p0, p1, p2 = p0 + c[0] * x, p1 + c[LANES] * x, p2 + c[2 * LANES] * x
+            p3, p4, p5 = p3 + c[3 * LANES] * x, p4 + c[4 * LANES] * x, p5 + c[5 * LANES] * x
+        at_b = first + b
+        store(p0, state, at_b)
+        store(p1, state, at_b + width)
+        store(p2, state, at_b + 2 * width)
+        store(p3, state, at_b + 3 * width)
+        store(p4, state, at_b + 4 * width)
+        store(p5, state, at_b + 5 * width)
     p, inverse, m = matrix(state, first, 9, width), matrix(state, at + INVERSE, 3, 3), state[at + WHOLE]
     x, y, z = state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2]
     for j in range(width):
@@ -1351,6 +1364,117 @@ def move_base(sizes, constants, state):
 
 
 @_jit
+def weigh_base(sizes, constants, state):
+    """Motion and inertia of the whole at the present joints, to HUB, and in world axes to BASE_WORK, for contacts.
+
+    After `orient` and `find_tangent`, base at home.
+    """
+    _find_moments(sizes, constants, state)
+    _find_carried(sizes, constants, state)
+    _find_share(sizes, constants, state)
+    at, out, width = sizes[HUB], sizes[BASE_WORK], sizes[WIDTH]
+    for i in range(6):
+        state[at + NET + i] = 0.0  # until loads are evaluated
+    turn, inverse = matrix(state, at + START, 3, 3), matrix(state, at + INVERSE, 3, 3)
+    world, p = matrix(state, out + WORLD_INVERSE, 3, 3), matrix(state, at + PER_RATE + 6 * width, 3, width)
+    spin = matrix(state, out + SPIN_PER_RATE, 3, width)
+    for i in range(3):
+        x, y, z = turn[i, 0], turn[i, 1], turn[i, 2]
+        a = x * inverse[0, 0] + y * inverse[1, 0] + z * inverse[2, 0]
+        b = x * inverse[0, 1] + y * inverse[1, 1] + z * inverse[2, 1]
+        c = x * inverse[0, 2] + y * inverse[1, 2] + z * inverse[2, 2]
+        for j in range(3):
+            world[i, j] = a * turn[j, 0] + b * turn[j, 1] + c * turn[j, 2]
+        for j in range(width):
+            spin[i, j] = x * p[0, j] + y * p[1, j] + z * p[2, j]
+
+
+@_jit
+def base_velocities(time, sizes, constants, state, out):
+    """Velocities (6,) of a floating base after a time, by gravity and the wrench NET: see `push_base`. World axes.
+
+    That of the centre of mass, and the angular velocity of the whole by its angular momentum, coordinates at rest.
+    """
+    at, base = sizes[HUB], state[sizes[BASE_STATE] :]
+    turned, net, mass = (
+        matrix(state, at + TURNED, 3, 3),
+        state[at + NET :],
+        constants[sizes[BASE] + BASE_MASS],
+    )
+    inverse = matrix(state, sizes[BASE_WORK] + WORLD_INVERSE, 3, 3)
+    for i in range(3):
+        out[i] = base[VELOCITY + i] + time * constants[sizes[BASE] + BASE_GRAVITY + i]
+        out[3 + i] = 0.0
+    for i in range(3):
+        momentum = base[MOMENTUM + i]
+        if time != 0.0:
+            out[i] += time * (turned[i, 0] * net[0] + turned[i, 1] * net[1] + turned[i, 2] * net[2]) / mass
+            momentum += time * (turned[i, 0] * net[3] + turned[i, 1] * net[4] + turned[i, 2] * net[5])
+        for j in range(3):
+            out[3 + j] += inverse[j, i] * momentum
+
+
+@_jit
+def push_base(change, h, sizes, state):
+    """End a step of a floating base with contacts by its velocities in BASE_WORK. Returns the energy of spin gained.
+
+    It moves by its velocities at the end of the step, as free bodies with contacts do, and turns by what the
+    displacements `change` of the coordinates leave of its angular velocity. The spin is left in HUB.
+    """
+    at, hub, base = sizes[BASE_WORK], sizes[HUB], state[sizes[BASE_STATE] :]
+    n, inverse = sizes[COORDINATES], matrix(state, at + WORLD_INVERSE, 3, 3)
+    end, mean = state[at + END_VELOCITY :], state[at + MEAN_VELOCITY :]
+    spin, start = matrix(state, at + SPIN_PER_RATE, 3, sizes[WIDTH]), matrix(state, hub + START, 3, 3)
+    turn, quaternion = state[hub + ROW : hub + ROW + 3], state[hub + ROW + 3 : hub + ROW + 7]
+    x, y, z = base[MOMENTUM], base[MOMENTUM + 1], base[MOMENTUM + 2]
+    gained = -_square_in(inverse, x, y, z)
+    x, y, z = _solve_three(inverse, end[3], end[4], end[5])
+    gained += _square_in(inverse, x, y, z)
+    base[MOMENTUM], base[MOMENTUM + 1], base[MOMENTUM + 2] = x, y, z
+    for i in range(3):
+        base[VELOCITY + i] = end[i]
+        base[CENTRE + i] += h * mean[i]
+        turn[i] = h * mean[3 + i]
+        for j in range(n):
+            turn[i] -= spin[i, j] * change[j]
+    for i in range(3):
+        state[hub + SPIN + i] = (start[0, i] * turn[0] + start[1, i] * turn[1] + start[2, i] * turn[2]) / h
+    se3.quat_exp(turn, quaternion)
+    turned = base[QUATERNION:VELOCITY]
+    se3.quat_multiply(quaternion, turned, turned)
+    se3.quat_normalize(turned)
+    return 0.5 * gained
+
+
+@_inline
+def _square_in(a, x, y, z):
+    """Square of a vector in a symmetric metric, (3, 3)."""
+    out = x * (a[0, 0] * x + 2.0 * (a[0, 1] * y + a[0, 2] * z))
+    return out + y * (a[1, 1] * y + 2.0 * a[1, 2] * z) + z * a[2, 2] * z
+
+
+@_inline
+def _solve_three(a, x, y, z):
+    """Solution of three equations with a symmetric matrix, by Cramer's rule."""
+    c00, c01, c02 = (
+        a[1, 1] * a[2, 2] - a[1, 2] * a[1, 2],
+        a[0, 2] * a[1, 2] - a[0, 1] * a[2, 2],
+        a[0, 1] * a[1, 2] - a[0, 2] * a[1, 1],
+    )
+    c11, c12, c22 = (
+        a[0, 0] * a[2, 2] - a[0, 2] * a[0, 2],
+        a[0, 1] * a[0, 2] - a[0, 0] * a[1, 2],
+        a[0, 0] * a[1, 1] - a[0, 1] * a[0, 1],
+    )
+    d = 1.0 / (a[0, 0] * c00 + a[0, 1] * c01 + a[0, 2] * c02)
+    return (
+        d * (c00 * x + c01 * y + c02 * z),
+        d * (c01 * x + c11 * y + c12 * z),
+        d * (c02 * x + c12 * y + c22 * z),
+    )
+
+
+@_jit
 def base_twist(v, scale, time, sizes, state):
     """Twist of the base about the fixed point while the centre of mass rests, times a duration, to BASE_TWIST of HUB.
 
@@ -1381,8 +1505,8 @@ def _free(wrench, sizes, state, out):
     """
     at, width = sizes[HUB] + PER_RATE, sizes[WIDTH]
     for i in range(3):
-        _add_row(-wrench[i], state, at + i * width, width, out, 0)
-        _add_row(-wrench[3 + i], state, at + (6 + i) * width, width, out, 0)
+        add_row(-wrench[i], state, at + i * width, width, out, 0)
+        add_row(-wrench[3 + i], state, at + (6 + i) * width, width, out, 0)
 
 
 @_jit
@@ -1392,8 +1516,8 @@ def _free_mass(sizes, state, out):
     p, m = matrix(state, at + PER_RATE, 9, width), state[at + WHOLE]
     for i in range(out.shape[0]):
         for c in range(3):
-            _add_row(-m * p[c, i], state, at + PER_RATE + c * width, width, out, i * width)
-            _add_row(-p[3 + c, i], state, at + PER_RATE + (6 + c) * width, width, out, i * width)
+            add_row(-m * p[c, i], state, at + PER_RATE + c * width, width, out, i * width)
+            add_row(-p[3 + c, i], state, at + PER_RATE + (6 + c) * width, width, out, i * width)
 
 
 # --- all of it
@@ -1404,7 +1528,8 @@ def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads,
     """Mechanics at coordinates and rates: forces on the coordinates, (width,) each, and their inertia, (n, width).
 
     `loads` gets the force of springs, motors, weights and a share of the loads, `drag` that of dampers, `inertial` that
-    of inertia at constant rates; `mass` is computed if `inertia`. False: loops do not close.
+    of inertia at constant rates; `mass` is computed if `inertia`. A `mass` without rows: the step resolves no inertia,
+    and none of its forces is computed. False: loops do not close.
 
     With a floating base these are with the base free to move, at the momentum of the state; after `orient`. The motion
     of the base is in HUB then.
@@ -1415,8 +1540,11 @@ def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads,
     _find_moments(sizes, constants, state)
     _find_rates(v, sizes, constants, state)
     free, net = sizes[FREE] == 1, state[sizes[HUB] + NET : sizes[HUB] + NET + 6]
-    if inertia:
+    resolved = mass.shape[0] > 0
+    if inertia and resolved:
         _find_mass(sizes, links, constants, state, poses, mass)
+    elif inertia and free:
+        _find_carried(sizes, constants, state)
     if free:
         if inertia:
             _find_share(sizes, constants, state)
@@ -1428,11 +1556,16 @@ def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads,
     _collect_loads(share, sizes, constants, state, poses)
     _static_force(sizes, links, constants, state, poses, loads)
     _damping_force(sizes, constants, state, _tangent_of(sizes, constants, state), drag)
-    _find_bias(v, sizes, links, constants, state, poses)
     if free:
         _base_wrench(LOAD, sizes, state, net)
         _free(net, sizes, state, loads)
         find_spin(v, 1.0, sizes, state)
+    if not resolved:
+        for i in range(sizes[WIDTH]):
+            inertial[i] = 0.0
+        return True
+    _find_bias(v, sizes, links, constants, state, poses)
+    if free:
         base_twist(v, 1.0, 1.0, sizes, state)
     _inertia_force(sizes, links, constants, state, poses, inertial)
     if free:

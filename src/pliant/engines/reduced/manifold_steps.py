@@ -14,8 +14,11 @@ from pliant.engines.reduced._intrinsics import (
     LANES,
     PLACE,
     add_product,
+    everywhere,
     five_arrays,
+    load,
     matrix,
+    store,
 )
 from pliant.engines.reduced.kernels import (
     BASE_STATE,
@@ -24,6 +27,7 @@ from pliant.engines.reduced.kernels import (
     EFFECTORS,
     FREE,
     LINKS,
+    MOMENTUM,
     ROWS,
     TIME,
     TIMESTEP,
@@ -34,6 +38,7 @@ from pliant.engines.reduced.kernels import (
 from pliant.engines.reduced.manifold_kernels import (
     ACTUAL,
     AUTO,
+    BASE_WORK,
     BENT,
     BOUND_ABOVE,
     BOUNDARY,
@@ -43,6 +48,7 @@ from pliant.engines.reduced.manifold_kernels import (
     COLUMNS,
     CONTACT_WORK,
     DAMPER_MATRIX,
+    END_VELOCITY,
     ENDS,
     ENERGY,
     FARTHEST,
@@ -59,6 +65,8 @@ from pliant.engines.reduced.manifold_kernels import (
     LARGE,
     LOSSLESS,
     MAP,
+    MEAN_SHARE,
+    MEAN_VELOCITY,
     METHOD,
     MODE,
     MODE_SIZE,
@@ -71,6 +79,7 @@ from pliant.engines.reduced.manifold_kernels import (
     PLAIN,
     POINTS,
     PUSH,
+    PUSHED_INERTIA,
     RESOLVED,
     RESPONSE,
     SET,
@@ -94,11 +103,11 @@ from pliant.engines.reduced.manifold_kernels import (
     TWIST,
     WIDTH,
     WORKING,
+    WORLD_INVERSE,
     YIELD,
     _column,
     _displace,
     _elastic_energy,
-    _eliminate,
     _find_moments,
     _find_rates,
     _joint_work,
@@ -109,6 +118,7 @@ from pliant.engines.reduced.manifold_kernels import (
     _tangent_of,
     _world_axes,
     base_twist,
+    base_velocities,
     evaluate,
     find_spin,
     find_tangent,
@@ -117,6 +127,7 @@ from pliant.engines.reduced.manifold_kernels import (
     locate,
     move_base,
     orient,
+    push_base,
     to_world,
 )
 from pliant.statics.load_kernels import (
@@ -131,6 +142,7 @@ from pliant.statics.load_kernels import FORCE as FORCE_COLUMN
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
+SMALL_MOTION, AT_REST = 0, 1  # flags of steps with contacts: motion is small; its inertia is that at rest
 ROUNDS = 2  # evaluations in a step at most
 AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
 SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
@@ -138,6 +150,9 @@ SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
 NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
 RETURN = 0.2  # share of the way back to a stop in a step, of joints beyond it
 SWEEPS = 200  # over stops, at most
+SLOW_SPIN = (
+    0.05  # of the lowest frequency: angular velocity of a floating base from which on motion counts as large
+)
 BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 RESTORED = 1e-3  # of the kinetic energy: what a step without dampers may add or take to keep its budget
 
@@ -472,10 +487,10 @@ def _acts(sizes, constants, state):
 
 
 @_jit
-def _full_end(sizes, links, constants, state, poses, work):
+def _full_end(pushed, sizes, links, constants, state, poses, work):
     """End of a step of large motion after `_full_forces`, poses included: energy within its budget.
 
-    False: loops do not close there.
+    `pushed` by contacts a floating base moves by `push_base`. False: loops do not close there.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
@@ -491,7 +506,10 @@ def _full_end(sizes, links, constants, state, poses, work):
     for i in range(n):
         start[i], change[i] = y[i], after[i] - y[i]
         worked += change[i] * loads[i]
-    if free:
+    if free and pushed:
+        worked += push_base(change, h, sizes, state)
+        base_twist(change, 1.0 / h, h, sizes, state)
+    elif free:
         # the base turns by what the displacements of the coordinates leave of the angular momentum
         find_spin(change, 1.0 / h, sizes, state)
         base_twist(change, 1.0 / h, h, sizes, state)
@@ -505,7 +523,8 @@ def _full_end(sizes, links, constants, state, poses, work):
     stored, lost = _joint_work(sizes, constants, state)
     _linear_work(sizes, state, points)
     if free:
-        move_base(sizes, constants, state)
+        if not pushed:
+            move_base(sizes, constants, state)
         orient(0.0, sizes, constants, state)
     _set_motion(sizes, state, after)
     share, closed, elastic, spin, kinetic = 1.0, True, 0.0, 0.0, 0.0
@@ -561,20 +580,17 @@ def _full_end(sizes, links, constants, state, poses, work):
 
 
 @_jit
-def _coast(sizes, links, constants, state, poses, work):
-    """Step of a floating base whose joints stand still. False: loops do not close."""
+def _stand(sizes, links, constants, state, poses, work):
+    """Mechanics of a floating base, to HUB, while its joints stand still. False: loops do not close."""
     n, w = sizes[COORDINATES], sizes[WIDTH]
     _recall_multipliers(sizes, state)
     rates = work[2 * w : 3 * w]
     for i in range(n):
         rates[i] = 0.0
-    moved = evaluate(
+    return evaluate(
         state[Y : Y + n], rates, 1.0, True, sizes, links, constants, state, poses,
         work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w], matrix(work, 11 * w, n, w),
     )  # fmt: skip
-    if moved:
-        move_base(sizes, constants, state)
-    return moved
 
 
 @_jit
@@ -582,15 +598,17 @@ def _full_step(sizes, links, constants, state, poses, work):
     """Step of large motion, poses included. False: loops do not close on the way."""
     w = sizes[WIDTH]
     if not _full_forces(sizes, links, constants, state, poses, work):
-        if sizes[FREE] == 1 and not _coast(sizes, links, constants, state, poses, work):
-            return False
+        if sizes[FREE] == 1:
+            if not _stand(sizes, links, constants, state, poses, work):
+                return False
+            move_base(sizes, constants, state)
         return _halt(0.0, sizes, links, constants, state, poses, work[2 * w : 4 * w], work[4 * w : 5 * w])
-    return _full_end(sizes, links, constants, state, poses, work)
+    return _full_end(False, sizes, links, constants, state, poses, work)
 
 
 @_jit
 def _is_small(sizes, constants, state):
-    """Whether the next step takes the motion as small."""
+    """Whether the next step takes the motion as small; of floating bases only steps with contacts do."""
     if sizes[METHOD] != AUTO:
         return sizes[METHOD] == SMALL
     total = 0.0
@@ -601,9 +619,19 @@ def _is_small(sizes, constants, state):
             constants[mode + LARGE] * abs(state[Y + i]),
             constants[mode + FAST] * abs(state[Y + sizes[COORDINATES] + i]),
         )
-    for i in range(sizes[EFFECTORS], sizes[SLOTS]):  # loads on other bodies
+    free = sizes[FREE] == 1
+    for i in range(0 if free else sizes[EFFECTORS], sizes[SLOTS]):  # loads on other bodies, or moving axes
         if state[sizes[WRENCH] + i * LOAD_SIZE + ACTS] != 0.0:
             total = inf
+    if free:
+        inverse, base = matrix(state, sizes[BASE_WORK] + WORLD_INVERSE, 3, 3), sizes[BASE_STATE] + MOMENTUM
+        for i in range(3):
+            spin = (
+                inverse[i, 0] * state[base]
+                + inverse[i, 1] * state[base + 1]
+                + inverse[i, 2] * state[base + 2]
+            )
+            total += abs(spin) / (SLOW_SPIN * sqrt(constants[sizes[MODE] + SQUARE]))
     return total <= 1.0
 
 
@@ -641,38 +669,97 @@ def _watch(sizes, links, constants, state, poses):
 
 @_inline
 def _scratch(sizes, state):
-    """Scratch: forces per force of contacts, R, inverse inertia, (n, n) each; rates, and whether motion is small."""
-    n, at = sizes[COORDINATES], sizes[CONTACT_WORK]
+    """Scratch: transposed inverse of S, (n, width); rates; three vectors, (3, width); SMALL_MOTION and AT_REST.
+
+    S = h B_v^-1 + dM takes accelerations of a step to the forces of contacts that cause them, B_v the rates per force.
+    """
+    n, w, at = sizes[COORDINATES], sizes[WIDTH], sizes[CONTACT_WORK]
+    end = at + n * w
     return (
-        matrix(state, at, n, n),
-        matrix(state, at + n * n, n, n),
-        matrix(state, at + 2 * n * n, n, n),
-        state[at + 3 * n * n : at + 3 * n * n + n + 1],
+        matrix(state, at, n, w),
+        state[end : end + n],
+        matrix(state, end + n, 3, w),
+        state[end + n + 3 * w : end + n + 3 * w + 2],
     )
 
 
-@_inline
-def _mean_response(sizes, constants, state):
-    """R: mean velocities of the present step per impulse, (n, n)."""
-    n, (_, full, _, kept) = sizes[COORDINATES], _scratch(sizes, state)
-    return matrix(constants, sizes[RESPONSE], n, n) if kept[n] == 1.0 else full
+@_jit
+def _three_products(n, rows, at, apart, columns, columns_at, width, out, out_at, out_apart):
+    """Products of three rows of n numbers, `apart`, with n rows of `columns`, `width` apart: three rows of `out`."""
+    for b in range(0, width, LANES):
+        one = two = three = everywhere(0.0)
+        for k in range(n):
+            x = load(columns, columns_at + k * width + b)
+            one += rows[at + k] * x
+            two += rows[at + apart + k] * x
+            three += rows[at + 2 * apart + k] * x
+        store(one, out, out_at + b)
+        store(two, out, out_at + out_apart + b)
+        store(three, out, out_at + 2 * out_apart + b)
 
 
 @_jit
-def _touch(sizes, links, constants, state, poses, u):
+def _answer_on_mean(rows, at, apart, sizes, constants, state, out, out_at):
+    """Changes `R J` of the mean velocities of the present step by impulses J.
+
+    Of three rows `apart`, to three rows of `out`; 0 apart: of one. R is B_x / h² if inertia is as at rest, else
+    B_x B_v^-1 S^-1 / h.
+    """
+    n, w, (_, _, _, flags) = sizes[COORDINATES], sizes[WIDTH], _scratch(sizes, state)
+    if flags[AT_REST] == 1.0:
+        _three_products(n, rows, at, apart, constants, sizes[RESPONSE], w, out, out_at, apart)
+        return
+    work, through = sizes[CONTACT_WORK], sizes[CONTACT_WORK] + n * w + n
+    _three_products(n, rows, at, apart, state, work, w, state, through, w)
+    _three_products(n, state, through, w, constants, sizes[MEAN_SHARE], w, out, out_at, apart)
+
+
+@_jit
+def _answer_at_end(rows, at, apart, sizes, constants, state, out, out_at):
+    """Changes of the rates at the end of the present step by impulses: as `_answer_on_mean`.
+
+    S^-1, or B_v / h if inertia is as at rest. As S is at least the inertia, impulses that end an approach take energy.
+    """
+    n, w, (_, _, _, flags) = sizes[COORDINATES], sizes[WIDTH], _scratch(sizes, state)
+    if flags[AT_REST] == 1.0:
+        _three_products(n, rows, at, apart, constants, sizes[YIELD], w, out, out_at, apart)
+    else:
+        _three_products(n, rows, at, apart, state, sizes[CONTACT_WORK], w, out, out_at, apart)
+
+
+@_jit
+def _invert(A):
+    """Inverse of a matrix (n, width) whose symmetric part is positive definite, in place: Gauss and Jordan."""
+    n, width = A.shape
+    for c in range(n):
+        scale = 1.0 / A[c, c]
+        A[c, c] = 1.0
+        for b in range(0, width, LANES):
+            store(scale * load(A, c * width + b), A, c * width + b)
+        for i in range(n):
+            share = A[i, c]
+            if i != c and share != 0.0:
+                A[i, c] = 0.0
+                for b in range(0, width, LANES):
+                    store(load(A, i * width + b) - share * load(A, c * width + b), A, i * width + b)
+
+
+@_jit
+def _touch(pushed, sizes, links, constants, state, poses, u):
     """Begin a step with contacts or stops: mean velocities `u` of the step without their forces.
 
-    Forces beyond the linear part are evaluated with the contact forces PUSH of the last step.
+    Forces beyond the linear part are evaluated with the contact forces PUSH of the last step. If a floating base is
+    `pushed` by contacts, `u` has the velocities of its end of the step as well; after `weigh_base`.
     """
     n, w, h, work = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP], state[sizes[STEP_WORK] :]
     y, push = state[Y : Y + n], state[sizes[PUSH] : sizes[PUSH] + n]
     copy, after = state[sizes[WORK] :], work[2 * w : 4 * w]
-    answer, response, _, kept = _scratch(sizes, state)
+    answer, _, _, flags = _scratch(sizes, state)
     for i in range(sizes[WRENCH]):
         copy[i] = state[i]
     exact, felt = sizes[MAP], sizes[STEP_INERTIA]
     sizes[MAP], sizes[STEP_INERTIA] = sizes[TOUCHING], sizes[TOUCHING_INERTIA]
-    small = _is_small(sizes, constants, state)
+    small = (pushed or sizes[FREE] == 0) and _is_small(sizes, constants, state)
     if small:
         _small_forces(sizes, links, constants, state, poses, work)
         _set_motion(sizes, state, work)
@@ -689,101 +776,77 @@ def _touch(sizes, links, constants, state, poses, u):
         for i in range(n):  # loops do not close on the way: no further motion but by contacts
             after[i], after[w + i] = y[i], 0.0
             state[sizes[FORCES] + i] = push[i] = 0.0
+        if sizes[FREE] == 1:
+            _stand(sizes, links, constants, state, poses, work)
         small, state[sizes[BUDGET] + HALTS] = True, state[sizes[BUDGET] + HALTS] + 1.0
     sizes[MAP], sizes[STEP_INERTIA] = exact, felt
-    kept[n] = 1.0 if small else 0.0
-    if not small:
-        step, mass = (
-            matrix(constants, sizes[TOUCHING], 3 * n, 2 * w),
-            matrix(work, 11 * w, sizes[RESOLVED], w),
-        )
-        _respond_to_impulses(h, n, w, step, mass, answer, response)
-    R = _mean_response(sizes, constants, state)
+    count = sizes[RESOLVED]
+    flags[SMALL_MOTION], flags[AT_REST] = 1.0 if small else 0.0, 1.0 if small or count == 0 else 0.0
+    if flags[AT_REST] == 0.0:
+        mass = matrix(work, 11 * w, count, w)
+        felt = matrix(constants, sizes[PUSHED_INERTIA], n, w)
+        for i in range(n):
+            for j in range(w):
+                answer[i, j] = felt[i, j] + (mass[i, j] if i < count and j < count else 0.0)
+        _invert(answer)
+    _answer_on_mean(push, 0, 0, sizes, constants, state, work, 4 * w)
     for i in range(n):
-        total = (after[i] - y[i]) / h
-        for j in range(n):
-            total -= h * R[i, j] * push[j]
-        u[i] = total
-
-
-@_jit
-def _respond_to_impulses(h, n, w, step, mass, answer, response):
-    """Change X = (1 + dM B_v/h)^-1 of the forces of a step per force of contacts, and R = B_x X / h²."""
-    count = mass.shape[0]
-    for i in range(n):
-        for j in range(n):
-            answer[i, j] = 0.0
-            total = 0.0
-            if i < count:
-                for k in range(count):
-                    total += mass[i, k] * step[2 * n + j, w + k]
-            response[i, j] = total / h
-        answer[i, i] = 1.0
-        response[i, i] += 1.0
-    _eliminate(response, answer)
-    for i in range(n):
-        for j in range(n):
-            total = 0.0
-            for k in range(n):
-                total += step[2 * n + k, i] * answer[k, j]
-            response[i, j] = total / (h * h)
+        u[i] = (after[i] - y[i]) / h - h * work[4 * w + i]
+    if pushed:
+        base_velocities(h, sizes, constants, state, u[w:])
 
 
 @_jit
 def _end_rates(sizes, constants, state, u):
-    """Rates at the end of a step with forces `u` of contacts on the coordinates, to `u`, and their inverse inertia."""
+    """Rates at the end of a step with forces `u` of contacts on the coordinates, to `u`."""
     n, w, work = sizes[COORDINATES], sizes[WIDTH], state[sizes[STEP_WORK] :]
-    answer, _, inverse, kept = _scratch(sizes, state)
-    small, count = kept[n] == 1.0, sizes[RESOLVED]
-    step, mass = matrix(constants, sizes[TOUCHING], 3 * n, 2 * w), matrix(work, 11 * w, count, w)
-    push, change, rates = state[sizes[PUSH] : sizes[PUSH] + n], work[4 * w : 4 * w + n], work[3 * w : 4 * w]
+    _, kept, vectors, flags = _scratch(sizes, state)
+    push, change, rates = state[sizes[PUSH] : sizes[PUSH] + n], work[4 * w : 5 * w], work[3 * w : 4 * w]
+    moved, force = vectors[0], vectors[1]
     for i in range(n):
         change[i] = u[i] - push[i]
         push[i] = u[i]
-    for i in range(n):
-        u[i] = rates[i]
-    for j in range(n):
-        total = change[j]
-        if not small:
-            total = 0.0
-            for k in range(n):
-                total += answer[j, k] * change[k]
-        state[sizes[FORCES] + j] += total
+    for i in range(w):
+        moved[i] = force[i] = 0.0
+    if flags[AT_REST] == 1.0:
+        add_product(n, change, constants, sizes[TOUCHING] + 4 * w * n + w, 2 * w, w, moved)
         for i in range(n):
-            u[i] += step[2 * n + j, w + i] * total
-    mode = matrix(constants, sizes[MODE], n, MODE_SIZE)
-    for i in range(n):
-        kept[i] = u[i]
-        for j in range(n):
-            inverse[i, j] = 0.0
-        inverse[i, i] = mode[i, YIELD]
-    if not small:  # (1 + W dM)^-1 W with W of the modes at rest
+            force[i] = change[i]
+    else:
+        add_product(n, change, state, sizes[CONTACT_WORK], w, w, moved)  # accelerations
+        add_product(n, moved, constants, sizes[PUSHED_INERTIA], w, w, force)
         for i in range(n):
-            for j in range(n):
-                answer[i, j] = mode[i, YIELD] * mass[i, j] if i < count and j < count else 0.0
-            answer[i, i] += 1.0
-        _eliminate(answer, inverse)
+            moved[i] *= constants[TIMESTEP]
+    for i in range(n):
+        state[sizes[FORCES] + i] += force[i]
+        u[i] = kept[i] = rates[i] + moved[i]
 
 
 @_jit
-def _end_touching(sizes, links, constants, state, poses, u, w_):
+def _end_touching(pushed, sizes, links, constants, state, poses, u, w_):
     """End a step with contacts or stops: rates `u`, positions that have moved by h (u + w).
 
-    False: the motion left the finite numbers.
+    With a floating base that is `pushed` by contacts these include its own. False: the motion left the finite numbers.
     """
     n, w, h, work = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP], state[sizes[STEP_WORK] :]
-    kept, push, after = _scratch(sizes, state)[3], state[sizes[PUSH] :], work[2 * w : 4 * w]
+    (_, kept, _, flags), push, after = _scratch(sizes, state), state[sizes[PUSH] :], work[2 * w : 4 * w]
     y, budget = state[Y : Y + n], state[sizes[BUDGET] :]
-    small, count = kept[n] == 1.0, sizes[RESOLVED]
+    small, count = flags[SMALL_MOTION] == 1.0, sizes[RESOLVED]
     mass = matrix(work, 11 * w, count, w)
     for i in range(n):
         after[i], after[w + i] = y[i] + h * (u[i] + w_[i]), u[i]
+    if pushed:
+        for i in range(6):
+            state[sizes[BASE_WORK] + END_VELOCITY + i] = u[w + i]
+            state[sizes[BASE_WORK] + MEAN_VELOCITY + i] = u[w + i] + w_[w + i]
     if small:
         for i in range(n):
             work[4 * w + i] = after[i] - y[i]
+        if pushed:
+            push_base(work[4 * w : 5 * w], h, sizes, state)
         _set_motion(sizes, state, after)
         budget[SET] = 0.0
-        whole = locate(y, sizes, links, constants, state, poses)
+        whole = reconstruct(sizes, links, constants, state, poses, work)
         if whole:
             state[TIME] += h
         else:
@@ -798,7 +861,7 @@ def _end_touching(sizes, links, constants, state, poses, u, w_):
         for i in range(count):
             for j in range(count):
                 budget[ENERGY] += 0.5 * mass[i, j] * (u[i] * u[j] - kept[i] * kept[j])
-        whole = _full_end(sizes, links, constants, state, poses, work)
+        whole = _full_end(pushed, sizes, links, constants, state, poses, work)
     _watch(sizes, links, constants, state, poses)
     total = 0.0
     for i in range(sizes[WRENCH]):
@@ -819,14 +882,20 @@ def _beyond_stops(sizes, constants, state):
 
 @_inline
 def _stop_work(sizes, state):
-    """Scratch of stops: rates of joints or gaps, (stops, n); displacements of joints, gaps and impulses, (stops,)."""
-    n, stops, at = sizes[COORDINATES], sizes[STOPS], sizes[STOP_WORK]
-    end = at + stops * n
+    """Scratch of stops: rates of joints or gaps, (stops, width); displacements of joints, gaps and impulses, (stops,).
+
+    Then velocities, two times (width,), and their changes per impulse, (stops, width).
+    """
+    w, stops, at = sizes[WIDTH], sizes[STOPS], sizes[STOP_WORK]
+    end = at + stops * w
+    last = end + 3 * stops
     return (
-        matrix(state, at, stops, n),
+        matrix(state, at, stops, w),
         state[end : end + stops],
         state[end + stops : end + 2 * stops],
-        state[end + 2 * stops : end + 3 * stops],
+        state[end + 2 * stops : last],
+        matrix(state, last, 2, w),
+        matrix(state, last + 2 * w, stops, w),
     )
 
 
@@ -834,10 +903,10 @@ def _stop_work(sizes, state):
 def _find_stops(sizes, constants, state):
     """Tangent and displacements of joints with stops, at the present poses and after `find_tangent`."""
     table, T = sizes[sizes[STOP_TABLE] :], _tangent_of(sizes, constants, state)
-    J, place, _, _ = _stop_work(sizes, state)
+    J, place, _, _, _, _ = _stop_work(sizes, state)
     for i in range(sizes[STOPS]):
         place[i] = state[sizes[MOTION] + table[i]]
-        for j in range(sizes[COORDINATES]):
+        for j in range(sizes[WIDTH]):
             J[i, j] = T[table[i], j]
 
 
@@ -848,7 +917,7 @@ def _near_stops(u, h, sizes, constants, state):
     After `_find_stops`, whose tangent is overwritten.
     """
     n, count = sizes[COORDINATES], 0
-    J, place, gap, _ = _stop_work(sizes, state)
+    J, place, gap, _, _, _ = _stop_work(sizes, state)
     limits = matrix(constants, sizes[STOP_LIMITS], sizes[STOPS], 2)
     for i in range(sizes[STOPS]):
         s, rate = place[i], 0.0
@@ -868,9 +937,12 @@ def _near_stops(u, h, sizes, constants, state):
 
 
 @_jit
-def _push_back(count, R, J, target, impulse, u):
-    """Impulses of stops that keep their rates `J u` at least at `target`; velocities `u` respond by R. Gauss-Seidel."""
-    n = u.shape[0]
+def _push_back(count, J, answer, target, impulse, u):
+    """Impulses of stops that keep their rates `J u` at least at `target`, by Gauss-Seidel.
+
+    Velocities `u` change by a row of `answer` per impulse.
+    """
+    n = J.shape[1]
     for _ in range(SWEEPS):
         worst = most = 0.0
         for k in range(count):
@@ -879,16 +951,14 @@ def _push_back(count, R, J, target, impulse, u):
             speed = mobility = 0.0
             for i in range(n):
                 speed += J[k, i] * u[i]
-                for j in range(n):
-                    mobility += J[k, i] * R[i, j] * J[k, j]
+                mobility += J[k, i] * answer[k, i]
             if not mobility > 0.0:
                 continue
             x = max((target[k] - speed) / mobility, -impulse[k])
             impulse[k] += x
             worst, most = max(worst, abs(x) * mobility), max(most, abs(target[k]), abs(speed))
             for i in range(n):
-                for j in range(n):
-                    u[i] += R[i, j] * J[k, j] * x
+                u[i] += answer[k, i] * x
         if worst <= 1e-12 * most:
             break
 
@@ -900,18 +970,18 @@ def _stopped_step(sizes, links, constants, state, poses):
     False: the motion left the finite numbers.
     """
     n, h, y = sizes[COORDINATES], constants[TIMESTEP], state[Y : Y + sizes[COORDINATES]]
-    J, target, gap, impulse = _stop_work(sizes, state)
-    at = sizes[STOP_WORK] + sizes[STOPS] * (n + 3)
-    u, w = state[at : at + n], state[at + n : at + 2 * n]
+    J, target, gap, impulse, velocities, answer = _stop_work(sizes, state)
+    u, w = velocities[0], velocities[1]
     locate(y, sizes, links, constants, state, poses)
     find_tangent(y, sizes, links, constants, state, poses)
     _find_stops(sizes, constants, state)
     reconstruct(sizes, links, constants, state, poses, state[sizes[STEP_WORK] :])
-    _touch(sizes, links, constants, state, poses, u)
+    _touch(False, sizes, links, constants, state, poses, u)
     count = _near_stops(u, h, sizes, constants, state)
     for k in range(count):
         target[k], impulse[k] = -gap[k] / h * (1.0 if gap[k] > 0.0 else RETURN), 0.0
-    _push_back(count, _mean_response(sizes, constants, state), J, target, impulse, u)
+        _answer_on_mean(J[k], 0, 0, sizes, constants, state, answer[k], 0)
+    _push_back(count, J, answer, target, impulse, u)
     for i in range(n):
         w[i], u[i] = u[i], 0.0
         for k in range(count):
@@ -919,10 +989,11 @@ def _stopped_step(sizes, links, constants, state, poses):
     _end_rates(sizes, constants, state, u)
     for k in range(count):
         target[k] = 0.0 if impulse[k] > 0.0 else -inf
-    _push_back(count, _scratch(sizes, state)[2], J, target, impulse, u)
+        _answer_at_end(J[k], 0, 0, sizes, constants, state, answer[k], 0)
+    _push_back(count, J, answer, target, impulse, u)
     for i in range(n):
         w[i] -= u[i]
-    return _end_touching(sizes, links, constants, state, poses, u, w)
+    return _end_touching(False, sizes, links, constants, state, poses, u, w)
 
 
 @_inline
@@ -935,7 +1006,7 @@ def _advance(count, sizes, links, constants, state, poses):
             copy[i] = state[i]
         for i in range(n):
             state[sizes[PUSH] + i] = 0.0
-        small = _is_small(sizes, constants, state)
+        small = sizes[FREE] == 0 and _is_small(sizes, constants, state)
         if small:
             _small_step(sizes, links, constants, state, poses, work)
             small = _is_small(sizes, constants, state)

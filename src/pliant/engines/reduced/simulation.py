@@ -48,12 +48,12 @@ class ReducedSimulation(Simulation):
     - "full": inertia of all links where they are, too;
     - "auto": the first while inertia and the work of wrenches change little, else the second;
     - "tvcg": backward Euler on the linear model (TVCG Eq. 23), loads through constant maps; blends mix matrices
-      (TVCG section 7). `reconstruction="twist"` and floating bases in worlds with contact move by it. Wrenches act on
-      end effectors, and loops open at second order. Motors act through the model's basis; mixed models take none. The
-      base of a floating model moves as a rigid body with the mass of the whole mechanism (TVCG section 6.1).
+      (TVCG section 7). `reconstruction="twist"` moves by it. Wrenches act on end effectors, and loops open at second
+      order. Motors act through the model's basis; mixed models take none. The base of a floating model moves as a rigid
+      body with the mass of the whole mechanism (TVCG section 6.1).
 
     Of a floating mechanism the centre of mass and the angular momentum about it move by the loads alone, and the base
-    turns and moves as the motion of the joints leaves it: all levels but "tvcg" are "full" then.
+    turns and moves as the motion of the joints leaves it: all levels but "tvcg" are "full" then, unless it touches.
 
     Example:
         >>> import pliant
@@ -459,8 +459,6 @@ class ReducedSimulation(Simulation):
     def actor(self) -> Actor:
         """This simulation as contact sees it."""
         if self.exact:
-            if self._model.base is not None:
-                raise InputError('contacts of a floating base act on the linear step: method="tvcg"')
             self._make_slots(self._mechanism.body_count)
             return ManifoldActor(self)
         if self._reconstruction != "joint":
