@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -54,6 +55,8 @@ class Solver:
         self.gap_unit = np.ones(6 * m.topology.loops + len(m.couplings))
         self.gap_unit[: 6 * m.topology.loops].reshape(-1, 6)[:, :3] = m.radius
         self.fallback = self.loads.scale * m.radius
+        typical = typical_stiffness(m, 0.0) or self.fallback
+        self.unit_stiffness = typical / m.dof_unit**2
         self.q, self.multipliers = close_loops(m, m.reference.copy()), np.zeros(len(self.gap_unit))
 
     def error(self, t):
@@ -79,6 +82,7 @@ class Solver:
         m, loads = self.m, fraction_of(self.m, self.loads, fraction)
         t = Tangent(m, self.q, loads, self.multipliers)
         shift, passive, best, stalled, before = 0.0, 1e-2, np.inf, 0, np.inf
+        radius, gaining = np.inf, False
         for iteration in range(limit):
             error, gap = self.error(t), self.gap(t.gaps)
             if error <= 1e-12 and gap <= 1e-13:
@@ -87,7 +91,7 @@ class Solver:
             best = min(best, error + gap)
             if stalled >= 4 and error <= 1e-9 and gap <= 1e-11:
                 break
-            if guarded and stalled > 10:
+            if guarded and stalled > 10 and not gaining:
                 return False
             if stalled and shift == 0.0 and error < 1e-4:
                 passive = max(passive / 10, 1e-9)
@@ -98,20 +102,39 @@ class Solver:
                 shift = max(4 * shift, 1e-3)
             step, change = t.solve(-t.residual, -t.gaps)
             longest = self.length(t, step)
+            for _ in range(3):
+                if not longest > 1.3 * radius:
+                    break
+                # Newton's method on the inverse of the step's length, as a function of the stiffness added
+                slower = t.solve(self.unit_stiffness * step, refine=False)[0]
+                ratio = (step @ (step * self.unit_stiffness)) / (step @ (slower * self.unit_stiffness))
+                wanted = ratio * (longest / radius - 1)
+                shift += min(max(wanted, 0.1 * shift, 1e-6), 100 * max(shift, 1e-2))
+                t.factor(shift, passive, self.fallback)
+                step, change = t.solve(-t.residual, -t.gaps)
+                longest = self.length(t, step)
             if not np.isfinite(longest) or (guarded and iteration == 0 and longest > 0.5):
                 return False
             self.iterations += 1
-            escape = self.escape(t) if stalled in (4, 8) and shift > 0 else None
-            new = escape or self.search(t, step, change, min(1.0, 0.5 / max(longest, 1e-300)), shift)
-            if new is None:
+            far = longest > 0.5 * radius
+            escape = self.escape(t) if stalled in (4, 8) and shift > 0 and not far else None
+            whole = min(1.0, min(0.5, 1.3 * radius) / max(longest, 1e-300))
+            found = (escape, whole, 1.0, False) if escape else self.search(t, step, change, whole, shift)
+            if found is None:
                 if error <= 1e-9 and gap <= 1e-11:
                     break
                 if shift > 1e6:
                     return False
                 shift = max(10 * shift, 1e-3)
                 continue
-            t = new
-            shift = 0.0 if shift < 1e-4 else shift / 10
+            t, length, ratio, opened = found
+            shortened = radius < np.inf and (length < whole or ratio < 0.1)
+            if longest > 1e-4 and (opened or shortened):
+                radius = length * longest
+            elif far and ratio > 0.25:
+                radius = min(2 * radius, 0.5)
+            gaining = radius < np.inf and ratio > 0.25
+            shift = 0.0 if shift < 1e-4 else shift / (4 if far else 10)
             if not guarded:
                 self.q, self.multipliers = t.q, t.multipliers
         else:
@@ -125,17 +148,22 @@ class Solver:
         return max(float(np.abs(step / self.m.dof_unit).max(initial=0.0)), float(turn) * 0.25)
 
     def search(self, t, step, change, length, shift):
+        """The first point that is accepted, its length, gain over predicted gain, and whether loops failed to close."""
+        opened = False
         slope, before = float(t.residual @ step), self.error(t)
+        curvature = -slope - shift * float(step @ (step * self.unit_stiffness))
         noise = 1e-13 * (abs(t.energy) + self.loads.scale * self.m.radius * 1e-3)
         for _ in range(12):
             q = self.close(t, kinematics.move(self.m, t.q, length * step))
             if q is not None:
                 new = Tangent(self.m, q, t.loads, t.multipliers + length * change)
                 gain = new.energy - t.energy - work_of_loads(t, new)
+                ratio = gain / (length * slope + 0.5 * length**2 * curvature)
                 if np.isfinite(gain) and gain <= 1e-4 * length * slope + noise:
-                    return new
+                    return new, length, ratio, opened
                 if shift == 0.0 and length == 1.0 and self.error(new) < 0.9 * before:
-                    return new
+                    return new, length, ratio, opened
+            opened = opened or q is None
             length *= 0.5
         return None
 
@@ -150,16 +178,23 @@ class Solver:
         return None
 
     def close(self, t, q):
+        """Broyden's method, with the inverse of its matrix as a product of rank-one changes."""
         if not len(t.gaps):
             return q
-        previous = np.inf
+        unit, previous, moved = self.m.dof_unit, np.inf, []
         for _ in range(12):
             gaps = kinematics.constraint_gaps(self.m, q, kinematics.link_poses(self.m, q))
             gap = self.gap(gaps)
             if gap <= 1e-13 or (gap < 1e-11 and gap > 0.3 * previous):
                 return q
-            if gap > 0.9 * previous or not np.isfinite(gap):
+            if gap > 2 * previous or not np.isfinite(gap):
                 return None
             previous = gap
-            q = kinematics.move(self.m, q, t.solve(np.zeros(self.m.nv), -gaps, refine=False)[0])
+            motion = t.solve(np.zeros(self.m.nv), -gaps, refine=False)[0] / unit
+            for one, following in pairwise(moved):
+                motion = motion + following * (one @ motion) / (one @ one)
+            if moved:
+                motion = motion / max(1 - (moved[-1] @ motion) / (moved[-1] @ moved[-1]), 0.2)
+            moved.append(motion)
+            q = kinematics.move(self.m, q, motion * unit)
         return q if previous < 1e-9 else None

@@ -677,9 +677,8 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
     n, at, copies = parent.shape[0], 0, fronts.copies[0]
     for r in range(sums.shape[0]):
         sums[r] = multipliers[r] = 0.0
-    for k in range(n + 1):
-        for i in range(6):
-            twist[k, i] = 0.0
+    for i in range(6):
+        twist[n, i] = 0.0
     for index in range(n + 1):
         k = order[index]
         first, c, last = start[k], closing[k], start[k + 1]
@@ -747,6 +746,9 @@ def solve(tree, fronts, matrix, force, gap, motion, step, multipliers):
                 twist[k, 1] = twist[q, 1] + t * x - u * z
                 twist[k, 2] = twist[q, 2] + u * y - v * x
                 twist[k, 3], twist[k, 4], twist[k, 5] = u, v, t
+            else:
+                for i in range(6):
+                    twist[k, i] = 0.0
             m, d = tree.dofs[k], tree.dof[k]
             if m > 0:
                 rest = last - first - c + (6 if q < n else 0)

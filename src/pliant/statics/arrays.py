@@ -19,6 +19,7 @@ ROWS, SYMMETRIC, FLAGS = range(3)  # entries of `Work.flags`
 NOT_CHOSEN, CHOSEN, CHOSEN_ELSEWHERE = range(3)  # independent rows: `Work.flags[ROWS]`
 # whether the symmetric part of the derivative is factored, and tried as a definite matrix: `Work.flags[SYMMETRIC]`
 EXACT, DEFINITE, INDEFINITE = range(3)
+CLOSINGS = 12  # motions that close loops after a step, at most
 
 
 class Model(NamedTuple):
@@ -112,6 +113,7 @@ class Work(NamedTuple):
         rest, tendon_rest: springs' rest at a fraction of the load, (nq,) and (tendons,).
         step, change: Newton step and change of the multipliers, (1, nv) and (1, m), the latter scaled.
         motion: softest motion, (nv,).
+        moved: motions that close loops after a step, (CLOSINGS, nv), or (0, nv) without loops and couplings.
         chosen: coordinates where independent rows were chosen last, (nq,).
         flags: ROWS: whether they were chosen, at the point at hand or elsewhere; SYMMETRIC: EXACT ... INDEFINITE,
             (FLAGS,).
@@ -130,6 +132,7 @@ class Work(NamedTuple):
     step: NDArray[np.float64]
     change: NDArray[np.float64]
     motion: NDArray[np.float64]
+    moved: NDArray[np.float64]
     chosen: NDArray[np.float64]
     flags: NDArray[np.int64]
     twist: NDArray[np.float64]

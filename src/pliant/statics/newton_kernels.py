@@ -2,7 +2,9 @@
 
 Equilibria are minima of energy among configurations with closed loops. Each iteration takes a Newton step on the exact
 derivative of forces, stiffened until every allowed direction has positive stiffness, limited in length, put back onto
-closed loops, and shortened until energy falls. Loads are applied in steps, as many as it takes.
+closed loops, and shortened until energy falls. Once loops could not be closed after a step, later ones are kept within
+a trust region: stiffness is added until they are about as long as steps that have succeeded. Loads are applied in
+steps, as many as it takes.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pliant.mechanism.kernels import forward, move
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
 from pliant.statics.arrays import (
+    CLOSINGS,
     DEFINITE,
     EVALUATE,
     EXACT,
@@ -52,9 +55,17 @@ _HELD = 1e-7  # the same where stability is judged
 INACCURATE = 1e-6  # error of a solution, as a fraction of it, that rounding may leave
 _GOAL = 1e-12  # residual aimed at, as a fraction of the load
 _ACCEPTED = 1e-9  # residual accepted when no further progress is possible
+_SECANT = 0.2  # a motion that closes loops is lengthened by the inverse of this at most
 _CLOSED = 1e-13  # loop closure aimed at, radians and fractions of the radius
 _ALMOST_CLOSED = 1e-11  # the same where rounding allows no more
 _LONGEST = 0.5  # longest Newton step, radians and fractions of the radius
+_TOO_LONG = 1.3  # times the radius of the trust region: steps up to this length are in it
+_FITTED = 3  # times that stiffness is added to bring a step into the trust region
+_STIFFER = 100  # times that this stiffness may grow at once
+_GOOD, _POOR = (
+    0.25,
+    0.1,
+)  # gains, of those predicted, above which the trust region grows, and below which it shrinks
 _FARTHEST = 2.0  # largest rotation of a body per Newton step, rad
 _KICK = 0.05  # step along the softest motion at a saddle point, radians and fractions of the radius
 _SMALLEST_INCREMENT = 1 / 256  # load increments are not halved below this
@@ -219,10 +230,12 @@ def _step_length(system, point, work):
 
 
 @_once
-def _move_and_close(system, model, here, motion, there):
+def _move_and_close(system, model, here, motion, there, moved):
     """Move `there` from `here` along a motion, and close loops and couplings by the last factors; False if they do not.
 
-    A finite motion opens them; small motions close them again.
+    A finite motion opens them; small motions close them again, by Broyden's method: the derivative is that of the
+    factors, changed after each motion so that it explains how gaps have changed. `moved` holds the motions, (CLOSINGS,
+    nv).
     """
     links, border, hard = system.links.whole, system.border, there.gaps.shape[0]
     _copy(here.q, there.q)
@@ -234,21 +247,41 @@ def _move_and_close(system, model, here, motion, there):
     for r in range(border.gap.shape[1]):
         border.gap[0, r] = 0.0
     previous = math.inf
-    for _ in range(12):
+    for i in range(CLOSINGS):
         forward(links, there.q, there.local, there.poses)
         constraint_gaps(system.constraints.whole, there.q, there.poses, there.small, there.gaps)
         gap = largest_gap(model, there.gaps)
         if gap <= _CLOSED or (gap < _ALMOST_CLOSED and gap > 0.3 * previous):
             return True
-        if gap > 0.9 * previous or not math.isfinite(gap):
+        if gap > 2.0 * previous or not math.isfinite(gap):
             return False
-        corrections = 0 if gap < 0.1 * previous else CORRECTIONS
+        corrections = 0 if gap < 0.5 * previous else CORRECTIONS
         previous = gap
         for r in range(hard):
             border.gap[0, r] = -there.gaps[r] * border.scale[r]
         solve_system(system, border.force, border.gap, corrections, border.step, border.multipliers)
-        move(links, there.q, border.step[0], there.q)
+        _copy(border.step[0], moved[i])
+        for j in range(i - 1):
+            share = _share(moved[j], moved[i], border.unit)
+            for d in range(moved.shape[1]):
+                moved[i, d] += share * moved[j + 1, d]
+        if i > 0:
+            share = 1.0 / max(1.0 - _share(moved[i - 1], moved[i], border.unit), _SECANT)
+            for d in range(moved.shape[1]):
+                moved[i, d] *= share
+        move(links, there.q, moved[i], there.q)
     return previous < 1e-9
+
+
+@_jit
+def _share(along, motion, unit):
+    """Part of a motion along another one, as a multiple of that, dofs in their `unit`."""
+    product, square = 0.0, 0.0
+    for d in range(unit.shape[0]):
+        x = along[d] / unit[d]
+        product += x * (motion[d] / unit[d])
+        square += x * x
+    return product / square if square > 0.0 else 0.0
 
 
 @_jit
@@ -258,7 +291,7 @@ def _try(system, statics, given, at, length):
     Multipliers change by `length` times their change in the Newton step.
     """
     model, work, here, there = statics.model, statics.work, point_of(statics, at), point_of(statics, 1 - at)
-    if not _move_and_close(system, model, here, work.motion, there):
+    if not _move_and_close(system, model, here, work.motion, there, work.moved):
         return math.inf
     for r in range(there.multipliers.shape[0]):
         there.multipliers[r] = here.multipliers[r] + length * work.change[0, r] * system.border.scale[r]
@@ -268,16 +301,18 @@ def _try(system, statics, given, at, length):
 
 
 @_once
-def _search(system, statics, given, at, length, shift, scale, kicks):
-    """Line search: the first of 12 halved steps that lowers energy or, near the end, the residual; False if none.
+def _search(system, statics, given, at, length, shift, typical, scale, kicks):
+    """Line search: length of the first of 12 halved steps that lowers energy or, near the end, the residual; 0 if none.
 
     Before it, `kicks` small moves along the softest motion, there and back, are tried: off a ridge on which symmetry
-    keeps Newton's method.
+    keeps Newton's method. Returns the gain of energy, too, as a fraction of that predicted for the step, and whether
+    loops could not be closed after a longer one.
     """
     model, work, here, there = statics.model, statics.work, point_of(statics, at), point_of(statics, 1 - at)
-    slope, found, kick = 0.0, False, _KICK
+    slope, added, kick, unit, opened = 0.0, 0.0, _KICK, system.border.unit, False
     for d in range(here.residual.shape[0]):
         slope += here.residual[d] * work.step[0, d]
+        added += shift * typical * (work.step[0, d] / unit[d]) ** 2
     before = force_error(system, model, here, scale)
     noise = 1e-13 * (abs(here.energy[0]) + scale * model.radius * 1e-3)
     if kicks:
@@ -289,16 +324,51 @@ def _search(system, statics, given, at, length, shift, scale, kicks):
         kick = -1.0
         gain = _try(system, statics, given, at, 0.0 if kicked else length)
         if kicked:
-            found = gain < 0.0
-        else:
-            # Rounding hides energy differences near the end; there the residual decides.
-            whole = shift == 0.0 and length == 1.0 and gain < math.inf
-            found = math.isfinite(gain) and gain <= 1e-4 * length * slope + noise
-            found = found or (whole and force_error(system, model, there, scale) < 0.9 * before)
-            length *= 0.5
-        if found:
-            break
-    return found
+            if gain < 0.0:
+                return length, 1.0, False
+            continue
+        # Rounding hides energy differences near the end; there the residual decides.
+        whole = shift == 0.0 and length == 1.0 and gain < math.inf
+        found = math.isfinite(gain) and gain <= 1e-4 * length * slope + noise
+        if found or (whole and force_error(system, model, there, scale) < 0.9 * before):
+            return length, gain / (length * slope - 0.5 * length * length * (slope + added)), opened
+        opened = opened or gain == math.inf
+        length *= 0.5
+    return 0.0, 0.0, opened
+
+
+@_once
+def _newton_step(system, model, here, work):
+    """Newton step by the last factors; its length, and how far it may be off by rounding, as a fraction of it."""
+    border, hard = system.border, here.gaps.shape[0]
+    for d in range(here.residual.shape[0]):
+        border.force[0, d] = -here.residual[d]
+    for r in range(border.gap.shape[1]):
+        border.gap[0, r] = -here.gaps[r] * border.scale[r] if r < hard else 0.0
+    _, off = solve(system, model.passive, border.force, border.gap, work.step, work.change)
+    return _step_length(system, here, work), off
+
+
+@_once
+def _fit(system, work, shift, typical, longest, radius):
+    """Stiffness added to every dof, as a fraction of the typical one, with which a step is about as long as `radius`.
+
+    Newton's method on the inverse of the step's length (Moré and Sorensen), by one more solution with the factors of
+    the `shift` at hand, whose step has the length `longest`. Stiffness grows by `_STIFFER` times at most.
+    """
+    border, unit = system.border, system.border.unit
+    for r in range(border.gap.shape[1]):
+        border.gap[0, r] = 0.0
+    for d in range(unit.shape[0]):
+        border.right[0, d] = work.step[0, d] * typical / (unit[d] * unit[d])
+    solve_system(system, border.right, border.gap, CORRECTIONS, border.step, border.multipliers)
+    square, product = 0.0, 0.0
+    for d in range(unit.shape[0]):
+        x = work.step[0, d] / (unit[d] * unit[d])
+        square += x * work.step[0, d]
+        product += x * border.step[0, d]
+    wanted = square / product * (longest / radius - 1.0)
+    return shift + min(max(wanted, 0.1 * shift, 1e-6), _STIFFER * max(shift, 1e-2))
 
 
 @_jit
@@ -309,7 +379,6 @@ def _minimise(system, statics, given, scale, limit, guarded):
     better, and changes the last good point on success only.
     """
     model, work, here, at = statics.model, statics.work, statics.here, HERE
-    nv, hard, border = here.residual.shape[0], here.gaps.shape[0], system.border
     typical = model.typical if model.typical > 0.0 else scale * model.radius
     _copy(work.q, here.q)
     _copy(work.multipliers, here.multipliers)
@@ -318,6 +387,10 @@ def _minimise(system, statics, given, scale, limit, guarded):
         work.flags[SYMMETRIC] = DEFINITE
     shift, passive, best, stalled, prepared, found = 0.0, PASSIVE, math.inf, 0, False, False
     before, short = math.inf, False  # error at the point before, and whether the step from there was short
+    radius, gaining = (
+        math.inf,
+        False,
+    )  # of the trust region, and whether the last step gained what was predicted
     for iteration in range(limit):
         error, gap = force_error(system, model, here, scale), largest_gap(model, here.gaps)
         close_enough = error <= _ACCEPTED and gap <= _ALMOST_CLOSED
@@ -330,7 +403,7 @@ def _minimise(system, statics, given, scale, limit, guarded):
         if stalled >= 4 and close_enough:
             found = True
             break
-        if guarded and stalled > 10:
+        if guarded and stalled > 10 and not gaining:
             break
         if stalled > 0 and shift == 0.0 and error < 1e-4:
             # Near the end, a motion softer than the regularization of spring-less dofs slows convergence.
@@ -346,21 +419,24 @@ def _minimise(system, statics, given, scale, limit, guarded):
             while factor(system, statics, at, shift, passive, typical) > 0 and shift < 1e8:
                 shift = max(4 * shift, 1e-3)
         before, short = error, False
-        for d in range(nv):
-            border.force[0, d] = -here.residual[d]
-        for r in range(border.gap.shape[1]):
-            border.gap[0, r] = -here.gaps[r] * border.scale[r] if r < hard else 0.0
-        _, off = solve(system, model.passive, border.force, border.gap, work.step, work.change)
+        longest, off = _newton_step(system, model, here, work)
+        for _ in range(_FITTED):
+            if not longest > _TOO_LONG * radius or not prepared or off > INACCURATE:
+                break
+            shift = _fit(system, work, shift, typical, longest, radius)
+            factor(system, statics, at, shift, passive, typical)
+            longest, off = _newton_step(system, model, here, work)
         if off > INACCURATE and work.flags[SYMMETRIC] != EXACT:
             work.flags[SYMMETRIC], prepared = EXACT, False  # with a search for pivots, from here on
             continue
-        longest = _step_length(system, here, work)
         if not math.isfinite(longest) or (guarded and iteration == 0 and longest > _LONGEST):
             break
         work.count[0] += 1
-        kicks = 2 if stalled in (4, 8) and shift > 0.0 else 0
-        length = min(1.0, _LONGEST / max(longest, 1e-300))
-        if not _search(system, statics, given, at, length, shift, scale, kicks):
+        far = longest > 0.5 * radius  # limited by the trust region
+        kicks = 2 if stalled in (4, 8) and shift > 0.0 and not far else 0
+        whole = min(1.0, min(_LONGEST, _TOO_LONG * radius) / max(longest, 1e-300))
+        length, ratio, opened = _search(system, statics, given, at, whole, shift, typical, scale, kicks)
+        if length == 0.0:
             if close_enough:
                 found = True
                 break
@@ -368,9 +444,14 @@ def _minimise(system, statics, given, scale, limit, guarded):
                 break
             shift = max(10 * shift, 1e-3)  # shorter, safer steps
             continue
+        shortened = radius < math.inf and (length < whole or ratio < _POOR)
+        if longest > _SHORT and (opened or shortened):
+            radius = length * longest
+        elif far and ratio > _GOOD:
+            radius = min(2 * radius, _LONGEST)
         at, prepared, short = 1 - at, False, shift == 0.0 and longest < _SHORT
-        here = point_of(statics, at)
-        shift = 0.0 if shift < 1e-4 else shift / 10
+        here, gaining = point_of(statics, at), radius < math.inf and ratio > _GOOD
+        shift = 0.0 if shift < 1e-4 else shift / (4 if far else 10)
         if not guarded:
             _copy(here.q, work.q)
             _copy(here.multipliers, work.multipliers)

@@ -15,6 +15,7 @@ from pliant.mechanism.joints import BALL
 from pliant.statics.arrays import (
     BALLS,
     CALLS,
+    CLOSINGS,
     EVALUATE,
     FLAGS,
     HERE,
@@ -102,6 +103,7 @@ def _allocate_work(m: Mechanism) -> Work:
         step=np.zeros((1, nv)),
         change=np.zeros((1, len(m.elimination.scale))),
         motion=np.zeros(nv),
+        moved=np.zeros((CLOSINGS if hard else 0, nv)),
         chosen=np.zeros(m.nq),
         flags=np.zeros(FLAGS, dtype=np.int64),
         twist=np.zeros((1, len(m.links), 6)),

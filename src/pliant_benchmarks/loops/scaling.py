@@ -13,7 +13,7 @@ from .. import statics
 from ..harness.results import Progress, Row, Table, log_figure
 from ..harness.timing import compare, time_in_turns
 from ..peers import find_all
-from ..systems import Pushed, StaticCase
+from ..systems import Floats, Pushed, StaticCase
 from .pushes import SIDEWAYS, Ours, Trial, follow
 
 __all__ = ["equilibria", "reductions", "steps"]
@@ -22,6 +22,7 @@ STEP, TURN = 1 / 60, 10  # s, and steps in a turn
 SMALL, LARGE = 1e-3, 0.1  # radii, to first order: displacement of the end effector
 EXUDYN = 256  # loops of the largest mechanism in Exudyn
 FAMILIES = {"ladder": "ladder({})", "rails": 'ladder({}, "rails")', "lattice": "lattice({0}, {0})"}
+INWARDS = {"lattice": "lattice({0}, {0}) pushed inwards"}  # of 32 x 32 cells the row that is pushed buckles
 SIZES = {"ladder": (64, 256, 1024, 4096), "rails": (64,), "lattice": (8, 16, 32)}
 QUICK_SIZES = {"ladder": (64, 256), "rails": (64,), "lattice": (8,)}
 
@@ -34,20 +35,23 @@ def _build(family: str, size: int) -> pliant.Mechanism:
     return pliant.gallery.ladder(size, form="rails" if family == "rails" else "cells")
 
 
-def _cases(quick: bool, size: float) -> list[tuple[str, Pushed]]:
-    """Families and mechanisms, pushed sideways at the end effector."""
+def _cases(
+    quick: bool, size: float, families: dict[str, str] = FAMILIES, towards: Floats = SIDEWAYS
+) -> list[tuple[str, Pushed]]:
+    """Labels of families, and mechanisms, pushed sideways at the end effector."""
+    sizes = QUICK_SIZES if quick else SIZES
     return [
-        (family, Pushed(FAMILIES[family].format(n), partial(_build, family, n), size, SIDEWAYS))
-        for family, sizes in (QUICK_SIZES if quick else SIZES).items()
-        for n in sizes
+        (label, Pushed(label.format(n), partial(_build, family, n), size, towards))
+        for family, label in families.items()
+        for n in sizes[family]
     ]
 
 
 def _flatness(found: Sequence[tuple[str, Row]], loops: Callable[[Row], int]) -> list[Row]:
     """Rows of pliant's cost per loop over the sizes of a family, with the ratio of the largest and smallest."""
     out = []
-    for family in FAMILIES:
-        rows = [row for name, row in found if name == family and row.ours is not None]
+    for label in dict(found):
+        rows = [row for name, row in found if name == label and row.ours is not None]
         if len(rows) < 2:
             continue
         cost = [1e3 * float(row.ours or 0.0) / loops(row) for row in rows]
@@ -67,14 +71,11 @@ def _table(
 ) -> Table:
     """Table and figure of rows by family, flatness at the end."""
     curves = {}
-    for family, row in found:
+    for label, row in found:
         row.values["µs a loop"] = None if row.ours is None else 1e3 * row.ours / row.values["loops"]
-        label = "pliant, " + FAMILIES[family].format("n")
-        curves.setdefault(label, []).append((row.values["loops"], row.ours))
+        curves.setdefault("pliant, " + label.format("n"), []).append((row.values["loops"], row.ours))
         if row.peer is not None:
-            curves.setdefault("Exudyn, " + FAMILIES[family].format("n"), []).append(
-                (row.values["loops"], row.peer)
-            )
+            curves.setdefault("Exudyn, " + label.format("n"), []).append((row.values["loops"], row.peer))
     rows = [row for _, row in found] + _flatness(found, lambda row: row.values["loops"])
     return Table(
         "loops",
@@ -94,25 +95,29 @@ def equilibria(quick: bool, progress: Progress) -> list[Table]:
     out = []
     for key, size in (("loops-equilibrium", LARGE), ("loops-equilibrium-small", SMALL)):
         found = []
-        for family, case in _cases(quick, size):
+        cases = _cases(quick, size)
+        if size == LARGE:
+            cases += _cases(quick, size, INWARDS, -SIDEWAYS)
+        for label, case in cases:
             m = case.m
             progress(f"equilibrium of {case.name}, moved by {size:g} radii")
             wanted = m.topology.loops <= 64 and size == LARGE if quick else m.topology.loops <= EXUDYN
-            patience = 0.0 if missing or family != "ladder" or not wanted else 0.3 if quick else 5.0
+            patience = 0.0 if missing or label != FAMILIES["ladder"] or not wanted else 0.3 if quick else 5.0
             static = StaticCase(case.name, m, case.tip, case.force)
             row = statics.solve_beside(static, 3 if quick else 7, patience)
             c = pliant.equilibrium(m, {case.tip: case.force})
             row.values["iterations"] = c.iterations
             row.values["closed to, m"] = float(np.abs(c.loop_residual).max())
-            found.append((family, row))
+            found.append((label, row))
         out.append(
             _table(
                 key,
                 f"Equilibrium of closed loops, moved by {size:g} radii",
                 found,
                 f"A sideways force on the end effector that moves it by {size:g} radii, to first order, from the "
-                "reference pose; one thread, processor time. pliant goes on to 1e-12 of the load. Exudyn, up to "
-                f"{EXUDYN} loops: the fastest setting whose bodies are all within a millionth of the radius.",
+                "reference pose, to the right unless a row says otherwise; one thread, processor time. pliant goes on "
+                f"to 1e-12 of the load. Exudyn, up to {EXUDYN} loops: the fastest setting whose bodies are all within "
+                "a millionth of the radius.",
                 missing,
             )
         )
@@ -125,7 +130,7 @@ def reductions(quick: bool, progress: Progress) -> Table:
     progress("reduction")
     times = time_in_turns({case.name: partial(pliant.reduce, case.m) for _, case in cases}, 3 if quick else 7)
     found = []
-    for family, case in cases:
+    for label, case in cases:
         progress(f"reduction of {case.name}: equilibrium")
         c = pliant.equilibrium(case.m, {case.tip: {"force": case.force, "point": case.point}})
         apart = float(np.linalg.norm(case.displacement(c.poses)) / (SMALL * case.m.radius) - 1)
@@ -133,7 +138,7 @@ def reductions(quick: bool, progress: Progress) -> Table:
         row.values = {"loops": case.m.topology.loops, "apart from an equilibrium": abs(apart)}
         if not abs(apart) < 0.01:
             row.stable = f"pliant: compliance is off by {100 * apart:.2g} %"
-        found.append((family, row))
+        found.append((label, row))
     return _table(
         "loops-reduce",
         "Reduction of closed loops",
@@ -156,7 +161,7 @@ def steps(quick: bool, progress: Progress) -> Table:
     # The same number of steps for all: all go through the same motion.
     times = time_in_turns({name: partial(run.step, TURN) for name, run in holding.items()}, 3 if quick else 7)
     found = []
-    for family, case in cases:
+    for label, case in cases:
         trial, row = trials[case.name], Row(case.name)
         if case.name in holding and trial.holds():
             row = compare(case.name, times[case.name].scaled(1e3 / TURN))
@@ -165,7 +170,7 @@ def steps(quick: bool, progress: Progress) -> Table:
         else:
             row.stable = f"pliant: {trial.problem}"
         row.values["loops"] = case.m.topology.loops
-        found.append((family, row))
+        found.append((label, row))
     return _table(
         "loops-step",
         "A constrained step of closed loops at 1/60 s",

@@ -65,19 +65,21 @@ W_SPIN = 24  # angular velocity, rad/s
 W_VELOCITY = 27  # of the origin, m/s
 KINEMATIC_COLUMNS = 30
 # ... half impulse through the joint, N s and N m s, in residual convention: opposite to the wrench on the link
-W_FORCE, W_TORQUE = 30, 90
+W_FORCE, W_TORQUE = 30, 69
 # ... right-hand side of the elimination: of the link, N s and N m s, and of its joint
-W_RIGHT_FORCE, W_RIGHT_TORQUE, W_RIGHT = 33, 57, 72
+W_RIGHT_FORCE, W_RIGHT_TORQUE, W_RIGHT = 33, 57, 84
 # ... articulated inertia [L X; Xᵀ H] of linear and angular velocity: L and H symmetric, X 3 x 3
 W_LINEAR, W_COUPLING, W_ANGULAR = 36, 42, 51
+# ... derivative and half impulse of springs, dampers, rotors and stops: of a ball symmetric and world axes
+W_SPRING, W_SPRING_TORQUE = 60, 66
+# ... and, of trees that no row borders: (others are eliminated with their rows, in arrays of their own)
+BORDERED_COLUMNS = 72
 # ... factors of the joint: of a ball l10, l20, l21 and reciprocal pivots of L D Lᵀ; of a hinge or slide the reciprocal
 # of its inertia, and that times its column of articulated inertia
-W_LOWER, W_PIVOTS = 60, 63
-W_RECIPROCAL, W_GAIN_FORCE, W_GAIN_TORQUE = 60, 66, 69
-# ... derivative and half impulse of springs, dampers, rotors and stops: of a ball symmetric and world axes
-W_SPRING, W_SPRING_TORQUE = 75, 81
+W_LOWER, W_PIVOTS = 72, 75
+W_RECIPROCAL, W_GAIN_FORCE, W_GAIN_TORQUE = 72, 78, 81
 # ... solution: change of the link's velocities
-W_DELTA_VELOCITY, W_DELTA_SPIN = 84, 87
+W_DELTA_VELOCITY, W_DELTA_SPIN = 87, 90
 WORK_COLUMNS = 93
 
 # past
@@ -179,7 +181,8 @@ class Scratch(NamedTuple):
     """Work arrays of a step.
 
     Attributes:
-        work: W_ROTATION ... W_DELTA_SPIN at the midpoint, (n, WORK_COLUMNS).
+        work: W_ROTATION ... W_DELTA_SPIN at the midpoint, (n, WORK_COLUMNS); where rows border the tree, up to W_TORQUE
+            only, (n, BORDERED_COLUMNS).
         ahead: kinematics at another pose, (n, KINEMATIC_COLUMNS).
         at_middle: momentum of the midpoint velocity, world axes, about centres of mass, (n, 6).
         impulse: of gravity and loads in half a step, world axes, at centres of mass, (n, 6).

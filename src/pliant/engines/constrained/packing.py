@@ -90,7 +90,7 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
         chosen=np.zeros(m.nq + count + 1),
     )
     scratch = Scratch(
-        work=np.zeros((n, col.WORK_COLUMNS)),
+        work=np.zeros((n, col.BORDERED_COLUMNS if count else col.WORK_COLUMNS)),
         ahead=np.zeros((n, col.KINEMATIC_COLUMNS)),
         at_middle=np.zeros((n, 6)),
         impulse=np.zeros((n, 6)),
@@ -196,6 +196,8 @@ def _effective_inertia(m: Mechanism, packed: Packed) -> None:
     model, state, scratch = packed.model, packed.state, packed.scratch
     links, constants, dofs, tendons = model.links, model.constants, model.dofs, model.tendons
     work = scratch.work
+    if work.shape[1] < col.WORK_COLUMNS:
+        work = np.zeros((len(links), col.WORK_COLUMNS))
     _links.forward(links, constants, state.q, state.u, 0.0, work)
     _links.momenta(0, len(links), constants, work, scratch.at_middle)
     _joints.springs(0, len(links), links, model.bare, model.rest, state.q, state.u, state.v, 1.0, work)
