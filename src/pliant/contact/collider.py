@@ -198,7 +198,7 @@ class Collider:
         """The contacts of bodies at `poses` (bodies, 4, 4), world. They are overwritten by the next call.
 
         Raises:
-            InputError: a pose is not finite, or there are too many contacts for any memory.
+            InputError: a pose is not finite or holds no rotation, or there are too many contacts for any memory.
         """
         if poses.shape != (self._bodies, 4, 4):
             raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
@@ -220,9 +220,9 @@ class Collider:
         return Contacts(self.found, count)
 
     def not_finite(self, body: int) -> InputError:
-        """The error of a body whose pose is not finite."""
+        """The error of a body whose pose is not finite, or no rotation."""
         return InputError(
-            f"body '{self._name(body)}': its pose is not finite, so contact cannot be detected; "
+            f"body '{self._name(body)}': its pose is not finite, or holds no rotation, so contact cannot be detected; "
             "a smaller time step or softer springs may help"
         )
 

@@ -10,19 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import choice, whole
+from pliant.checks import choice, numbers, whole
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.manifold import pack_model
 from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.simulation import are_poses
 from pliant.errors import ConvergenceError, InputError
-from pliant.statics.load_kernels import LINK
+from pliant.statics.equilibrium import beside_springs
+from pliant.statics.load_kernels import FOLLOWER_FORCE, FOLLOWER_TORQUE, FORCE, LINK, TORQUE
 from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["ReducedBatch"]
 
 Floats = NDArray[np.float64]
+_KINDS = (FORCE, FOLLOWER_FORCE), (TORQUE, FOLLOWER_TORQUE)  # columns of loads
 
 
 class ReducedBatch:
@@ -123,7 +126,11 @@ class ReducedBatch:
         self._moving[:] = before
         self._map(self._kernels.reconstruct_batch)
         self._map(self._kernels.advance_batch, done)
-        raise ConvergenceError(f"copy {part.start + copy} left the finite numbers at t = {self.time:.6g} s")
+        index, m = part.start + copy, self._model.mechanism
+        rows = np.abs(self._wrenches[index])
+        force, torque = (rows[:, w : w + 3] + rows[:, v : v + 3] for w, v in _KINDS)
+        said = beside_springs(m, float((force + torque / m.radius).max(initial=0.0)))
+        raise ConvergenceError(f"copy {index} left the finite numbers at t = {self.time:.6g} s: {said}")
 
     @property
     def poses(self) -> Floats:
@@ -166,13 +173,18 @@ class ReducedBatch:
 
     @state.setter
     def state(self, value: ArrayLike) -> None:
-        given = np.asarray(value, dtype=np.float64)
+        given = numbers(value, "state")
         if given.shape not in (self._moving.shape, self._moving.shape[1:]):
             raise InputError(f"state: shape {self._moving.shape} expected, got {given.shape}")
         if not np.isfinite(given).all():
             raise InputError("state: not all numbers are finite")
+        before = self._moving.copy()
         self._moving[:] = given
         self._map(self._kernels.reconstruct_batch)
+        if not are_poses(self._shown):
+            self._moving[:] = before
+            self._map(self._kernels.reconstruct_batch)
+            raise InputError("state: its numbers are damaged: they give bodies no pose")
 
     def __repr__(self) -> str:
         return f"<ReducedBatch of {self._copies} copies of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"
