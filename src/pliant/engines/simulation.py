@@ -810,8 +810,10 @@ class Simulation(ABC):
         """The largest wrench or motor next to the springs, in words."""
         m, loads = self._mechanism, self._loads.values()
         motors = float(np.abs(self._torque / m.dof_unit).max(initial=0.0)) / m.radius
-        sizes = (np.abs(load.force).max() + np.abs(load.torque).max() / m.radius for load in loads)
-        return beside_springs(m, max(motors, *map(float, sizes), 0.0))
+        sizes = [
+            float(np.abs(load.force).max()) + float(np.abs(load.torque).max()) / m.radius for load in loads
+        ]
+        return beside_springs(m, max(motors, *sizes, 0.0))
 
     def _set_load(self, index: int, load: Load) -> None:
         """Apply one changed wrench; `_loads` has it already."""

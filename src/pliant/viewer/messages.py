@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import Any
 
 __all__ = ["Inspector"]
@@ -55,14 +56,13 @@ class Inspector:
     def refusal(self, data: Any) -> str | None:
         """Why a message is refused; None: it is sound."""
         import msgspec
-        from viser import _messages as known
 
         if not isinstance(data, bytes):
             return "text instead of bytes"
         try:
             content = msgspec.msgpack.decode(data)
             name = content.pop("type")
-            kind = known.Message._subclass_from_type_string()[name]
+            kind = _kinds()[name]
             why = _unsound(content)
             if why is None:
                 msgspec.convert(content, kind)
@@ -75,7 +75,7 @@ class Inspector:
             RecursionError,
         ) as error:
             return f"not understood: {_short(error)}"
-        if why is None and kind is known.GuiUpdateMessage:
+        if why is None and name == "GuiUpdateMessage":
             why = self._value_refusal(content["uuid"], content["updates"])
         return None if why is None else f"{_short(name)}: {why}"
 
@@ -84,16 +84,15 @@ class Inspector:
         handle = self.controls.get(uuid)
         if handle is None:
             return "no such control"
-        state = handle._impl
         for word, value in updates.items():
             if word != "value":
                 return f"'{_short(word)}' of a control is not a client's to change"
-            if not _is_like(value, state.value):
-                return f"a value like {_short(repr(state.value))} expected, not {_short(repr(value))}"
-            low, high = (getattr(state.props, bound, None) for bound in ("min", "max"))
+            if not _is_like(value, handle.value):
+                return f"a value like {_short(repr(handle.value))} expected, not {_short(repr(value))}"
+            low, high = (getattr(handle, bound, None) for bound in ("min", "max"))
             if low is not None and high is not None and not low <= value <= high:
                 return f"a number from {low} to {high} expected, not {value}"
-            options = getattr(state.props, "options", None)
+            options = getattr(handle, "options", None)
             if options is not None and value not in options:
                 return f"one of the options expected, not {_short(repr(value))}"
         return None
@@ -111,6 +110,14 @@ class Inspector:
             _log.warning("the view refused a message: %s%s", why, more)
         else:
             self._unsaid += 1
+
+
+@cache
+def _kinds() -> dict[str, Any]:
+    """Types of messages by name."""
+    from viser import _messages as known
+
+    return {kind.__name__: kind for kind in known.Message.get_subclasses()}
 
 
 def _unsound(value: Any, depth: int = 0) -> str | None:
