@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from pliant.errors import InputError, PliantError
 
-__all__ = ["EARTH", "acceleration", "choice", "number", "numbers", "seconds", "vector", "whole"]
+__all__ = ["EARTH", "acceleration", "choice", "number", "numbers", "pose", "seconds", "vector", "whole"]
 
 Floats = NDArray[np.float64]
 EARTH = (0.0, 0.0, -9.81)  # acceleration of gravity, m/s², z up
@@ -92,6 +92,20 @@ def vector(
         raise _refused(what, kind or f"{count} numbers", value) from None
     if out.shape != (count,) or not (np.abs(out) < below).all():
         raise _refused(what, expected, value)
+    return out
+
+
+def pose(value: Any, what: str = "pose") -> Floats:
+    """A pose, 4 x 4, as a new array."""
+    try:
+        out = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise _refused(what, "a 4 x 4 matrix", value) from None
+    turn = out[:3, :3] if out.shape == (4, 4) and np.isfinite(out).all() else np.zeros((3, 3))
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.abs(turn @ turn.T - np.eye(3)).max()
+    if not off <= 1e-9:
+        raise _refused(what, "a 4 x 4 matrix with a rotation in it", value)
     return out
 
 

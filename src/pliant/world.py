@@ -19,7 +19,7 @@ from pliant.contact.handles import FreeBody, MechanismHandle, Static
 from pliant.contact.levels import Level, Levels
 from pliant.contact.materials import Material
 from pliant.engines.simulate import simulate
-from pliant.engines.simulation import Effort, Pull, Simulation, Stride, record
+from pliant.engines.simulation import MOST_STEPS, Effort, Pull, Simulation, Stride, record
 from pliant.engines.trajectory import Trajectory
 from pliant.engines.transfer import carry_over
 from pliant.errors import InputError, UnknownNameError
@@ -297,8 +297,11 @@ class World:
 
     def _build(self) -> Built:
         """Actors, bodies and contact stepper, made anew after a change."""
-        if self._built is not None:
-            return self._built
+        return self._assemble() if self._built is None else self._built
+
+    @exclusive
+    def _assemble(self) -> Built:
+        """Make actors, bodies and contact stepper. Two threads that did so at once would share arrays of actors."""
         built = assemble(
             list(self._parts.values()),
             self._free,
@@ -325,7 +328,7 @@ class World:
 
     def _change(self) -> None:
         now = self.time
-        self._built, self._alone = None, None
+        self._built, self._alone, self._kept = None, None, None
         self._set_time(now)
 
     def _taken(self) -> int:
@@ -348,6 +351,11 @@ class World:
     def timestep(self) -> float:
         """Length of a step, s."""
         return self._timestep
+
+    @property
+    def use(self) -> Use:
+        """Claim of this world by one thread; its handles take it."""
+        return self._use
 
     @property
     def gravity(self) -> Floats:
@@ -374,15 +382,16 @@ class World:
         self._step_together(whole(n, "step: n", 0))
 
     def _step_together(self, n: int) -> None:
-        uses, claimed = [self._use, *(simulation.use for simulation in self._simulations.values())], 0
-        try:
-            for use in uses:
-                use.claim()
-                claimed += 1
-            self._step_claimed(n)
-        finally:
-            for use in uses[:claimed]:
-                use.release()
+        claimed: list[Use] = []
+        with self._use.claimed():
+            try:
+                for simulation in self._simulations.values():
+                    simulation.use.claim()
+                    claimed.append(simulation.use)
+                self._step_claimed(n)
+            finally:
+                for use in claimed:
+                    use.release()
 
     def _step_claimed(self, n: int) -> None:
         built = self._build()
@@ -456,6 +465,7 @@ class World:
             built.stepper.forget()
 
     @property
+    @exclusive
     def state(self) -> WorldState:
         """State of all that moves; setting it returns to it exactly. Wrenches, motors and pulls are no part of it."""
         return self._read(self._build())
@@ -466,9 +476,11 @@ class World:
         built = self._build()
         if not isinstance(value, WorldState):
             raise InputError(f"state: a value of `world.state` expected, not {type(value).__name__}")
-        if value.fingerprint != built.fingerprint or len(value.actors) != len(built.actors):
+        own = isinstance(value.fingerprint, int) and value.fingerprint == built.fingerprint
+        if not own or not isinstance(value.actors, tuple) or len(value.actors) != len(built.actors):
             raise InputError("state: it belongs to another world, or to this one with other bodies")
-        number(value.time, "state: time")
+        most = MOST_STEPS * self._timestep
+        number(value.time, "state: time", least=-most, most=most)
         if built.stepper is not None:
             built.stepper.check_memory(value.memory)
         before = self._read(built)
@@ -532,10 +544,12 @@ class World:
             self._change()
             return
         error = number(error, "detail", above=0, expected="error above 0")
-        every = number(every, "detail", above=0, expected="every above 0")
+        every = number(every, "detail", above=0, most=MOST_STEPS * self._timestep, expected="every above 0")
         steps = max(1, round(every / self._timestep))
         self._levels.set(name, levels, error, steps, self.level(name))
+        kept = self._kept
         self._change()
+        self._kept = kept
 
     def level(self, name: str) -> Level:
         """Present level of a mechanism: a model, or the mechanism itself."""
@@ -648,6 +662,7 @@ class World:
 
     # --- copies
 
+    @exclusive
     def copy(self) -> World:
         """Independent world in the same state, with the same wrenches, motors, pulls and levels of detail."""
         contents = self._contents()
@@ -661,6 +676,7 @@ class World:
     def __deepcopy__(self, memo: dict[int, Any]) -> World:
         return self.copy()
 
+    @exclusive
     def __reduce__(self) -> tuple[Any, ...]:
         return _restored, (self._contents(),)
 
@@ -716,8 +732,8 @@ def _pose(name: str, position: ArrayLike, orientation: ArrayLike | None) -> Floa
     """Pose, 4 x 4, from the arguments of a body."""
     try:
         out = spatial.pose(position, orientation)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"'{name}': position and orientation must be numbers ({error})") from None
-    if not np.isfinite(out).all():
-        raise InputError(f"'{name}': position and orientation must be finite")
+    if out.shape != (4, 4) or not np.isfinite(out).all():
+        raise InputError(f"'{name}': a position and an orientation of finite numbers expected")
     return out

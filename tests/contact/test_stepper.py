@@ -7,7 +7,7 @@ import pytest
 
 import pliant
 from pliant import scenes, shapes, spatial
-from pliant.contact import collider
+from pliant.contact import records
 from pliant.errors import ConvergenceError
 from pliant.gallery import gripper
 
@@ -174,7 +174,7 @@ def test_what_fails_is_put_back():
 
 
 def test_without_the_library_all_goes_by_way_of_python(monkeypatch):
-    monkeypatch.setattr(collider, "symbols", lambda: False)
+    monkeypatch.setattr(records, "symbols", lambda: False)
     world = drops(2)
     world.step(30)
     assert not is_compiled(world)

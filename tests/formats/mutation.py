@@ -232,10 +232,10 @@ def _edit_json(document: dict, rng: random.Random) -> None:
         old = max(-1e200, min(holder[key], 1e200))
         holder[key] = type(old)(rng.choice([-old, old + 1, old - 1, old * 1e6, old * 1e-9, 1e300, 0, -1]))
     elif kind < 0.75:
-        holder[key] = rng.choice(SCRAP)
+        holder[key] = copy.deepcopy(rng.choice(SCRAP))
     elif kind < 0.85:
         del holder[key]
     elif isinstance(holder, list):
-        holder.insert(key, rng.choice([holder[key], rng.choice(SCRAP)]))
+        holder.insert(key, copy.deepcopy(rng.choice([holder[key], rng.choice(SCRAP)])))
     elif isinstance(holder, dict):
-        holder[rng.choice(["unknown", "mass", "name", "dofs"])] = rng.choice(SCRAP)
+        holder[rng.choice(["unknown", "mass", "name", "dofs"])] = copy.deepcopy(rng.choice(SCRAP))

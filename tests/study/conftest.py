@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from uuid import uuid4
 
 import numpy as np
 import pytest
@@ -131,11 +133,24 @@ def same():
 
 
 @pytest.fixture
+def clusters(folder):
+    """A function that starts a cluster like `cluster`, as a context."""
+    return lambda: dask_cluster(folder)
+
+
+@pytest.fixture
 def cluster(folder):
     """A real Dask scheduler on loopback, its address, and its two worker processes."""
+    with dask_cluster(folder) as one:
+        yield one
+
+
+@contextmanager
+def dask_cluster(folder):
+    """A scheduler and two workers."""
     path = os.pathsep.join([str(folder), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
     environment = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__LOGGING__DISTRIBUTED": "error"}
-    file = Path("scheduler.json")
+    file = Path(f"scheduler-{uuid4().hex}.json")
     command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0"]
     started = []
 
@@ -166,7 +181,9 @@ def cluster(folder):
         client.wait_for_workers(2, timeout=60)
         assert client.scheduler is not None
         address = client.scheduler.address
-    yield SimpleNamespace(address=address, scheduler=started[0], workers=started[1:])
-    for process in reversed(started):
-        process.kill()
-        process.wait(20)
+    try:
+        yield SimpleNamespace(address=address, scheduler=started[0], workers=started[1:])
+    finally:
+        for process in reversed(started):
+            process.kill()
+            process.wait(20)

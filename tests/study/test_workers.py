@@ -317,6 +317,34 @@ def test_a_killed_scheduler_loses_no_row(make, cluster, folder):
     assert results.complete
 
 
+KILLS = 10
+
+
+@pytest.mark.slow
+def test_ten_killed_schedulers_lose_no_row(make, clusters, folder):
+    before = 0
+    for _ in range(KILLS):
+        with clusters() as cluster:
+            seen = []
+
+            def kill(done, failed, total, cluster=cluster, seen=seen):
+                seen.append(done)
+                if len(seen) == 4:
+                    cluster.scheduler.kill()
+
+            study = make("slow", 200, results="lost.parquet")
+            with pytest.raises(PliantError, match=r"the Dask scheduler was lost .* resume"):
+                study.run(scheduler=cluster.address, progress=kill, resume=before > 0)
+        found = load("lost.parquet")
+        assert len(found) >= before + 4
+        assert len(found) >= max(seen)
+        assert not found.complete
+        before = len(found)
+    results = make("slow", 200, results="lost.parquet").run(workers=0, resume=True)
+    assert results.complete
+    assert results.columns["index"].tolist() == list(range(200))
+
+
 def test_no_scheduler(make, folder, monkeypatch):
     monkeypatch.setattr("pliant.study.cluster._CONNECT", 1)
     for address in ("tcp://127.0.0.1:9", "nonsense://x", "junk", "", "tcp://", "tcp://127.0.0.1:not a port"):

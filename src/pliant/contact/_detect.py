@@ -25,6 +25,7 @@ _ASIDE = 0.98  # cosine of two normals below which one may belong to an inner ed
 _LEVEL = 0.05  # slope of a surface that counts as none
 _AROUND = 8.0  # distance within which inner edges are looked for around a contact, in units of `near`
 _KEEP, _DROP = 1, 2  # marks of contacts
+_ROTATION = 1e-3  # by how much the square of a row of a rotation may differ from one
 
 _collide = types.ExternalFunction("mj_collision", types.void(types.intp, types.intp))
 _jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
@@ -96,9 +97,9 @@ def _free_margins(step):
 
 @_inline
 def _place(count, scene, poses):
-    """Write frames and margins of geoms of the first `count` bodies; returns the first of non-finite pose, else -1.
+    """Write frames and margins of geoms of the first `count` bodies; returns the first one without a pose, else -1.
 
-    MuJoCo adds the margins of two geoms.
+    A matrix that is not finite, or no rotation, would make MuJoCo end the process. It adds the margins of two geoms.
     """
     margins, cores = scene.margins, scene.core_margins
     body, core, xipos, ximat = scene.body, scene.core, scene.xipos, scene.ximat
@@ -107,9 +108,9 @@ def _place(count, scene, poses):
     xpos, xmat, geom_margin = scene.xpos, scene.xmat, scene.geom_margin
     for b in range(count):
         for i in range(3):
-            for j in range(4):
-                if not math.isfinite(poses[b, i, j]):
-                    return b
+            x, y, z = poses[b, i, 0], poses[b, i, 1], poses[b, i, 2]
+            if not abs(x * x + y * y + z * z - 1.0) <= _ROTATION or not math.isfinite(poses[b, i, 3]):
+                return b
     for k in range(body.shape[0]):
         b = body[k]
         if 0 <= b < count:

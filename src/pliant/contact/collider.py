@@ -1,25 +1,19 @@
 """`Collider`: contacts between bodies, by MuJoCo's collider on a scene of their shapes.
 
-Compiled code calls `mj_collision`, a public function of MuJoCo's library, by its name. The number of contacts and the
-address of their records, which it needs besides, have no array in Python: their offsets in MuJoCo's structures are
-found by a small scene whose contacts are known. If they are not found, contacts are detected from Python.
+Compiled code calls `mj_collision`, a public function of MuJoCo's library, by its name, and reads contacts where it
+leaves them, see `records`. If these are not found, contacts are detected from Python.
 """
 
 from __future__ import annotations
 
-import ctypes
 import operator
 from collections.abc import Collection, Iterable, Sequence
-from functools import cache
-from pathlib import Path
-from typing import Any, NamedTuple
 
-import llvmlite.binding as llvm
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact import _detect
+from pliant.contact import _detect, records
 from pliant.contact.arrays import Found, Native, Scene, make_found
 from pliant.contact.collision_scene import compiled, make_scene, quiet
 from pliant.errors import InputError
@@ -34,10 +28,6 @@ _MOST_MEMORY = 1 << 36
 _PAIR = 50  # most contacts that MuJoCo reports of two geoms
 _RECORD = 1 << 10  # bytes; the record of a contact is smaller
 _MOST_KEPT = 1 << 28  # bytes up to which the arena has room for the contacts of all pairs of geoms
-_PROBE = """<mujoco><worldbody><geom type="plane" size="1 1 1"/>
-<body pos="0 0 .1"><freejoint/><geom size=".1"/></body><body pos="1 0 .1"><freejoint/><geom size=".1"/></body>
-<body pos="2 0 .1"><freejoint/><geom size=".1"/></body></worldbody></mujoco>"""
-_SEARCHED = 64  # bytes after `data.energy` in which the address of the contacts is looked for
 
 
 class Contacts:
@@ -198,7 +188,7 @@ class Collider:
         """The contacts of bodies at `poses` (bodies, 4, 4), world. They are overwritten by the next call.
 
         Raises:
-            InputError: a pose is not finite, or there are too many contacts for any memory.
+            InputError: a pose is not finite or holds no rotation, or there are too many contacts for any memory.
         """
         if poses.shape != (self._bodies, 4, 4):
             raise InputError(f"poses of shape {(self._bodies, 4, 4)} expected, got {poses.shape}")
@@ -228,9 +218,9 @@ class Collider:
             raise self.not_finite(bad)
 
     def not_finite(self, body: int) -> InputError:
-        """The error of a body whose pose is not finite."""
+        """The error of a body whose pose is not finite, or no rotation."""
         return InputError(
-            f"body '{self._name(body)}': its pose is not finite, so contact cannot be detected; "
+            f"body '{self._name(body)}': its pose is not finite, or holds no rotation, so contact cannot be detected; "
             "a smaller time step or softer springs may help"
         )
 
@@ -248,7 +238,7 @@ class Collider:
         """MuJoCo's arrays for compiled code; None if they are not found, or memory might not suffice."""
         if self._most is None:
             return None
-        return _attach(self._model, self._data, self._most)
+        return records.attach(self._model, self._data, self._most)
 
     def _collide(self) -> bool:
         """Run MuJoCo's collider; False if its memory was too small."""
@@ -268,104 +258,3 @@ class Collider:
                 "Move them apart, or pass the pairs that may overlap in `ignore`"
             )
         self._allocate(4 * self._memory)
-
-
-# --- MuJoCo's structures
-
-
-class _Offsets(NamedTuple):
-    """Offsets in bytes.
-
-    Attributes:
-        count: of the number of contacts, in the data.
-        contacts: of the address of the arena, which starts with the contacts, after `data.energy`.
-        stride, point, frame, geoms: length of a contact's record, and offsets in it from its distance on.
-    """
-
-    count: int
-    contacts: int
-    stride: int
-    point: int
-    frame: int
-    geoms: int
-
-
-@cache
-def symbols() -> bool:
-    """Make MuJoCo's functions known to compiled code by name; False if its library is not found."""
-    folder = Path(mujoco.__file__).parent
-    for pattern in ("libmujoco.so*", "libmujoco*.dylib", "mujoco.dll"):
-        for library in sorted(folder.glob(pattern)):
-            try:
-                llvm.load_library_permanently(str(library))
-            except RuntimeError:
-                continue
-            return llvm.address_of_symbol("mj_collision") is not None
-    return False
-
-
-def _attach(model: mujoco.MjModel, data: mujoco.MjData, most: int) -> Native | None:
-    """Addresses and contact records of a model and its data, for up to `most` contacts; None if not found."""
-    offsets = _offsets() if symbols() else None
-    if offsets is None:
-        return None
-    count = _view(data._address + offsets.count, np.int32, 1)
-    start = ctypes.c_size_t.from_address(_address(data.energy) + offsets.contacts).value
-    if count[0] != data.ncon or not start:
-        return None
-    if data.ncon and _address(data.contact.dist) != start:
-        return None
-    size = offsets.stride
-    return Native(
-        model._address,
-        data._address,
-        count,
-        _view(start, np.float64, most * size // 8).reshape(most, size // 8),
-        _view(start, np.int32, most * size // 4).reshape(most, size // 4),
-        np.array([offsets.point // 8, offsets.frame // 8, offsets.geoms // 4], dtype=np.int64),
-    )
-
-
-@cache
-def _offsets() -> _Offsets | None:
-    """Offsets in MuJoCo's structures; None if they are not found."""
-    model = mujoco.MjModel.from_xml_string(_PROBE)
-    data = mujoco.MjData(model)
-    try:
-        return _search(model, data)
-    except AttributeError:  # no such name in this version
-        return None
-
-
-def _search(model: mujoco.MjModel, data: mujoco.MjData) -> _Offsets | None:
-    """Offsets of the values that follow the number of contacts as balls are lifted off a plane one by one."""
-    start, end = data._address, _address(data.energy)  # both within one structure
-    if not 0 < end - start < 1 << 20:
-        return None
-    counts = np.ones((end - start) // 4, dtype=bool)
-    starts = np.ones(_SEARCHED // 8, dtype=bool)
-    for lifted in range(4):
-        data.qpos[2::7] = np.where(np.arange(3) < lifted, 5.0, 0.1)
-        mujoco.mj_kinematics(model, data)
-        mujoco.mj_collision(model, data)
-        if data.ncon != 3 - lifted:
-            return None
-        counts &= _view(start, np.int32, len(counts)) == data.ncon
-        if data.ncon:
-            contact: Any = data.contact
-            first = _address(contact.dist)
-            starts &= _view(end, np.uint64, len(starts)) == first
-            stride, point = contact.pos.strides[0], _address(contact.pos) - first
-            frame, geoms = _address(contact.frame) - first, _address(contact.geom) - first
-    if (counts.sum(), starts.sum()) != (1, 1) or stride % 8 or geoms % 4:
-        return None
-    return _Offsets(4 * int(counts.argmax()), 8 * int(starts.argmax()), stride, point, frame, geoms)
-
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])
-
-
-def _view(address: int, kind: Any, count: int) -> NDArray[Any]:
-    memory: Any = (ctypes.c_char * (count * np.dtype(kind).itemsize)).from_address(address)
-    return np.frombuffer(memory, dtype=kind)

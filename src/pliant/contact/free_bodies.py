@@ -13,6 +13,7 @@ from pliant.statics.loads import LOAD_SIZE, Load
 __all__ = ["FreeBodies"]
 
 Floats = NDArray[np.float64]
+_UNIT = 1e-6  # by how much the square of a quaternion may differ from one
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
@@ -75,6 +76,8 @@ class FreeBodies:
                 turn @ (moments * (turn.T @ twist[3:])),
             ]
         )
+        if not np.isfinite(state).all():
+            raise InputError(f"body '{name}': its place or its momentum is too large for a number")
         fixed = np.concatenate([[mass], com, moments])
         self._set(
             np.concatenate([self.arrays.fixed, fixed[None]]),
@@ -123,6 +126,10 @@ class FreeBodies:
             raise InputError("state: it belongs to other free bodies")
         if not np.isfinite(value).all():
             raise InputError("state: numbers of free bodies are not finite")
+        turns = value.reshape(self._state.shape)[:, kernels.QUATERNION : kernels.MOMENTUM]
+        with np.errstate(over="ignore"):
+            if (np.abs((turns**2).sum(axis=1) - 1.0) > _UNIT).any():
+                raise InputError("state: the orientation of a free body is no unit quaternion")
         self._state[:] = value.reshape(self._state.shape)
         self._place()
 
@@ -149,7 +156,7 @@ class FreeBodies:
 
     def move(self, index: int, pose: Floats | None, velocity: Floats | None, spin: Floats | None) -> None:
         """Pose of a body, velocity of its centre of mass and angular velocity, world; None leaves one as it is."""
-        row, fixed, axes = self._state[index], self.arrays.fixed[index], self.arrays.axes[index]
+        row, fixed, axes = self._state[index].copy(), self.arrays.fixed[index], self.arrays.axes[index]
         rate = self.velocity(index)[3:] if spin is None else spin
         if pose is not None:
             row[kernels.POSITION : kernels.QUATERNION] = (
@@ -160,6 +167,11 @@ class FreeBodies:
             row[kernels.MOMENTUM : kernels.ANGULAR] = fixed[kernels.MASS] * velocity
         turn = spatial.quat_to_matrix(row[kernels.QUATERNION : kernels.MOMENTUM])
         row[kernels.ANGULAR :] = turn @ (fixed[kernels.MOMENT :] * (turn.T @ rate))
+        if not np.isfinite(row).all():
+            raise InputError(
+                f"body '{self.names[index]}': its place or its momentum is too large for a number"
+            )
+        self._state[index] = row
         self._place()
 
     def momentum(self, index: int) -> Floats:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from pliant import checks
 from pliant.engines.simulation import Energy, Pull, free_coordinates, free_rates
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
+from pliant.one_thread import Use, exclusive
 from pliant.read_only import read_only
 from pliant.shapes import Shape
 from pliant.statics import Configuration
@@ -107,6 +109,10 @@ class FreeBody(Handle):
         self._shapes = mechanism.shapes(name)
 
     @property
+    def _use(self) -> Use:
+        return self._world.use
+
+    @property
     def mechanism(self) -> Mechanism:
         """The body on a free joint to the world."""
         return self._mechanism
@@ -182,6 +188,7 @@ class FreeBody(Handle):
         out[:3] += np.cross(out[3:], turn @ (load.point - self._mechanism.com[0]))
         return out if frame == "world" else np.concatenate([out[:3] @ turn, out[3:] @ turn])
 
+    @exclusive
     def move(
         self, pose: ArrayLike | None = None, velocity: ArrayLike | None = None, spin: ArrayLike | None = None
     ) -> None:
@@ -192,13 +199,7 @@ class FreeBody(Handle):
             velocity: of the centre of mass, world axes, m/s; unchanged if None.
             spin: angular velocity, world axes, rad/s; unchanged if None.
         """
-        place = None if pose is None else np.array(pose, dtype=np.float64)
-        if place is not None and (
-            place.shape != (4, 4)
-            or not np.isfinite(place).all()
-            or np.abs(place[:3, :3] @ place[:3, :3].T - np.eye(3)).max() > 1e-9
-        ):
-            raise InputError("pose: a 4 x 4 matrix with a rotation in it expected")
+        place = None if pose is None else checks.pose(pose)
         moved, turned = (None if v is None else Load.of(self._name, v).force for v in (velocity, spin))
         self._bodies.move(self._index, place, moved, turned)
 
@@ -218,6 +219,7 @@ class FreeBody(Handle):
         centre = self.pose()[:3, :3] @ self._mechanism.com[0] + self.position
         return Energy(self.kinetic, 0.0, -self.mass * float(self.gravity @ centre))
 
+    @exclusive
     def apply_wrench(
         self,
         body: str | None = None,
@@ -231,6 +233,7 @@ class FreeBody(Handle):
         self._check(body)
         self._bodies.set_load(self._index, Load.of(self._name, force, torque, point, frame))
 
+    @exclusive
     def clear_wrenches(self) -> None:
         """Remove the wrench."""
         self._bodies.set_load(self._index, Load.of(self._name))

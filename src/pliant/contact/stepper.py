@@ -287,6 +287,10 @@ class ContactStepper:
                 start, size, _ = r.side[at, 1].tolist()
                 mobility = actor.mobility(r.J[start : start + 3 * size].reshape(3, size), mobility)
             stiffness, damping = pull.coefficients(mobility)
+            if not 0.0 < damping + h * stiffness < np.inf:
+                raise ConvergenceError(
+                    f"pull of '{pull.body}': its point is too far away to feel the inertia there"
+                )
             # backward Euler: impulse = h (k (distance - h v) - d v)
             r.softness[at] = 1.0 / (h * (damping + h * stiffness))
             r.target[at] = stiffness / (damping + h * stiffness) * (pull.target - r.point[at])

@@ -26,11 +26,13 @@ from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.one_thread import DEPTH, USER, Use, exclusive
 from pliant.read_only import read_only
 from pliant.statics import Configuration
+from pliant.statics.equilibrium import beside_springs
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import Load
 from pliant.text import listed, track
 
 __all__ = [
+    "MOST_STEPS",
     "Effort",
     "Energy",
     "Motor",
@@ -38,6 +40,7 @@ __all__ = [
     "Simulation",
     "State",
     "Stride",
+    "are_poses",
     "free_coordinates",
     "free_rates",
     "matching_motion",
@@ -48,6 +51,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _DENSE = 300  # dofs: the mobility of a point is exact up to this number, and bounded beyond
 _CALL = 0.05  # s: longest compiled call, as far as the one before tells
+_EXTREME = 1e12  # Hz, N/m, N s/m of the springs of pulls
+MOST_STEPS = 2**53  # whole numbers beyond have no double of their own
+_ROTATION = 1e-6  # largest entry of R R^T - 1 that a state may lead to
 _LARGE = 100_000  # dofs: up to this number the bound takes springs into account; 40 ms for 13,000
 
 
@@ -211,11 +217,12 @@ class Pull:
         key: Hashable = None,
     ) -> Pull:
         """A pull from the arguments of `Simulation.pull`, checked."""
-        rate = number(frequency, "pull", above=0.0, expected="frequency above 0")
-        share = number(ratio, "pull", above=0.0, expected="ratio above 0")
+        bounds = {"least": 1.0 / _EXTREME, "most": _EXTREME}
+        rate = number(frequency, "pull", **bounds, expected=f"frequency above 0, at most {_EXTREME:g},")
+        share = number(ratio, "pull", **bounds, expected=f"ratio above 0, at most {_EXTREME:g},")
         if stiffness is not None:
-            stiffness = number(stiffness, "pull: stiffness", above=0)
-        damping = number(damping, "pull: damping", least=0)
+            stiffness = number(stiffness, "pull: stiffness", **bounds)
+        damping = number(damping, "pull: damping", least=0, most=_EXTREME)
         place, at = Load.of(body, point=target).point, Load.of(body, point=point).point
         spring = rate, share, np.zeros(3), stiffness, damping
         return cls(body, index, at.copy(), place.copy(), *spring, body if key is None else key)
@@ -552,11 +559,17 @@ class Simulation(ABC):
                 if pull.stiffness is not None:
                     pull.force[:] = pull.stiffness * stretch - pull.damping * velocity
                 else:
-                    mobility = self.mobility(pull.body, pull.point)
-                    stiffness, damping = pull.coefficients(mobility)
-                    left = np.eye(3) + h * (damping + h * stiffness) * mobility
-                    right = stiffness * stretch - (damping + h * stiffness) * velocity
-                    pull.force[:] = np.linalg.solve(left, right)
+                    try:
+                        mobility = self.mobility(pull.body, pull.point)
+                        stiffness, damping = pull.coefficients(mobility)
+                        left = np.eye(3) + h * (damping + h * stiffness) * mobility
+                        right = stiffness * stretch - (damping + h * stiffness) * velocity
+                        pull.force[:] = np.linalg.solve(left, right)
+                    except np.linalg.LinAlgError:
+                        pull.force[:] = np.nan
+                if not np.isfinite(pull.force).all():
+                    pull.force[:] = 0.0
+                    return done
                 rows[pull.index] = _sum(rows.get(pull.index), pull, pose)
             self._set_loads(rows)
             if self._advance(1) < 1:
@@ -618,11 +631,18 @@ class Simulation(ABC):
         if value.fingerprint != self._fingerprint():
             raise InputError("state: it belongs to another simulation, of another engine, mechanism or model")
         numbers = np.asarray(value)
-        if numbers.shape != (3 + len(self._read()),) or not np.isfinite(numbers).all():
+        sound = numbers.dtype == np.float64 and numbers.shape == (3 + len(self._read()),)
+        if not sound or not np.isfinite(numbers).all() or abs(numbers[2]) > MOST_STEPS:
             raise InputError("state: its numbers are damaged")
+        before = self._clock(), self._read()
         self._set_clock(float(numbers[1]), int(numbers[2]))
         self._write(numbers[3:])
         self._poses = None
+        if not (np.isfinite(self.time) and self._is_sound()):
+            self._set_clock(*before[0])
+            self._write(before[1])
+            self._poses = None
+            raise InputError("state: its numbers are damaged: they give bodies no pose")
 
     @exclusive
     def reset(self) -> None:
@@ -725,6 +745,7 @@ class Simulation(ABC):
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.copy()
 
+    @exclusive
     def __reduce__(self) -> tuple[Any, ...]:
         pulls = {key: pull.copy() for key, pull in self._pulls.items()}
         kept = {"_start": self._start.copy(), "_loads": dict(self._loads), "_pulls": pulls}
@@ -782,8 +803,17 @@ class Simulation(ABC):
         """Error message after a divergence."""
         return (
             f"the motion of '{self._mechanism.name}' left the finite numbers at t = {self.time:.6g} s: "
-            "are the wrenches as large as you meant? A shorter timestep may help"
+            f"{self._beside_springs()}; are the wrenches as large as you meant? A shorter timestep may help"
         )
+
+    def _beside_springs(self) -> str:
+        """The largest wrench or motor next to the springs, in words."""
+        m, loads = self._mechanism, self._loads.values()
+        motors = float(np.abs(self._torque / m.dof_unit).max(initial=0.0)) / m.radius
+        sizes = [
+            float(np.abs(load.force).max()) + float(np.abs(load.torque).max()) / m.radius for load in loads
+        ]
+        return beside_springs(m, max(motors, *sizes, 0.0))
 
     def _set_load(self, index: int, load: Load) -> None:
         """Apply one changed wrench; `_loads` has it already."""
@@ -792,6 +822,10 @@ class Simulation(ABC):
     def _set_velocity(self, rates: Floats) -> None:
         """Set joint rates, (nv,), at the present joint coordinates."""
         self._set_motion(self.q, rates)
+
+    def _is_sound(self) -> bool:
+        """Whether the numbers of a state describe a motion: poses are finite and hold rotations."""
+        return are_poses(self.poses)
 
     def _identity(self) -> tuple[str, ...]:
         """Further texts of the fingerprint, which tells states of one simulation from those of another."""
@@ -890,6 +924,14 @@ def _sum(load: Load | None, pull: Pull, pose: Floats) -> Load:
     )
     moment = np.cross(turn @ load.point, force) + np.cross(turn @ pull.point, pull.force)
     return Load(force + pull.force, torque + moment, np.zeros(3))
+
+
+def are_poses(poses: Floats) -> bool:
+    """Whether all of these matrices, (..., 4, 4), are finite and hold rotations."""
+    turn = poses[..., :3, :3]
+    with np.errstate(over="ignore", invalid="ignore"):
+        off = np.abs(turn @ np.swapaxes(turn, -1, -2) - np.eye(3)).max(initial=0.0)
+    return bool(off <= _ROTATION) and bool(np.isfinite(poses).all())
 
 
 def free_coordinates(m: Mechanism, joint: int, pose: Floats) -> Floats:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
 
 __all__ = [
+    "are_coordinates",
     "coordinates",
     "matching_dofs",
     "named_coordinates",
@@ -125,13 +126,24 @@ def coordinates(m: Mechanism, given: Any) -> NDArray[np.float64]:
         q[:] = _values(getattr(given, "q", given), m.nq, "coordinates")
     if not np.isfinite(q).all():
         raise InputError("coordinates must be finite")
-    balls = m.primitive_coordinate[m.ball_primitives][:, None] + np.arange(4)
-    length = np.sqrt((q[balls] ** 2).sum(axis=1))
+    balls, length = _quaternions(m, q)
     if (np.abs(length - 1) > 1e-6).any():
         joint = m.primitive_joint[m.ball_primitives[np.flatnonzero(np.abs(length - 1) > 1e-6)[0]]]
         raise InputError(f"joint '{m.joint_names[joint]}': the quaternion is not of unit length")
     q[balls] /= length[:, None]
     return q
+
+
+def are_coordinates(m: Mechanism, q: NDArray[np.float64]) -> bool:
+    """Whether all coordinates are finite, and all quaternions of unit length."""
+    return bool(np.isfinite(q).all()) and bool((np.abs(_quaternions(m, q)[1] - 1) <= 1e-6).all())
+
+
+def _quaternions(m: Mechanism, q: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Places in q of the quaternions of balls, (balls, 4), and their lengths."""
+    balls = m.primitive_coordinate[m.ball_primitives][:, None] + np.arange(4)
+    with np.errstate(over="ignore"):
+        return balls, np.sqrt((q[balls] ** 2).sum(axis=1))
 
 
 def with_pose(m: Mechanism, given: Any) -> Mechanism:

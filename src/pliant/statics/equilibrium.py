@@ -26,6 +26,7 @@ from pliant.statics.workspace import borrow_statics
 
 __all__ = [
     "STABILITIES",
+    "beside_springs",
     "check_mechanism",
     "check_size",
     "equilibrium",
@@ -131,6 +132,12 @@ def check_size(m: Mechanism, load: float, what: str = "the load") -> None:
             f"vanish in rounding beyond {_LARGEST:.0e} times; are the units newtons and metres?",
             1.0,
         )
+
+
+def beside_springs(m: Mechanism, load: float) -> str:
+    """A load, N, next to the springs of a mechanism, in words."""
+    ratio = load / unloaded_scale(m)
+    return f"the largest load, {load:.3g} N, is {ratio:.2g} times what its springs hold at one radian"
 
 
 def starting_point(

@@ -99,7 +99,8 @@ class Load(NamedTuple):
         if isinstance(value, Load):
             return value
         if not isinstance(value, Mapping):
-            numbers = _numbers(value, (3,) if np.shape(value) == (3,) else (6,), f"wrench on '{body}'")
+            three = hasattr(value, "__len__") and len(value) == 3
+            numbers = _numbers(value, (3,) if three else (6,), f"wrench on '{body}'")
             return cls(numbers[:3], numbers[3:] if len(numbers) == 6 else _ZERO, _ZERO)
         unknown = value.keys() - _WORDS
         if unknown:

@@ -18,6 +18,8 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from pliant.viewer.messages import Inspector
+
 __all__ = ["Guard", "guarded", "is_local"]
 
 _HEADERS = {"Content-Type": "text/plain; charset=utf-8", "Connection": "close"}
@@ -95,15 +97,19 @@ class Guard:
 
 
 @contextmanager
-def guarded(guard: Guard) -> Iterator[None]:
-    """While the context lasts, servers of websockets that start ask the guard; viser has no setting for it."""
+def guarded(guard: Guard, inspector: Inspector) -> Iterator[None]:
+    """While the context lasts, servers of websockets that start ask the guard, and the inspector for every message.
+
+    viser has no setting for it.
+    """
     import websockets.asyncio.server as module
 
     with _lock:
         serve: Any = module.serve
 
-        def with_guard(*args: Any, **words: Any) -> Any:
-            return serve(*args, **{**words, "process_request": guard.process(words.get("process_request"))})
+        def with_guard(handler: Any, *args: Any, **words: Any) -> Any:
+            words["process_request"] = guard.process(words.get("process_request"))
+            return serve(inspector.guard(handler), *args, **words)
 
         module.serve = with_guard
         try:

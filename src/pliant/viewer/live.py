@@ -25,6 +25,7 @@ from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.scenes.scene import Scene
 from pliant.viewer.guard import Guard, guarded
+from pliant.viewer.messages import Inspector
 from pliant.viewer.page import MechanismPage, Page, PathPage, WorldPage
 from pliant.viewer.path_session import PathSession
 from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSession
@@ -98,9 +99,10 @@ class Served:
 
         self._title, self._host = title, _checked(host, port)
         _check_port(host, port)
-        self._guard = Guard(host)
-        with silence(), guarded(self._guard):
+        self._guard, inspector = Guard(host), Inspector()
+        with silence(), guarded(self._guard, inspector):
             self._server = viser.ViserServer(host=host, port=port, label="pliant", verbose=False)
+        inspector.controls = self._server.gui._gui_input_handle_from_uuid
         if port and self._server.get_port() != port:  # the port was taken meanwhile, viser uses the next one
             self._quit()
             raise _in_use(host, port)

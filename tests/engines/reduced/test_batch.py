@@ -1,11 +1,16 @@
 """Batches: every copy has the same bits as a single simulation."""
 
+import pickle
+import threading
+from copy import copy as copied
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import pliant
+from interrupts import interrupt_long_step, timer
 from pliant.errors import ConvergenceError, InputError
 
 
@@ -113,3 +118,105 @@ def test_if_one_leaves_the_finite_numbers_all_stand_after_the_last_common_step()
     batch.step(steps)
     assert np.array_equal(batch.state, done)
     assert np.array_equal(batch.poses, poses)
+
+
+def busy_batch(threads):
+    batch = pliant.ReducedBatch(pliant.reduce(pliant.gallery.hand()), 1 / 1000, 8, threads=threads)
+    batch.apply_wrench("thumb_tip", force=np.outer(np.linspace(0, 2, 8), [0, 0, 1]))
+    batch.step(3)
+    return batch
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_leaves_all_copies_after_the_same_whole_step(threads):
+    batch, other = busy_batch(threads), busy_batch(threads)
+    for _ in range(3):
+        interrupt_long_step(batch.step)
+        times = batch.state[:, 0]
+        assert (times == times[0]).all()
+        steps = round(batch.time * 1000)
+        assert 3 < steps < 10**8
+        other.step(steps - round(other.time * 1000))
+        assert np.array_equal(batch.state, other.state)
+        assert np.array_equal(batch.poses, other.poses)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_compiled_calls_are_short(threads, monkeypatch):
+    """Ctrl-C acts between two compiled calls: none of them takes more than some hundredths of a second."""
+    batch, asked = busy_batch(threads), []
+    advance = batch._advance
+    monkeypatch.setattr(batch, "_advance", lambda n, before: (asked.append(n), advance(n, before)))
+    with pytest.raises(KeyboardInterrupt), timer(0.5):
+        batch.step(10**9)
+    assert len(asked) > 3
+    assert max(asked) < 10**7
+
+
+@pytest.mark.parametrize("way", [copied, deepcopy, lambda b: pickle.loads(pickle.dumps(b))])
+def test_copies_are_independent_and_go_on_bit_for_bit(way):
+    batch = busy_batch(2)
+    other, before = way(batch), batch.state
+    other.step(5)
+    assert np.array_equal(batch.state, before)
+    batch.step(5)
+    assert np.array_equal(batch.state, other.state)
+    assert np.array_equal(batch.poses, other.poses)
+
+
+def test_one_thread_at_a_time():
+    batch, said = busy_batch(2), []
+
+    def run():
+        try:
+            batch.step()
+        except InputError as error:
+            said.append(str(error))
+
+    with batch._use.claimed():
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    assert "another thread" in said[0]
+
+
+def test_damaged_states_are_refused():
+    batch = busy_batch(1)
+    good, poses = batch.state, batch.poses.copy()
+    for bad in ("x", [1], np.full_like(good, np.nan), good[:, :-1], None):
+        with pytest.raises(InputError, match="state"):
+            batch.state = bad
+        assert np.array_equal(batch.state, good)
+        assert np.array_equal(batch.poses, poses)
+
+
+@pytest.mark.parametrize("method", ["tvcg", "small", "auto"])
+@pytest.mark.parametrize("force", [1e100, 1e200])
+def test_absurd_loads_are_refused_with_their_ratio(method, force):
+    """Rotations stay orthonormal; the message says how many times the springs the load is."""
+    model = pliant.reduce(pliant.gallery.hand(), "index_tip")
+    simulation = pliant.ReducedSimulation(model, 1 / 200, method=method)
+    batch = pliant.ReducedBatch(model, 1 / 200, 2, method=method)
+    for each in (simulation, batch):
+        each.apply_wrench("index_tip", force=(0, 0, force))
+        before = each.poses.copy()
+        with pytest.raises(ConvergenceError, match=r"is [0-9.]+e\+[0-9]+ times what its springs hold"):
+            each.step(3)
+        assert np.array_equal(each.poses, before)
+
+
+@pytest.mark.parametrize("reconstruction", ["joint", "twist"])
+def test_rotations_stay_orthonormal_under_any_load_that_is_taken(reconstruction):
+    model = pliant.reduce(pliant.gallery.hand(), "index_tip")
+    taken = 0
+    for exponent in range(0, 300, 5):
+        simulation = pliant.ReducedSimulation(model, 1 / 200, reconstruction, method="tvcg")
+        simulation.apply_wrench("index_tip", force=(0, 10.0**exponent, 10.0**exponent))
+        try:
+            simulation.step(3)
+            taken += 1
+        except ConvergenceError:
+            pass
+        turn = simulation.poses[:, :3, :3]
+        assert np.abs(turn @ turn.transpose(0, 2, 1) - np.eye(3)).max() < 1e-12
+    assert 1 < taken < 20

@@ -15,7 +15,7 @@ from pliant.engines.constrained.midpoint import Midpoint
 from pliant.engines.settle import come_to_rest
 from pliant.engines.simulation import Effort, Motor, Simulation
 from pliant.errors import InputError
-from pliant.mechanism import Mechanism, kinematics
+from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.loop_closure import close_loops
 from pliant.one_thread import exclusive
@@ -134,6 +134,10 @@ class ConstrainedSimulation(Simulation):
 
     def _identity(self) -> tuple[str, ...]:
         return (self._stabilization,)
+
+    def _is_sound(self) -> bool:
+        """Besides, coordinates are finite, and quaternions of unit length."""
+        return super()._is_sound() and edit.are_coordinates(self._mechanism, self._stepper.q)
 
     def _options(self) -> dict[str, Any]:
         return {

@@ -54,7 +54,7 @@ def step_aba(n, loads, a, bodies, rows, scale):
         total = 0.0
         for d in range(qdd.shape[0]):
             total += abs(qdd[d])
-        if not math.isfinite(total):
+        if not total < math.inf or total * scale > col.FARTHEST:
             return done, col.INFINITE
         if rows is not None:
             note_choice(q, rows)

@@ -60,7 +60,11 @@ def advance(n, begun, move_on, keep, loads, a, wide, front, criterion, scale, mo
         numbers[col.OPENED] = 0.0
         if failed != col.FINE:
             return i, spent, failed
-        if not math.isfinite(numbers[col.UNCOMPUTED_SUM] + numbers[col.COMPUTED_SUM]):
+        square = numbers[col.COMPUTED_SUM]
+        if (
+            not math.isfinite(numbers[col.UNCOMPUTED_SUM] + square)
+            or square * scale * scale > col.FARTHEST**2
+        ):
             return i, spent, col.INFINITE
         numbers[col.ERROR] = _error(a.clusters.nodes.shape[0] - 1, front, criterion.measure)
         if numbers[col.DONE] == 0.0 or not move_on:

@@ -266,9 +266,10 @@ class Criterion(NamedTuple):
 # nodes of twigs that were opened
 HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR, OPENED = range(9)
 NUMBERS = 9
-# Outcome of steps, in place of the node or group that fails: done; accelerations not finite; ranks of loops out of
-# date; no room for the records of a twig, before and during a refinement
+# Outcome of steps, in place of the node or group that fails: done; accelerations not finite, or absurd; ranks of
+# loops out of date; no room for the records of a twig, before and during a refinement
 FINE, INFINITE, STALE, FULL, FULL_AHEAD = -1, -2, -3, -4, -5
+FARTHEST = 1e9  # rad or m that joints may turn in a step: no spring bends a joint by a hundred million turns
 
 
 class Front(NamedTuple):

@@ -13,7 +13,7 @@ from pliant.engines.quasistatic.measures import MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
 from pliant.engines.simulation import Effort, Simulation
 from pliant.errors import InputError
-from pliant.mechanism import Mechanism
+from pliant.mechanism import Mechanism, edit
 from pliant.one_thread import exclusive
 from pliant.statics import Configuration
 from pliant.statics.energy import elastic_energy, gravity_energy
@@ -141,6 +141,10 @@ class QuasistaticSimulation(Simulation):
 
     def _write(self, values: Floats) -> None:
         self._solver.state = values
+
+    def _is_sound(self) -> bool:
+        """Besides, coordinates are finite, and quaternions of unit length."""
+        return super()._is_sound() and edit.are_coordinates(self._mechanism, self._solver.q)
 
     def _options(self) -> dict[str, Any]:
         return {

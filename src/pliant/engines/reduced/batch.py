@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import choice, whole
+from pliant.checks import choice, numbers, whole
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.manifold import pack_model
 from pliant.engines.reduced.model import ReducedModel
+from pliant.engines.simulation import Stride, are_poses
 from pliant.errors import ConvergenceError, InputError
-from pliant.statics.load_kernels import LINK
+from pliant.one_thread import Use, exclusive
+from pliant.statics.equilibrium import beside_springs
+from pliant.statics.load_kernels import FOLLOWER_FORCE, FOLLOWER_TORQUE, FORCE, LINK, TORQUE
 from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["ReducedBatch"]
 
 Floats = NDArray[np.float64]
+_KINDS = (FORCE, FOLLOWER_FORCE), (TORQUE, FOLLOWER_TORQUE)  # columns of loads
 
 
 class ReducedBatch:
@@ -62,7 +66,8 @@ class ReducedBatch:
         threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
         choice(method, "method", METHODS)
         packed = pack_model(model, float(timestep), reconstruction, force, method, len(model.end_effectors))
-        self._kernels = packed.kernels
+        self._kernels, self._use = packed.kernels, Use()
+        self._options = (model, timestep, copies, reconstruction, gravity, threads, method)
         self._model, self._timestep, self._copies = model, float(timestep), copies
         self._constant = packed.sizes, packed.links, packed.constants
         self._start = packed.state
@@ -78,6 +83,7 @@ class ReducedBatch:
         edges = np.linspace(0, self._copies, threads + 1).astype(int).tolist()
         self._parts = [slice(a, b) for a, b in pairwise(edges)]
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._stride = Stride()
 
     def _map(self, kernel: Any, *arguments: Any) -> list[Any]:
         """Run a kernel on every thread's copies; kernels release the GIL."""
@@ -85,7 +91,15 @@ class ReducedBatch:
         def run(part: slice) -> Any:
             return kernel(*arguments, *self._constant, self._states[part], self._all_poses[part])
 
-        return list(map(run, self._parts) if self._pool is None else self._pool.map(run, self._parts))
+        if self._pool is None:
+            return [run(part) for part in self._parts]
+        running: list[Future[Any]] = []
+        try:
+            for part in self._parts:
+                running.append(self._pool.submit(run, part))
+            return [future.result() for future in running]
+        finally:  # after Ctrl-C, too: no thread goes on in the background
+            wait(running)
 
     @property
     def model(self) -> ReducedModel | BlendedModel:
@@ -107,14 +121,26 @@ class ReducedBatch:
         """Seconds since the start."""
         return float(self._states[0, kernels.TIME])
 
+    @exclusive
     def step(self, n: int = 1) -> None:
-        """Advance all copies by `n` time steps.
+        """Advance all copies by `n` time steps. Ctrl-C ends it soon, with all copies at the same time.
 
         Raises:
             ConvergenceError: a copy left the finite numbers; all are as after the last step that every copy completed.
         """
-        n = whole(n, "step: n", 0)
-        before = self._moving.copy()
+        for part in self._stride.parts(whole(n, "step: n", 0)):
+            before = self._moving.copy()
+            try:
+                self._advance(part, before)
+            except ConvergenceError:
+                raise
+            except BaseException:  # Ctrl-C: some copies may be ahead of others
+                self._moving[:] = before
+                self._map(self._kernels.reconstruct_batch)
+                raise
+
+    def _advance(self, n: int, before: Floats) -> None:
+        """Take `n` steps from the state `before`."""
         ends = self._map(self._kernels.advance_batch, n)
         done = min(least for _, least in ends)
         if done == n:
@@ -123,7 +149,11 @@ class ReducedBatch:
         self._moving[:] = before
         self._map(self._kernels.reconstruct_batch)
         self._map(self._kernels.advance_batch, done)
-        raise ConvergenceError(f"copy {part.start + copy} left the finite numbers at t = {self.time:.6g} s")
+        index, m = part.start + copy, self._model.mechanism
+        rows = np.abs(self._wrenches[index])
+        force, torque = (rows[:, w : w + 3] + rows[:, v : v + 3] for w, v in _KINDS)
+        said = beside_springs(m, float((force + torque / m.radius).max(initial=0.0)))
+        raise ConvergenceError(f"copy {index} left the finite numbers at t = {self.time:.6g} s: {said}")
 
     @property
     def poses(self) -> Floats:
@@ -135,6 +165,7 @@ class ReducedBatch:
         index = self._model.mechanism.body_index(body)
         return np.tile(np.eye(4), (self._copies, 1, 1)) if index < 0 else self._shown[:, index].copy()
 
+    @exclusive
     def apply_wrench(
         self,
         body: str,
@@ -150,10 +181,12 @@ class ReducedBatch:
         load.write(rows)
         rows[:, LINK] = self._model.mechanism.body_index(body)
 
+    @exclusive
     def clear_wrenches(self) -> None:
         """Take all wrenches away."""
         self._wrenches[:] = 0.0
 
+    @exclusive
     def reset(self) -> None:
         """Restore all copies as constructed, without wrenches."""
         self._states[:] = self._start
@@ -165,14 +198,32 @@ class ReducedBatch:
         return self._moving.copy()
 
     @state.setter
+    @exclusive
     def state(self, value: ArrayLike) -> None:
-        given = np.asarray(value, dtype=np.float64)
+        given = numbers(value, "state")
         if given.shape not in (self._moving.shape, self._moving.shape[1:]):
             raise InputError(f"state: shape {self._moving.shape} expected, got {given.shape}")
         if not np.isfinite(given).all():
             raise InputError("state: not all numbers are finite")
+        before = self._moving.copy()
         self._moving[:] = given
         self._map(self._kernels.reconstruct_batch)
+        if not are_poses(self._shown):
+            self._moving[:] = before
+            self._map(self._kernels.reconstruct_batch)
+            raise InputError("state: its numbers are damaged: they give bodies no pose")
+
+    @exclusive
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self._options, self.state, self._wrenches.copy())
 
     def __repr__(self) -> str:
         return f"<ReducedBatch of {self._copies} copies of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"
+
+
+def _restored(options: tuple[Any, ...], state: Floats, wrenches: Floats) -> ReducedBatch:
+    """Independent batch from the values of `__reduce__`."""
+    out = ReducedBatch(*options)
+    out.state = state
+    out._wrenches[:] = wrenches
+    return out

@@ -13,6 +13,7 @@ from pliant.engines.reduced.kernels import (
     COORDINATES,
     EFFECTORS,
     FREE,
+    LARGEST,
     LINKS,
     ROWS,
     SIZES,
@@ -59,7 +60,11 @@ def advance(count, ends, sizes, links, constants, state, poses):
             for i in range(moving):
                 state[i] = work[i]
             return done
-        reconstruct(sizes, links, constants, state, poses, work[moving:])
+        if not reconstruct(sizes, links, constants, state, poses, work[moving:]):
+            for i in range(moving):
+                state[i] = work[i]
+            reconstruct(sizes, links, constants, state, poses, work[moving:])
+            return done
     return count
 
 
@@ -263,7 +268,9 @@ def by_twists(sizes, links, constants, u, weight, work, poses):
     """Pose of every body: weighted Karcher mean over the models of H exp(T (u - b)), TVCG Eq. 28.
 
     Two iterations from the pose of the model with the largest weight make the result independent of that choice.
+    Returns a bound of all twists.
     """
+    largest = 0.0
     n, models, count = sizes[COORDINATES], sizes[MODELS], sizes[LINKS]
     samples = matrix(constants, sizes[SAMPLES], models, n)
     maps = matrix(constants, sizes[MAPS], models * count * 6, n)
@@ -281,6 +288,7 @@ def by_twists(sizes, links, constants, u, weight, work, poses):
                 for j in range(n):
                     total += maps[(m * count + k) * 6 + i, j] * (u[j] - samples[m, j])
                 twist[i] = total
+                largest += abs(total)
             one = each[4 * m : 4 * m + 4]
             se3.se3_exp(twist, one)
             row = 4 * (m * count + k)
@@ -303,11 +311,12 @@ def by_twists(sizes, links, constants, u, weight, work, poses):
             se3.compose(pose, step, pose)
         if sizes[FREE] == 1:
             se3.compose(poses[links[k, PARENT]], pose, pose)
+    return largest
 
 
 @_jit
 def reconstruct(sizes, links, constants, state, poses, work):
-    """Poses of all links, from the weighted mean of the models' joint displacements."""
+    """Poses of all links, from the weighted mean of the models' joint displacements. False: some are beyond LARGEST."""
     n, models, rows = sizes[COORDINATES], sizes[MODELS], sizes[ROWS]
     base_displacement(sizes, constants, state, poses)
     u = state[Y : Y + n]
@@ -316,8 +325,7 @@ def reconstruct(sizes, links, constants, state, poses, work):
     rest = work[rows + models + models * n :]
     weigh(sizes, constants, u, weight, rest)
     if sizes[TWIST] == 1:
-        by_twists(sizes, links, constants, u, weight, rest, poses)
-        return
+        return by_twists(sizes, links, constants, u, weight, rest, poses) <= LARGEST
     for i in range(rows):
         motion[i] = 0.0
     samples = matrix(constants, sizes[SAMPLES], models, n)
@@ -333,3 +341,4 @@ def reconstruct(sizes, links, constants, state, poses, work):
         square *= square
         powers += square * square
     by_joints(powers <= 1.0, sizes, links, constants, motion, rest, poses)
+    return powers <= LARGEST**8

@@ -39,6 +39,7 @@ _ARRAYS = (
     "basis",
     *_MATRICES,
 )
+_LARGEST = 1e60  # number of an array: squares and products of a few stay finite
 _WEIGHTS = ("exponent", "distance", "matrices")
 
 
@@ -277,5 +278,8 @@ def _check_shapes(arrays: Arrays, path: Path, nq: int, nv: int, effectors: int) 
     for name, shape in shapes.items():
         if name in arrays and (arrays[name].shape != shape or arrays[name].dtype != np.float64):
             raise FormatError(f"'{path}': '{name}' has the shape {arrays[name].shape}, {shape} expected")
+    for name, array in arrays.items():
+        if name in shapes and np.abs(array).max(initial=0.0) > _LARGEST:
+            raise FormatError(f"'{path}': '{name}' has numbers beyond {_LARGEST:g}: the file is damaged")
     if not 0 < rank <= n:
         raise FormatError(f"'{path}': a model has at least one direction, and a column of 'basis' for each")

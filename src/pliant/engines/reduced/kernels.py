@@ -49,6 +49,9 @@ BASE_MASS, BASE_CENTRE, INVERSE_INERTIA, INVERSE_POSE, GRAVITY, BASE_CONSTANTS =
 # Sizes of work space: two wrenches; spin, rotation and two quaternions of `move_base`; twist and pose of `_ball`.
 WRENCH_WORK, BASE_WORK, BALL_WORK = 12, 20, 22
 
+# Joint displacement, rad or m, beyond which a step fails: no spring bends a joint by a hundred million turns.
+LARGEST = 1e9
+
 # Taylor series of sin x / x and (1 - cos x) / x² in x², exact to rounding for |x| <= 1.
 _S = tuple((-1) ** n / factorial(2 * n + 1) for n in range(9))
 _V = tuple((-1) ** n / factorial(2 * n + 2) for n in range(9))
@@ -69,7 +72,7 @@ def advance(count, ends, sizes, links, constants, state, poses):
         total = 0.0
         for i in range(moving):
             total += abs(state[i])
-        if not total < inf:
+        if not total < inf or not _displacement_bound(sizes, constants, state) <= LARGEST:
             for i in range(moving):
                 state[i] = work[i]
             return done
@@ -238,10 +241,24 @@ def reconstruct(sizes, links, constants, state, poses, work):
         motion[i] = 0.0
     basis = matrix(constants, sizes[BASIS], sizes[COORDINATES], sizes[ROWS])
     add_columns(basis, state[Y:], motion)
+    by_joints(
+        _displacement_bound(sizes, constants, state) <= 1.0,
+        sizes,
+        links,
+        constants,
+        motion,
+        work[sizes[ROWS] :],
+        poses,
+    )
+
+
+@_inline
+def _displacement_bound(sizes, constants, state):
+    """Upper bound of all joint displacements, rad or m; of twists, where bodies are placed by these."""
     bound, most = constants[sizes[BOUND] :], 0.0
     for j in range(sizes[COORDINATES]):
         most += bound[j] * abs(state[Y + j])
-    by_joints(most <= 1.0, sizes, links, constants, motion, work[sizes[ROWS] :], poses)
+    return most
 
 
 @_inline
@@ -339,7 +356,7 @@ def _sines(small, motion, hinge, sine, versine):
         for k in range(motion.shape[0]):
             x = motion[k]
             half = sin(0.5 * x)
-            sine[k] = x + hinge[k] * (2.0 * half * cos(0.5 * x) - x)
+            sine[k] = 2.0 * half * cos(0.5 * x) if hinge[k] == 1.0 else x
             versine[k] = hinge[k] * 2.0 * half * half
 
 

@@ -286,8 +286,25 @@ def pack_model(
     """Arrays of a model for steps of `h` seconds at a level of accuracy, at rest at the linearisation.
 
     Raises:
-        InputError: the level is not for this model.
+        InputError: the level is not for this model, or its numbers are damaged.
     """
+    try:
+        return _pack_model(model, h, reconstruction, gravity, method, slots)
+    except np.linalg.LinAlgError as error:
+        name = model.mechanism.name
+        raise InputError(
+            f"the matrices of the model of '{name}' are no stiffness or inertia: {error}"
+        ) from None
+
+
+def _pack_model(
+    model: ReducedModel | BlendedModel,
+    h: float,
+    reconstruction: str,
+    gravity: Floats,
+    method: str,
+    slots: int,
+) -> Packed:
     why = refusal(model, reconstruction)
     if method != "tvcg" and why is None:
         spanning = model.spanned if isinstance(model, BlendedModel) else model

@@ -26,6 +26,7 @@ from pliant.engines.reduced.kernels import (
     COORDINATES,
     EFFECTORS,
     FREE,
+    LARGEST,
     LINKS,
     MOMENTUM,
     ROWS,
@@ -654,6 +655,15 @@ def _square_distance(sizes, links, constants, poses):
     return out
 
 
+@_inline
+def _displacements(sizes, state):
+    """Sum of all joint displacements, rad or m."""
+    total = 0.0
+    for k in range(sizes[MOTION], sizes[MOTION] + sizes[ROWS]):
+        total += abs(state[k])
+    return total
+
+
 @_jit
 def _watch(sizes, links, constants, state, poses):
     """Note how far end effectors are beyond the boundary, in FARTHEST of BUDGET."""
@@ -866,7 +876,7 @@ def _end_touching(pushed, sizes, links, constants, state, poses, u, w_):
     total = 0.0
     for i in range(sizes[WRENCH]):
         total += abs(state[i])
-    return whole and total < inf
+    return whole and total < inf and _displacements(sizes, state) <= LARGEST
 
 
 @_jit
@@ -1027,7 +1037,7 @@ def _advance(count, sizes, links, constants, state, poses):
         total = 0.0
         for i in range(moving):
             total += abs(state[i])
-        if not whole or not total < inf:
+        if not whole or not total < inf or not _displacements(sizes, state) <= LARGEST:
             for i in range(moving):
                 state[i] = copy[i]
             reconstruct(sizes, links, constants, state, poses, work)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant import spatial
+from pliant import checks, spatial
 from pliant.checks import choice, vector, whole
 from pliant.engines.actor import Actor
 from pliant.engines.reduced import kernels
@@ -23,7 +23,14 @@ from pliant.engines.reduced.coordinates import Carried, StaticWrenches
 from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model, refusal
 from pliant.engines.reduced.model import ReducedModel
 from pliant.engines.reduced.report import beyond_reach
-from pliant.engines.simulation import Effort, Simulation, free_coordinates, free_rates, matching_motion
+from pliant.engines.simulation import (
+    Effort,
+    Simulation,
+    are_poses,
+    free_coordinates,
+    free_rates,
+    matching_motion,
+)
 from pliant.errors import InputError, PliantWarning
 from pliant.mechanism import Mechanism, kinematics
 from pliant.one_thread import exclusive
@@ -207,11 +214,16 @@ class ReducedSimulation(Simulation):
         """Set coordinates and rates, as the kernels have them, and forget forces and energy of the last step."""
         if not (np.isfinite(y).all() and np.isfinite(rates).all()):
             raise InputError("coordinates and rates: smaller numbers expected")
+        before = self._moving.copy()
         if self.exact:
             self._map.joints(y)  # raises where loops do not close
             self._kept[:] = self._map.rest_of_state()
         self._y[:], self._rates[:] = y, rates
         self._reconstruct()
+        if not are_poses(self._room):
+            self._moving[:] = before
+            self._reconstruct()
+            raise InputError("coordinates and rates: smaller numbers expected")
 
     def _forget(self) -> None:
         """Forget the energy of the last step: the motion changes at once."""
@@ -262,8 +274,7 @@ class ReducedSimulation(Simulation):
         budget[mk.HALTS] = budget[mk.FARTHEST] = 0.0
         if distance > 0.0:
             constants[sizes[mk.FIXED] + mk.BOUNDARY] = np.inf
-            if mk.FARTHEST in self._unwarned:
-                assert isinstance(self._model, ReducedModel)
+            if mk.FARTHEST in self._unwarned and isinstance(self._model, ReducedModel):
                 self._unwarned.remove(mk.FARTHEST)
                 warnings.warn(beyond_reach(self._model, distance), PliantWarning, stacklevel=4)
         if halts > 0.0 and mk.HALTS in self._unwarned:
@@ -283,7 +294,7 @@ class ReducedSimulation(Simulation):
                 "the motion went farther than the model reaches; a shorter timestep may help"
             )
         return (
-            f"the model left the finite numbers at t = {self.time:.6g} s: "
+            f"the model left the finite numbers at t = {self.time:.6g} s: {self._beside_springs()}; "
             "are the wrenches as large as you meant, and was the model made at a stable equilibrium?"
         )
 
@@ -599,13 +610,7 @@ class ReducedSimulation(Simulation):
         base = self._floating
         if base is None:
             raise InputError("this model's base is fixed: there is nothing to move")
-        place = None if pose is None else np.array(pose, dtype=np.float64)
-        if place is not None and (
-            place.shape != (4, 4)
-            or not np.isfinite(place).all()
-            or np.abs(place[:3, :3] @ place[:3, :3].T - np.eye(3)).max() > 1e-9
-        ):
-            raise InputError("pose: a 4 x 4 matrix with a rotation in it expected")
+        place = None if pose is None else checks.pose(pose)
         moved = base.velocity if velocity is None else vector(velocity, "velocity")
         turned, carried = self._spin() if spin is None else vector(spin, "spin"), self._carried()
         if place is not None:
@@ -635,13 +640,19 @@ class ReducedSimulation(Simulation):
         if self._torque.any() and mixed and isinstance(model, BlendedModel):
             raise InputError("switch: models that are mixed take no motors: clear_motors first")
         old = self.copy()
-        self._set_model(model)
-        self._start = self._read()
-        names = self._mechanism.body_names
-        self._loads = {i: load for i, load in self._loads.items() if names[i] in model.end_effectors}
-        self._set_loads(self._loads)
-        self._set_torque(self._torque)
-        self.follow(old)
+        try:
+            self._set_model(model)
+            self._start = self._read()
+            names = self._mechanism.body_names
+            self._loads = {i: load for i, load in self._loads.items() if names[i] in model.end_effectors}
+            self._set_loads(self._loads)
+            self._set_torque(self._torque)
+            self.follow(old)
+        except BaseException:
+            for word in (*Simulation.__slots__, *ReducedSimulation.__slots__):
+                if word not in ("__weakref__", "_use"):
+                    setattr(self, word, getattr(old, word))
+            raise
 
     @exclusive
     def follow(self, other: Simulation) -> None:

@@ -18,7 +18,7 @@ from pliant.engines.constrained.gs17 import _stiffness as damping
 from pliant.engines.constrained.gs17 import _tree as tree
 from pliant.engines.constrained.gs17.inverse import FullInverse, LowRankInverse
 from pliant.engines.constrained.gs17.rows import Maximal
-from pliant.errors import InputError
+from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.statics.loads import LOAD_SIZE, Load, load_rows
 
@@ -27,6 +27,7 @@ __all__ = ["METHODS", "SOLVERS", "MaximalStepper"]
 Floats = NDArray[np.float64]
 METHODS = ("none", "full", "low-rank", "inertial", "constraint")
 SOLVERS = ("tree", "dense")
+_UNIT = 1e-6  # by how much the square of a quaternion may differ from one
 # Compliance of redundant rows, as a share of their own: keeps forces small where they are a little inconsistent.
 _REDUNDANT = 1e-11
 
@@ -203,7 +204,12 @@ class MaximalStepper:
     @property
     def velocity(self) -> Floats:
         """Joint velocities nearest to those of the bodies, (nv,)."""
-        return np.asarray(np.linalg.lstsq(self._jacobian(), self.v.ravel(), rcond=None)[0], dtype=np.float64)
+        jacobian = self._jacobian()
+        with np.errstate(over="ignore"):
+            size = float((jacobian**2).sum() * (self.v**2).sum())
+        if not np.isfinite(size):
+            raise ConvergenceError("bodies are too far away, or too fast, for joint velocities")
+        return np.asarray(np.linalg.lstsq(jacobian, self.v.ravel(), rcond=None)[0], dtype=np.float64)
 
     @velocity.setter
     def velocity(self, value: Floats) -> None:
@@ -213,8 +219,9 @@ class MaximalStepper:
 
     @property
     def finite(self) -> bool:
-        """Whether all positions and velocities are numbers."""
-        return bool(np.isfinite(self._v.sum() + self._x.sum() + self.quaternion.sum()))
+        """Whether all positions and velocities are numbers, and all orientations rotations."""
+        turned = np.abs((self.quaternion**2).sum(axis=1) - 1.0).max(initial=0.0)
+        return bool(np.isfinite(self._v.sum() + self._x.sum()) and turned <= _UNIT)
 
     @property
     def violation(self) -> float:
@@ -277,11 +284,14 @@ class MaximalStepper:
             if len(self._loads):
                 kernels.rotations(self.quaternion, self._R)
                 kernels.load_wrenches(self._loads, self._R, self.external)
+            before, finite = self.state, False
             try:
                 self._step()
+                finite = self.finite
             except (ArithmeticError, ValueError, np.linalg.LinAlgError):
-                return done
-            if not self.finite:
+                pass
+            if not finite:
+                self.state = before
                 return done
             self._steps += 1
         return n

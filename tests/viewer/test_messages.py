@@ -1,0 +1,151 @@
+"""Messages of clients: malformed ones are refused before they are stored, with few lines in the log."""
+
+from __future__ import annotations
+
+import logging
+import time
+from urllib.parse import urlsplit
+
+import numpy as np
+import pytest
+
+import pliant
+
+viser = pytest.importorskip("viser")
+
+import msgspec  # noqa: E402
+from websockets.sync.client import connect  # noqa: E402
+from websockets.typing import Subprotocol  # noqa: E402
+
+from pliant.viewer import messages  # noqa: E402
+from pliant.viewer.messages import Inspector  # noqa: E402
+
+PROTOCOL = Subprotocol(f"viser-v{viser.__version__}")
+MESSAGES = 1000  # random ones, to a live view
+NAN, INF = float("nan"), float("inf")
+
+
+@pytest.fixture(scope="module")
+def shown():
+    with pliant.view(pliant.gallery.arm(), port=0, block=False) as view:
+        yield view
+
+
+def pack(kind, **content) -> bytes:
+    return msgspec.msgpack.encode({"type": kind, **content})
+
+
+def update(uuid, value, word="value") -> bytes:
+    return pack("GuiUpdateMessage", uuid=uuid, updates={word: value})
+
+
+def camera(**changes) -> bytes:
+    sound = {
+        "wxyz": (1.0, 0.0, 0.0, 0.0),
+        "position": (1.0, 1.0, 1.0),
+        "fov": 1.0,
+        "near": 0.1,
+        "far": 100.0,
+        "image_height": 100,
+        "image_width": 100,
+        "look_at": (0.0, 0.0, 0.0),
+        "up_direction": (0.0, 0.0, 1.0),
+    }
+    return pack("ViewerCameraMessage", **{**sound, **changes})
+
+
+def test_what_is_refused_and_why(shown):
+    page = shown.page
+    speed, buttons = page._speed._impl, page._buttons._impl
+    inspector = Inspector()
+    inspector.controls = page._server.gui._gui_input_handle_from_uuid
+    sound = [
+        camera(),
+        update(speed.uuid, speed.value),
+        update(speed.uuid, int(speed.props.max)),
+        update(buttons.uuid, "Step"),
+    ]
+    assert [inspector.refusal(data) for data in sound] == [None] * len(sound)
+    refused = {
+        "text instead of bytes": "hello",
+        "not understood": b"\xc1\x00",
+        "not understood: 'type'": msgspec.msgpack.encode({}),
+        "not understood: 'Nothing'": pack("Nothing"),
+        "not understood: Expected `float`": camera(fov="wide"),
+        "not understood: Expected `array`": camera(position=None),
+        "not understood: Object missing": pack("ViewerCameraMessage", fov=1.0),
+        "ViewerCameraMessage: the number nan": camera(position=(NAN, 0.0, 0.0)),
+        "ViewerCameraMessage: the number inf": camera(fov=INF),
+        "ViewerCameraMessage: the number 1e+300": camera(look_at=(0.0, 1e300, 0.0)),
+        "nested too deep": pack(
+            "GuiUpdateMessage", uuid="x", updates={"value": [[[[[[[[[[[[[[1]]]]]]]]]]]]]]}
+        ),
+        "a text of 200000 characters": update(buttons.uuid, "x" * 200_000),
+        "no such control": update("nobody", 1.0),
+        "not a client's to change": update(speed.uuid, 5.0, "max"),
+        "a value like": update(speed.uuid, "fast"),
+        "not True": update(speed.uuid, True),
+        "not None": update(speed.uuid, None),
+        "a number from": update(speed.uuid, 1e9),
+        "one of the options": update(buttons.uuid, "Explode"),
+    }
+    for why, data in refused.items():
+        assert why in (inspector.refusal(data) or ""), why
+
+
+def test_lines_in_the_log_are_short_and_few(caplog, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(messages.time, "monotonic", lambda: now[0])
+    inspector = Inspector()
+    with caplog.at_level(logging.WARNING, "pliant.viewer"):
+        for i in range(100):
+            inspector.tell(f"reason {i}")
+        assert len(caplog.messages) == messages._LINES
+        now[0] += messages._SECONDS + 1
+        inspector.tell("again")
+    assert caplog.messages[-1].endswith(f"again ({100 - messages._LINES} more were refused before)")
+    assert all("\n" not in line for line in caplog.messages)
+
+
+def test_a_live_view_stores_nothing_malformed_and_goes_on(shown, caplog, capfd):
+    page, session = shown.page, shown.session
+    speed = page._speed._impl
+    before, rng = (speed.value, session.speed), np.random.default_rng(0)
+    junk = [NAN, INF, 1e300, "x", None, True, [], {}, [[1]], -1e9, "x" * 1000, b"\x00" * 10]
+    uuids = [*page._server.gui._gui_input_handle_from_uuid, "nobody"]
+    address = f"ws://{urlsplit(shown.url).netloc}/"
+    with (
+        caplog.at_level(logging.WARNING, "pliant.viewer"),
+        connect(address, subprotocols=[PROTOCOL], max_size=None) as client,
+    ):
+        for _ in range(MESSAGES):
+            value = junk[rng.integers(len(junk))]
+            kind = rng.integers(5)
+            if kind == 0:
+                data: bytes | str = update(speed.uuid, value)
+            elif kind == 1:
+                data = update(
+                    uuids[rng.integers(len(uuids))], value, ("value", "max", "__class__")[rng.integers(3)]
+                )
+                if value is True or isinstance(value, str):
+                    continue  # a button, or a text: some control may take it
+            elif kind == 2:
+                data = camera(**{("position", "fov", "wxyz")[rng.integers(3)]: value})
+                if value is True:
+                    continue
+            elif kind == 3:
+                data = rng.integers(0, 256, rng.integers(1, 60), dtype=np.uint8).tobytes()
+            else:
+                data = "text"
+            client.send(data)
+        assert (speed.value, session.speed) == before
+        # the connection is alive: a sound value arrives
+        client.send(update(speed.uuid, speed.props.max))
+        for _ in range(200):
+            if speed.value == speed.props.max:
+                break
+            time.sleep(0.05)
+        assert speed.value == speed.props.max
+    refusals = [line for line in caplog.messages if "refused a message" in line]
+    assert 0 < len(refusals) <= 10 * messages._LINES
+    assert "Traceback" not in "".join(capfd.readouterr())
