@@ -13,7 +13,7 @@ from pliant.engines.reduced import manifold_contact as on_manifold
 from pliant.engines.reduced._intrinsics import LINK_SIZE
 from pliant.engines.reduced.arrays import link_places
 from pliant.engines.reduced.coordinates import Amplitudes
-from pliant.engines.reduced.manifold_kernels import MANIFOLD_SIZES, STOPS, WIDTH
+from pliant.engines.reduced.manifold_arrays import MANIFOLD_SIZES, STOPS, WIDTH
 from pliant.engines.single_actor import SingleActor
 from pliant.errors import ConvergenceError
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh, expm
 
 from pliant import spatial
-from pliant.engines.reduced import manifold_contact, manifold_steps
-from pliant.engines.reduced import manifold_kernels as mk
+from pliant.engines.reduced import manifold_arrays as mk
+from pliant.engines.reduced import manifold_contact, manifold_kernels, manifold_places, manifold_steps
 from pliant.engines.reduced._intrinsics import BALL, LANES, MOTION, PARENT, PLACE
 from pliant.engines.reduced.arrays import Packed, base_constants, joint_kinematics, lay_out, link_places, pack
 from pliant.engines.reduced.blended import BlendedModel
@@ -718,14 +718,14 @@ class NaturalCoordinates:
         if np.array_equal(z, self._moving[Y : Y + self.count]):  # where the simulation has closed them
             at = int(self._arrays[0][mk.MULTIPLIERS])
             mu[:] = self._moving[at : at + len(mu)]
-        if not mk.locate(z, *self._arrays):
+        if not manifold_places.locate(z, *self._arrays):
             mu[:] = 0.0
             for share in np.linspace(0.0, 1.0, _APPROACH + 1)[1:]:
-                if not mk.locate(share * z, *self._arrays):
+                if not manifold_places.locate(share * z, *self._arrays):
                     raise ConvergenceError(
                         "the loops of the mechanism do not close so far from where the model was made"
                     )
-        mk.find_tangent(z, *self._arrays)
+        manifold_places.find_tangent(z, *self._arrays)
 
     def _by_dof(self, rows: Floats) -> Floats:
         """Rows of motion sorted by dofs."""
@@ -776,7 +776,7 @@ class NaturalCoordinates:
         at = int(sizes[mk.FIXED]) + mk.ORIGIN
         places = [m.body_index(body) for body in self.model.end_effectors]
         sizes, links, _, state, _ = self._arrays
-        mk.sweep_tangent(self._tangent(), sizes, links, state, poses)
+        manifold_places.sweep_tangent(self._tangent(), sizes, links, state, poses)
         out = self._part(mk.SWEEP, len(poses), 6, int(sizes[mk.WIDTH]))[places, :, : self.count]
         arms = poses[places, :3, 3] - self._arrays[2][at : at + 3]
         out[:, :3] -= spatial.hat(arms) @ out[:, 3:]
@@ -831,11 +831,11 @@ class NaturalCoordinates:
             sizes, state = self._arrays[0], self._arrays[3]
             at = int(sizes[BASE_STATE]) + MOMENTUM
             state[at : at + 3] = 0.0 if spun is None else spun
-            mk.orient(0.0, sizes, self._arrays[2], state)
+            manifold_kernels.orient(0.0, sizes, self._arrays[2], state)
         n, width = self.count, int(self._arrays[0][mk.WIDTH])
         out = np.zeros((3 + n, width))
         z, v = np.ascontiguousarray(z), np.ascontiguousarray(v)
-        mk.evaluate(z, v, 1.0, True, *self._arrays, out[0], out[1], out[2], out[3:])
+        manifold_kernels.evaluate(z, v, 1.0, True, *self._arrays, out[0], out[1], out[2], out[3:])
         return out[0, :n], out[1, :n], out[2, :n], out[3:, :n]
 
     def mass(self, z: Floats) -> Floats:
@@ -949,7 +949,7 @@ class NaturalCoordinates:
         rows[:] = end
         force = np.zeros(int(self._arrays[0][mk.WIDTH]))
         unit, scale = self._probes(1.0), self._frequencies()
-        closed = mk.residual(z, 1.0, *self._arrays, force)
+        closed = manifold_kernels.residual(z, 1.0, *self._arrays, force)
         for _ in range(_DOWNHILL):
             found = self._stiffness(z) if closed else None
             if found is None or not np.isfinite(found).all():
@@ -968,7 +968,7 @@ class NaturalCoordinates:
                     warnings.warn(message, PliantWarning, stacklevel=2)
                     return settled
             z, before = z + step * min(1.0, _SLIDE / max(largest, 1e-300)), self._joint_motion()
-            closed = mk.residual(z, 1.0, *self._arrays, force) and self._is_near(before)
+            closed = manifold_kernels.residual(z, 1.0, *self._arrays, force) and self._is_near(before)
         raise ConvergenceError(
             f"{name} has no stable rest beyond {share:.1%} of this load: it is beyond what the model knows; "
             "use `pliant.equilibrium`",
@@ -1000,7 +1000,7 @@ class NaturalCoordinates:
             for sign in (1.0, -1.0):
                 moved = z.copy()
                 moved[i] += sign * unit[i]
-                if not mk.residual(moved, 1.0, *self._arrays, other):
+                if not manifold_kernels.residual(moved, 1.0, *self._arrays, other):
                     return None
                 out[:, i] -= 0.5 * sign * other[:n] / unit[i]
         return out
@@ -1010,7 +1010,7 @@ class NaturalCoordinates:
         n, unit = self.count, self._probes(1.0)
         force, other = np.zeros((2, int(self._arrays[0][mk.WIDTH])))
         scale, z = self._frequencies(), start
-        if not mk.residual(z, 1.0, *self._arrays, force):
+        if not manifold_kernels.residual(z, 1.0, *self._arrays, force):
             return None
 
         before = self._joint_motion()
@@ -1034,7 +1034,7 @@ class NaturalCoordinates:
             largest, size, part = float(np.abs(step / unit).max()), np.linalg.norm(force[:n] / scale), 1.0
             while True:
                 moved = z + part * step
-                closed = mk.residual(moved, 1.0, *self._arrays, other)
+                closed = manifold_kernels.residual(moved, 1.0, *self._arrays, other)
                 if closed and np.linalg.norm(other[:n] / scale) <= (1.0 - 0.1 * part) * size:
                     break
                 part /= 2

@@ -35,7 +35,7 @@ from pliant.engines.reduced.kernels import (
     TIMESTEP,
     Y,
 )
-from pliant.engines.reduced.manifold_kernels import (
+from pliant.engines.reduced.manifold_arrays import (
     ABOVE,
     AXIS,
     BASE_WORK,
@@ -49,18 +49,10 @@ from pliant.engines.reduced.manifold_kernels import (
     STOPS,
     WIDTH,
     WORLD_INVERSE,
-    _column,
-    _rows_of,
-    _tangent_of,
-    add_row,
-    base_velocities,
-    find_tangent,
-    locate,
-    orient,
-    to_world,
-    weigh_base,
 )
-from pliant.engines.reduced.manifold_kernels import START as HOME
+from pliant.engines.reduced.manifold_arrays import START as HOME
+from pliant.engines.reduced.manifold_kernels import add_row, base_velocities, orient, to_world, weigh_base
+from pliant.engines.reduced.manifold_places import _column, _rows_of, _tangent_of, find_tangent, locate
 from pliant.engines.reduced.manifold_steps import (
     _advance,
     _answer_at_end,

@@ -36,7 +36,7 @@ from pliant.engines.reduced.kernels import (
     WRENCH,
     Y,
 )
-from pliant.engines.reduced.manifold_kernels import (
+from pliant.engines.reduced.manifold_arrays import (
     ACTUAL,
     AUTO,
     BASE_WORK,
@@ -106,30 +106,34 @@ from pliant.engines.reduced.manifold_kernels import (
     WORKING,
     WORLD_INVERSE,
     YIELD,
-    _column,
-    _displace,
+)
+from pliant.engines.reduced.manifold_kernels import (
     _elastic_energy,
-    _find_moments,
     _find_rates,
     _joint_work,
     _kinetic_energy,
-    _place,
     _solve_definite,
     _sweep_twists,
-    _tangent_of,
-    _world_axes,
     base_twist,
     base_velocities,
     evaluate,
     find_spin,
-    find_tangent,
     free_energy,
     hold_base,
-    locate,
     move_base,
     orient,
     push_base,
     to_world,
+)
+from pliant.engines.reduced.manifold_places import (
+    _column,
+    _displace,
+    _find_moments,
+    _place,
+    _tangent_of,
+    _world_axes,
+    find_tangent,
+    locate,
 )
 from pliant.statics.load_kernels import (
     ACTS,

@@ -15,7 +15,7 @@ from pliant import checks, spatial
 from pliant.checks import choice, vector, whole
 from pliant.engines.actor import Actor
 from pliant.engines.reduced import kernels
-from pliant.engines.reduced import manifold_kernels as mk
+from pliant.engines.reduced import manifold_arrays as mk
 from pliant.engines.reduced.actor import ManifoldActor, ReducedActor
 from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
