@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     from pliant.mechanism import Mechanism
     from pliant.scenes import Scene
 
-__all__ = ["PREFIX", "Source", "find_maker", "gallery_names", "parse_gallery", "resolve", "world_names"]
+__all__ = [
+    "PREFIX",
+    "Source",
+    "find_maker",
+    "gallery_names",
+    "parse_gallery",
+    "resolve",
+    "with_default_stiffness",
+    "world_names",
+]
 
 _WORLDS = "worlds."  # prefix of a world whose name a mechanism or scene has, too
 
@@ -78,9 +87,20 @@ def resolve(
         raise InputError(f"'{text}' is a world, its springs are fixed: leave --default-stiffness out")
     if found.model is not None:
         raise InputError(f"'{text}' is a model, its springs are fixed: give the mechanism's own file")
-    m = found.mechanism
-    soft = m.with_stiffness(m.springless, default_stiffness) if m.springless else m
+    soft = with_default_stiffness(found.mechanism, default_stiffness)
     return replace(found, mechanism=soft, scene=found.scene and replace(found.scene, what=soft))
+
+
+def with_default_stiffness(m: Mechanism, stiffness: float) -> Mechanism:
+    """The mechanism with springs of this stiffness, N m/rad or N/m, on degrees of freedom without one.
+
+    Raises:
+        InputError: the stiffness is no number above 0, whether any spring is missing or not.
+    """
+    from pliant.checks import number
+
+    stiffness = number(stiffness, "default stiffness", above=0.0)
+    return m.with_stiffness(m.springless, stiffness) if m.springless else m
 
 
 # --- files

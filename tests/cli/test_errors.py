@@ -87,6 +87,14 @@ def test_wrench_twice(refused):
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "nan", "inf"])
+@pytest.mark.parametrize("command", ["reduce", "run", "map", "compare"])
+def test_default_stiffness(refused, command, number):
+    """Also where every joint has a spring."""
+    said = refused(command, "gallery:hand", f"--default-stiffness={number}")
+    assert "default stiffness: a number above 0 expected" in said
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "nan", "inf"])
 def test_times(refused, number):
     run = "run", "gallery:two_link"
     for option in ("--seconds", "--timestep", "--fps"):

@@ -22,6 +22,7 @@ from pliant.errors import ConvergenceError, InputError, UnknownNameError
 from pliant.statics import Configuration
 
 H = 1 / 200
+INTERRUPTS = 400  # at random times
 DOWN = (0.0, 0.0, -9.81)
 
 
@@ -470,7 +471,7 @@ def test_no_interrupt_is_lost(kind):
     it.step()
 
     with interrupts():
-        for i in range(400):
+        for i in range(INTERRUPTS):
             with pytest.raises(KeyboardInterrupt):
                 signal.setitimer(signal.ITIMER_REAL, 0.0008 + 0.00005 * (i % 7))
                 for _ in range(20_000):

@@ -2,8 +2,10 @@
 
 import json
 import random
+import re
 import zipfile
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,6 +148,72 @@ def test_entries_larger_than_the_file(tmp_path):
     path.write_bytes(data)
     with pytest.raises(FormatError, match="larger than the file"):
         load(path)
+
+
+HOSTILE = (
+    "(1,)*65",
+    "(" + "1, " * 65 + ")",
+    "(0, 1180591620717411303424)",
+    "(True,)",
+    "(-3,)",
+    "(3.0,)",
+    "3",
+    "(3",
+    "",
+)
+
+
+@pytest.mark.parametrize("shape", HOSTILE)
+@pytest.mark.parametrize("what", ["mechanism", "model", "trajectory"])
+def test_shapes_that_are_none(shape, what, tmp_path):
+    path, m = tmp_path / "m.npz", pliant.gallery.helix(3)
+    model = pliant.reduce(m)
+    simulation = pliant.ReducedSimulation(model, 0.01)
+    {"mechanism": m, "model": model}.get(what, simulation.record(2)).save(path)
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    name = {"mechanism": "bodies.mass.npy", "model": "q.npy", "trajectory": "time.npy"}[what]
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+    entries[name] = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(24)
+    with zipfile.ZipFile(path, "w") as archive:
+        for entry, data in entries.items():
+            archive.writestr(entry, data)
+    read = {"mechanism": load, "model": pliant.ReducedModel.load, "trajectory": pliant.Trajectory.load}[what]
+    with pytest.raises(FormatError, match="damaged"):
+        read(path)
+
+
+def test_entries_of_one_name(tmp_path):
+    path = tmp_path / "m.npz"
+    pliant.gallery.helix(3).save(path)
+    with zipfile.ZipFile(path, "a") as archive, pytest.warns(UserWarning, match="Duplicate"):
+        archive.writestr("about.npy", archive.read("about.npy"))
+    with pytest.raises(FormatError, match="two of its entries have one name"):
+        load(path)
+
+
+def test_entries_that_share_their_bytes(tmp_path):
+    """Each is smaller than the file, and so is their sum."""
+    path = tmp_path / "m.npz"
+    pliant.gallery.helix(3).save(path)
+    with zipfile.ZipFile(path, "a") as archive:
+        twin = zipfile.ZipInfo("twin.npy")
+        known = archive.getinfo("bodies.mass.npy")
+        for word in ("header_offset", "file_size", "compress_size", "CRC"):
+            setattr(twin, word, getattr(known, word))
+        archive.filelist.append(twin)
+        archive._didModify = True  # pyright: ignore[reportAttributeAccessIssue]
+    with pytest.raises(FormatError, match="its entries overlap"):
+        load(path)
+
+
+def test_one_reader_for_all_archives():
+    """numpy's own would unpack entries, and run through headers that are programs."""
+    package = Path(pliant.__file__).parent
+    users = [
+        p.name for p in package.rglob("*.py") if re.search(r"\bnp\.load\b|zipfile\.ZipFile", p.read_text())
+    ]
+    assert users == ["archive.py"]
 
 
 def test_packed_archives_are_refused(tmp_path):

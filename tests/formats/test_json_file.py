@@ -148,6 +148,15 @@ def test_text_that_is_not_json(document, tmp_path):
         load(file, keyframe=0)
 
 
+def test_one_key_of_a_hundred_thousand_appears_twice(tmp_path):
+    """It is found among all of them at once: a comparison of each with each would take a minute."""
+    path = tmp_path / "m.json"
+    keys = ", ".join(f'"k{i}": 0' for i in range(100_000))
+    path.write_text(f'{{"format": "pliant-mechanism", {keys}, "k5": 1}}')
+    with pytest.raises(FormatError, match="the key 'k5' appears twice"):
+        load(path)
+
+
 def test_saving_is_all_or_nothing(tmp_path, monkeypatch):
     m = random_mechanism(1)
     file = tmp_path / "m.json"

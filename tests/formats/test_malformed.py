@@ -16,6 +16,9 @@ from . import corpus, mutation, samples
 SUITE = ("humanoid.xml", "fish.xml", "quadruped.xml", "stacker.xml", "ball_in_cup.xml", "point_mass.xml")
 
 
+XML, MUCH_XML, JSON, MUCH_JSON, MESHES = 1200, 12_000, 1500, 8000, 150  # damaged files; meshes of each format
+
+
 def xml_texts() -> list[str]:
     suite = corpus.folder("dm_control") / "suite"
     # The dangerous constructs are in our own samples: give them half of the seeds.
@@ -53,16 +56,17 @@ def check_xml(tmp_path, monkeypatch, seeds) -> None:
 
 
 def test_damaged_xml(tmp_path, monkeypatch):
-    check_xml(tmp_path, monkeypatch, range(1200))
+    check_xml(tmp_path, monkeypatch, range(XML))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(6))
 def test_much_damaged_xml(part, tmp_path, monkeypatch):
-    check_xml(tmp_path, monkeypatch, range(1200 + part * 2000, 1200 + (part + 1) * 2000))
+    size = MUCH_XML // 6
+    check_xml(tmp_path, monkeypatch, range(XML + part * size, XML + (part + 1) * size))
 
 
-@pytest.mark.parametrize("runs", [1500, pytest.param(8000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("runs", [JSON, pytest.param(MUCH_JSON, marks=pytest.mark.slow)])
 def test_damaged_json(tmp_path, runs):
     texts = []
     with warnings.catch_warnings():
@@ -100,7 +104,7 @@ def test_damaged_meshes(tmp_path, monkeypatch):
     count: Counter = Counter()
     for suffix, data in (("stl", stl), ("obj", obj.encode()), ("msh", msh)):
         (tmp_path / "model.xml").write_text(model.format(suffix))
-        for seed in range(150):
+        for seed in range(MESHES):
             (tmp_path / f"m.{suffix}").write_bytes(
                 mutation.damaged_bytes(data, random.Random(seed)) if seed else data
             )

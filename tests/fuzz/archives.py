@@ -61,6 +61,8 @@ NAMES = (
 class Archives(Surface):
     """Files of one kind, damaged in many ways."""
 
+    WEIGHTS: ClassVar[dict[str, float]] = {"do_damage_array": 3.0, "do_bomb": 0.1, "do_many_overlaps": 0.2}
+
     def begin(self) -> None:
         """Write a file, and take it apart."""
         self.path = Path("file.npz").absolute()
@@ -282,8 +284,6 @@ class Mechanisms(Archives):
 class Models(Archives):
     """Reduced models."""
 
-    WEIGHTS: ClassVar[dict[str, float]] = {"do_damage_array": 3.0}
-
     def make(self) -> None:
         """Write one, on a fixed or a floating base."""
         model(pick(self.rng, ("fixed", "loop", "floating", "hand")), int(self.rng.integers(2))).save(
@@ -297,8 +297,6 @@ class Models(Archives):
 
 class Blends(Archives):
     """Blended models."""
-
-    WEIGHTS: ClassVar[dict[str, float]] = {"do_damage_array": 3.0}
 
     def make(self) -> None:
         """Write one."""

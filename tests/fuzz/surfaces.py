@@ -122,7 +122,7 @@ class Simulations(Surface):
     def begin(self) -> None:
         """Start with a new simulation."""
         self.kind = pick(self.rng, self.KINDS)
-        self.simulation = self.make()
+        self.simulation: Any = self.make()
         self.good = self.simulation.state
         self.states = [self.good]
 

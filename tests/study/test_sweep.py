@@ -140,3 +140,16 @@ def test_pareto_front():
     for i in range(200):
         beaten = ((x <= x[i]) & (y <= y[i]) & ((x < x[i]) | (y < y[i]))).any()
         assert (i in front) != beaten
+
+
+def test_the_rate_of_a_resumed_sweep_is_that_of_new_cases(monkeypatch):
+    from pliant.cli import sweep as command
+
+    now = [0.0]
+    monkeypatch.setattr(command, "monotonic", lambda: now[0])
+    watch = command.Watch(1000)
+    watch.progress(900, 0, 1000)  # rows that were there before
+    watch.progress(900, 0, 1000)
+    now[0] = 10.0
+    watch.progress(920, 0, 1000)
+    assert watch.bar.tasks[0].description == "920/1000 cases, 2/s"

@@ -114,7 +114,7 @@ def map_(
       pliant map gallery:gripper -r left_driver:-0.5,0.5 --load 0,0,-20 --json
       pliant map gallery:arm --view
     """
-    from pliant.source import resolve
+    from pliant.source import resolve, with_default_stiffness
     from pliant.workspace import with_held_base
 
     check_target(output, *_TABLES)
@@ -128,8 +128,8 @@ def map_(
             raise InputError("--json prints a document and ends, --view stays: give one of them")
     found = resolve(file, keyframe=keyframe, allow=allow, repair=repair).mechanism
     m = with_held_base(found)  # first: a base with springs would not be held
-    if default_stiffness is not None and m.springless:
-        m = m.with_stiffness(m.springless, default_stiffness)
+    if default_stiffness is not None:
+        m = with_default_stiffness(m, default_stiffness)
     given = _parse_ranges(ranges)
     force = None if load is None else _parse_load(load)
     start = perf_counter()

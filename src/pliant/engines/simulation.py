@@ -217,7 +217,7 @@ class Pull:
         key: Hashable = None,
     ) -> Pull:
         """A pull from the arguments of `Simulation.pull`, checked."""
-        bounds = {"least": 1.0 / _EXTREME, "most": _EXTREME}
+        bounds: Any = {"least": 1.0 / _EXTREME, "most": _EXTREME}
         rate = number(frequency, "pull", **bounds, expected=f"frequency above 0, at most {_EXTREME:g},")
         share = number(ratio, "pull", **bounds, expected=f"ratio above 0, at most {_EXTREME:g},")
         if stiffness is not None:

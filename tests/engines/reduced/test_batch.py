@@ -185,7 +185,7 @@ def test_damaged_states_are_refused():
     good, poses = batch.state, batch.poses.copy()
     for bad in ("x", [1], np.full_like(good, np.nan), good[:, :-1], None):
         with pytest.raises(InputError, match="state"):
-            batch.state = bad
+            batch.state = bad  # pyright: ignore[reportAttributeAccessIssue]
         assert np.array_equal(batch.state, good)
         assert np.array_equal(batch.poses, poses)
 
