@@ -170,10 +170,14 @@ class Pushed:
         simulation.apply_wrench(self.tip, force=part * self.force, point=self.point)
 
     def simulation(
-        self, h: float = STEP, reconstruction: str = "joint", model: Model | None = None
+        self,
+        h: float = STEP,
+        reconstruction: str = "joint",
+        model: Model | None = None,
+        method: str = "auto",
     ) -> pliant.ReducedSimulation:
         """Simulation of a reduced or blended model under the force."""
-        out = pliant.ReducedSimulation(model or self.model, h, reconstruction)
+        out = pliant.ReducedSimulation(model or self.model, h, reconstruction, method=method)
         self.push(out)
         return out
 

@@ -12,6 +12,7 @@ from pliant.engines.constrained.gs17._tree import CHILD, PARENT
 from pliant.spatial.kernels import add_hats
 
 _jit = njit(counts_references=True, error_model="numpy")
+_plain = njit(error_model="numpy")  # without arrays of their own
 
 
 class Clusters(NamedTuple):
@@ -103,7 +104,7 @@ def _update(M, where, a, b, h2):
                 M[r, c] += weight * right[c]
 
 
-@_jit
+@_plain
 def _update3(M, a, b, h2):
     """`_update` of a body's angular 3 x 3."""
     l0 = M[0, 0] * a[0] + M[0, 1] * a[1] + M[0, 2] * a[2]
@@ -125,7 +126,7 @@ def _update3(M, a, b, h2):
     M[2, 2] += l2 * r2
 
 
-@_jit
+@_plain
 def _inverse3(A, out):
     """Inverse of a symmetric 3 x 3."""
     a, b, c, d, e, f = A[0, 0], A[0, 1], A[0, 2], A[1, 1], A[1, 2], A[2, 2]
@@ -139,13 +140,15 @@ def _inverse3(A, out):
     out[2, 2] = (a * d - b * b) * scale
 
 
-@_jit
-def ball_chain_inverse(h, mass, inertia, ends, si, sj, force, out):
-    """M̃⁻¹ of bodies on ball joints, dense (6n, 6n): two 3 x 3 updates per joint and body. `out` is zero elsewhere."""
+@_plain
+def ball_chain_inverse(h, mass, inertia, ends, si, sj, force, work, out):
+    """M̃⁻¹ of bodies on ball joints, dense (6n, 6n): two 3 x 3 updates per joint and body.
+
+    `out` is zero elsewhere; `work` is scratch, (6, 3).
+    """
     n = mass.shape[0]
     h2 = h * h
-    u, v = np.empty(3), np.empty(3)
-    first, second = np.empty((2, 3)), np.empty((2, 3))
+    u, v, first, second = work[0], work[1], work[2:4], work[4:6]
     for k in range(n):
         at = 6 * k
         out[at, at] = out[at + 1, at + 1] = out[at + 2, at + 2] = 1.0 / mass[k]

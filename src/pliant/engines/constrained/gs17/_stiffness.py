@@ -23,6 +23,7 @@ from pliant.spatial import kernels as se3
 from pliant.spatial.kernels import add_hat, add_hats
 
 _jit = njit(counts_references=True, error_model="numpy")
+_plain = njit(error_model="numpy")  # without arrays of their own
 
 _SLACK = 1e30  # compliance of a row without stiffness or damping: its force is negligible
 
@@ -103,7 +104,7 @@ def add_stiffness(k, table, measured, x, R, lam, K):
         add_hat(K, 3, 3, -lam, b)
 
 
-@_jit
+@_plain
 def perpendicular(n, u, v):
     """Unit u and v at right angles to n, whose length may be anything but zero; (u, v, n) right-handed."""
     length = np.sqrt(dot(n, n))
@@ -120,7 +121,7 @@ def perpendicular(n, u, v):
         v[c] /= length
 
 
-@_jit
+@_plain
 def ball_factors(s, force, sign, u, v, first, second):
     """`sign λ̂ŝ = Σ first_k second_kᵀ`, two terms (GS17 Eq. 5, shortened); returns False if s is zero."""
     if s[0] == 0.0 and s[1] == 0.0 and s[2] == 0.0:

@@ -123,5 +123,5 @@ def effective_inverse_low_rank(
     """
     if out is None:
         out = np.zeros((6 * len(mass), 6 * len(mass)))
-    kernels.ball_chain_inverse(timestep, mass, inertia, ends, si, sj, force, out)
+    kernels.ball_chain_inverse(timestep, mass, inertia, ends, si, sj, force, np.empty((6, 3)), out)
     return out
