@@ -104,7 +104,7 @@ def pose(value: Any, what: str = "pose") -> Floats:
     turn = out[:3, :3] if out.shape == (4, 4) and np.isfinite(out).all() else np.zeros((3, 3))
     with np.errstate(over="ignore", invalid="ignore"):
         off = np.abs(turn @ turn.T - np.eye(3)).max()
-    if not off <= 1e-9:
+    if not off <= 1e-9 or not np.abs(out).max() < 1e150:  # squares of places are finite
         raise _refused(what, "a 4 x 4 matrix with a rotation in it", value)
     return out
 

@@ -681,7 +681,7 @@ class Threads(Surface):
             try:
                 self.inner.world.step(3)
                 self.inner.world.poses
-                sleep(0.005)
+                sleep(0.02)
             except PliantError:
                 pass
             except BaseException as error:

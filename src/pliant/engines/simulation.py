@@ -53,6 +53,7 @@ _DENSE = 300  # dofs: the mobility of a point is exact up to this number, and bo
 _CALL = 0.05  # s: longest compiled call, as far as the one before tells
 _EXTREME = 1e12  # Hz, N/m, N s/m of the springs of pulls
 MOST_STEPS = 2**53  # whole numbers beyond have no double of their own
+_FARTHEST = 1e150  # m
 _ROTATION = 1e-6  # largest entry of R R^T - 1 that a state may lead to
 _LARGE = 100_000  # dofs: up to this number the bound takes springs into account; 40 ms for 13,000
 
@@ -927,11 +928,11 @@ def _sum(load: Load | None, pull: Pull, pose: Floats) -> Load:
 
 
 def are_poses(poses: Floats) -> bool:
-    """Whether all of these matrices, (..., 4, 4), are finite and hold rotations."""
+    """Whether all of these matrices, (..., 4, 4), hold rotations and places whose squares are finite."""
     turn = poses[..., :3, :3]
     with np.errstate(over="ignore", invalid="ignore"):
         off = np.abs(turn @ np.swapaxes(turn, -1, -2) - np.eye(3)).max(initial=0.0)
-    return bool(off <= _ROTATION) and bool(np.isfinite(poses).all())
+    return bool(off <= _ROTATION) and bool(np.abs(poses).max(initial=0.0) < _FARTHEST)
 
 
 def free_coordinates(m: Mechanism, joint: int, pose: Floats) -> Floats:

@@ -648,6 +648,8 @@ class ReducedSimulation(Simulation):
             self._set_loads(self._loads)
             self._set_torque(self._torque)
             self.follow(old)
+            if not are_poses(self._room):
+                raise InputError("switch: the other model has no such motion")
         except BaseException:
             for word in (*Simulation.__slots__, *ReducedSimulation.__slots__):
                 if word not in ("__weakref__", "_use"):
