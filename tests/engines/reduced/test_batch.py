@@ -205,6 +205,19 @@ def test_absurd_loads_are_refused_with_their_ratio(method, force):
         assert np.array_equal(each.poses, before)
 
 
+@pytest.mark.parametrize("method", ["auto", "full"])
+@pytest.mark.parametrize("force", [1e9, 1e20, 1e50])
+def test_loads_that_cannot_be_followed_are_refused_soon(method, force):
+    """Not even a hundredth of a step's motion keeps the energy there is: the model does not stand still in silence."""
+    m = pliant.gallery.helix(20)
+    simulation = pliant.ReducedSimulation(pliant.reduce(m), 1 / 60, method=method)
+    simulation.apply_wrench(m.end_effectors[0], force=(force, 0, 0))
+    with pytest.raises(ConvergenceError, match=r"times what its springs hold"):
+        simulation.step(60)
+    simulation.clear_wrenches()
+    simulation.step(60)
+
+
 @pytest.mark.parametrize("reconstruction", ["joint", "twist"])
 def test_rotations_stay_orthonormal_under_any_load_that_is_taken(reconstruction):
     model = pliant.reduce(pliant.gallery.hand(), "index_tip")

@@ -53,7 +53,7 @@ OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, 
 # `_row_momenta`.
 MOMENT_SIZE, CARRIED_SIZE = 12, 10
 # of BUDGET: J; whether it is set, and how; steps that ended where loops part; square of the largest distance of an end
-# effector beyond the boundary, m²; whether the last step stopped on its way; energy at its end, J
+# effector beyond the boundary, m²; number of steps until now that stopped on their way; energy at the end, J
 ENERGY, SET, HALTS, FARTHEST, STOPPED, ACTUAL, BUDGET_SIZE = range(7)
 KNOWN, BOUND_ABOVE = 1.0, 2.0  # of SET: the energy is known, or what it is at most, after loads and contacts
 # of HUB, scratch of a floating base, home axes unless said: half the time step within a step, else 0; rotations from

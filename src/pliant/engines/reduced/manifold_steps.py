@@ -158,6 +158,7 @@ SWEEPS = 200  # over stops, at most
 SLOW_SPIN = (
     0.05  # of the lowest frequency: angular velocity of a floating base from which on motion counts as large
 )
+STUCK = 20  # steps in a row that may stand still because no part of their motion keeps the budget of energy
 BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 RESTORED = 1e-3  # of the kinetic energy: what a step without dampers may add or take to keep its budget
 
@@ -495,7 +496,7 @@ def _acts(sizes, constants, state):
 def _full_end(pushed, sizes, links, constants, state, poses, work):
     """End of a step of large motion after `_full_forces`, poses included: energy within its budget.
 
-    `pushed` by contacts a floating base moves by `push_base`. False: loops do not close there.
+    `pushed` by contacts a floating base moves by `push_base`. False: for STUCK steps nothing could move.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     y, v = state[Y : Y + n], state[Y + n : Y + 2 * n]
@@ -576,12 +577,14 @@ def _full_end(pushed, sizes, links, constants, state, poses, work):
             # the next step evaluates forces where this one ends
             y[i], v[i] = start[i] + (share * change[i] if share > 0.0 else 0.0), 0.0
             state[sizes[FORCES] + i] = mode[i, SQUARE] * y[i]
-    budget[STOPPED], budget[ACTUAL] = 0.0 if share == 1.0 else 1.0, elastic + spin + kinetic
+    stuck = share == 0.0 and closed
+    budget[STOPPED] = budget[STOPPED] + 1.0 if stuck else 0.0 if share == 1.0 else 1.0
+    budget[ACTUAL] = elastic + spin + kinetic
     if not closed:
         budget[SET] = 0.0
         budget[HALTS] += 1.0
     state[TIME] += h
-    return True
+    return budget[STOPPED] <= STUCK
 
 
 @_jit
