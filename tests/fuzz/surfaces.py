@@ -683,7 +683,7 @@ class Threads(Surface):
                 self.inner.world.poses
                 sleep(0.02)
             except PliantError:
-                pass
+                sleep(0.001)  # without it, threads that are refused leave no time to the others
             except BaseException as error:
                 self.failed.append(error)
 

@@ -81,6 +81,7 @@ from pliant.engines.reduced.manifold_arrays import (
     POINTS,
     PUSH,
     PUSHED_INERTIA,
+    RATE,
     RESOLVED,
     RESPONSE,
     SET,
@@ -158,7 +159,9 @@ SWEEPS = 200  # over stops, at most
 SLOW_SPIN = (
     0.05  # of the lowest frequency: angular velocity of a floating base from which on motion counts as large
 )
-STUCK = 20  # steps in a row that may stand still because no part of their motion keeps the budget of energy
+# Steps in a row that may stand still because no part of a joint's displacement by LEAP, rad or m, or more keeps the
+# budget of energy
+STUCK, LEAP = 20, 1.0
 BAND = 2.5e-3  # of the budget: excess of energy that a step may have
 RESTORED = 1e-3  # of the kinetic energy: what a step without dampers may add or take to keep its budget
 
@@ -526,6 +529,9 @@ def _full_end(pushed, sizes, links, constants, state, poses, work):
                 turned += state[at + PER_RATE + (6 + i) * w + j] * change[j]
             worked += turned * state[at + NET + 3 + i]
     _find_rates(change, sizes, constants, state)
+    farthest = 0.0
+    for k in range(sizes[RATE], sizes[RATE] + sizes[ROWS]):
+        farthest = max(farthest, abs(state[k]))
     stored, lost = _joint_work(sizes, constants, state)
     _linear_work(sizes, state, points)
     if free:
@@ -577,7 +583,7 @@ def _full_end(pushed, sizes, links, constants, state, poses, work):
             # the next step evaluates forces where this one ends
             y[i], v[i] = start[i] + (share * change[i] if share > 0.0 else 0.0), 0.0
             state[sizes[FORCES] + i] = mode[i, SQUARE] * y[i]
-    stuck = share == 0.0 and closed
+    stuck = share == 0.0 and closed and farthest > LEAP
     budget[STOPPED] = budget[STOPPED] + 1.0 if stuck else 0.0 if share == 1.0 else 1.0
     budget[ACTUAL] = elastic + spin + kinetic
     if not closed:
