@@ -487,7 +487,7 @@ def _pack(
         curvature = by_row(turned.reshape(n * n, -1).T).T
     effectors = len(model.end_effectors)
     ends = np.array([model.at.pose(body)[:3, 3] for body in model.end_effectors])
-    boundary = (model.reach * m.radius) ** 2 if np.isfinite(model.reach) else np.inf
+    distance = model.reach * m.radius if np.isfinite(model.reach) else np.inf
     parts = {
         BASIS: found.motions,
         BOUND: np.zeros(n),
@@ -509,7 +509,12 @@ def _pack(
         mk.REST: rest,
         mk.MOTOR: np.zeros(rows),
         mk.FIXED: np.concatenate(
-            [manifold.gravity, m.reference_poses[:, :3, 3].mean(axis=0), [m.radius, boundary], ends.ravel()]
+            [
+                manifold.gravity,
+                m.reference_poses[:, :3, 3].mean(axis=0),
+                [m.radius, distance * distance],
+                ends.ravel(),
+            ]
         ),
         mk.MODE: np.stack([modes.squares, resolved, np.zeros(n), np.zeros(n)], axis=1),
         mk.TOUCHING: _padded(touching.reshape(6 * n, n), width),
