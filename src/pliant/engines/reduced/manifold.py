@@ -288,30 +288,19 @@ def pack_model(
     Raises:
         InputError: the level is not for this model, or its numbers are damaged.
     """
-    try:
-        return _pack_model(model, h, reconstruction, gravity, method, slots)
-    except np.linalg.LinAlgError as error:
-        name = model.mechanism.name
-        raise InputError(
-            f"the matrices of the model of '{name}' are no stiffness or inertia: {error}"
-        ) from None
-
-
-def _pack_model(
-    model: ReducedModel | BlendedModel,
-    h: float,
-    reconstruction: str,
-    gravity: Floats,
-    method: str,
-    slots: int,
-) -> Packed:
     why = refusal(model, reconstruction)
-    if method != "tvcg" and why is None:
+    on_manifold = method != "tvcg" and why is None
+    if not on_manifold and method not in ("tvcg", "auto"):
+        raise InputError(f'method="{method}" is not for {why}: use "auto" or "tvcg"')
+    try:
+        if not on_manifold:
+            return pack(model, h, reconstruction, gravity)
         spanning = model.spanned if isinstance(model, BlendedModel) else model
         return pack_manifold(spanning, h, method, slots, gravity)
-    if method not in ("tvcg", "auto"):
-        raise InputError(f'method="{method}" is not for {why}: use "auto" or "tvcg"')
-    return pack(model, h, reconstruction, gravity)
+    except np.linalg.LinAlgError as error:
+        raise InputError(
+            f"the matrices of the model of '{model.mechanism.name}' are no stiffness or inertia: {error}"
+        ) from None
 
 
 def refusal(model: ReducedModel | BlendedModel, reconstruction: str) -> str | None:
