@@ -72,6 +72,14 @@ class MechanismHandle(Handle):
     def __setattr__(self, word: str, value: Any) -> None:
         setattr(self._world.simulation(self._name), word, value)
 
+    def apply_wrench(self, body: str, *values: Any, ramp: bool = False, **words: Any) -> None:
+        """Set the wrench on a body; see `Simulation.apply_wrench`. It changes between steps of the world."""
+        if ramp:
+            raise InputError(
+                f"wrench on '{body}': ramp=True is for simulations by themselves, not in a world"
+            )
+        self._world.simulation(self._name).apply_wrench(body, *values, **words)
+
     def __dir__(self) -> list[str]:
         return [word for word in dir(self._world.simulation(self._name)) if not word.startswith("_")]
 

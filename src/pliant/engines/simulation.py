@@ -262,6 +262,7 @@ class Simulation(ABC):
         "_origin",
         "_poses",
         "_pulls",
+        "_ramps",
         "_start",
         "_steps",
         "_stride",
@@ -281,6 +282,7 @@ class Simulation(ABC):
         self._mechanism, self._timestep, self._gravity = mechanism, seconds(timestep), acceleration(gravity)
         self._origin, self._steps, self._mark, self._stride = 0.0, 0, 0, Stride()
         self._loads: dict[int, Load] = {}
+        self._ramps: dict[int, Load] = {}  # where wrenches that change over the next step begin
         self._torque: Floats = np.zeros(mechanism.nv)
         self._pulls: dict[Hashable, Pull] = {}
         self._poses: Floats | None = None
@@ -325,7 +327,7 @@ class Simulation(ABC):
             use.claim()
         try:
             self._count_effort()
-            quick = n <= self._stride.steps and not self._pulls
+            quick = n <= self._stride.steps and not self._pulls and not self._ramps
             done = self._advance(n) if quick else self._advance_in_strides(n)
             self._tell()
         finally:
@@ -427,6 +429,7 @@ class Simulation(ABC):
         *,
         point: ArrayLike | None = None,
         frame: str = "world",
+        ramp: bool = False,
     ) -> None:
         """Set the wrench on a body; it replaces the one before and stays until cleared.
 
@@ -435,9 +438,14 @@ class Simulation(ABC):
             force, torque: N and N m.
             point: where the force acts, in the body's frame; its origin by default.
             frame: axes of force and torque: "world", and they keep their direction; or "body", and they turn with it.
+            ramp: whether the wrench is that at the end of the next step, and changes linearly until then from the one
+                before, which acts at the same point in the same axes. Loads that swell smoothly need longer steps
+                so: in steps they make stiff mechanisms ring.
         """
         index = self._loadable(body)
         load = Load.of(body, force, torque, point, frame)
+        if ramp or index in self._ramps:
+            self._note_ramp(body, index, load, ramp)
         if load.acts:
             self._loads[index] = load
         else:
@@ -448,6 +456,7 @@ class Simulation(ABC):
     def clear_wrenches(self) -> None:
         """Take all wrenches away."""
         self._loads.clear()
+        self._ramps.clear()
         self._set_loads(self._loads)
 
     @property
@@ -534,16 +543,60 @@ class Simulation(ABC):
         return tuple(self._pulls.values())
 
     def _advance_in_strides(self, n: int) -> int:
-        """`_advance` with pulls, or in several calls."""
+        """`_advance` with pulls, with wrenches that change over the first step, or in several calls."""
         if self._pulls:
             return self._advance_pulled(n)
         done = 0
-        for part in self._stride.parts(n):
+        if self._ramps and n:
+            done = self._advance_ramp()
+            if done < 1:
+                return done
+        for part in self._stride.parts(n - done):
             taken = self._advance(part)
             done += taken
             if taken < part:
                 break
         return done
+
+    def _note_ramp(self, body: str, index: int, load: Load, ramp: bool) -> None:
+        """Note where a wrench that changes over the next step begins, or that it does not."""
+        if not ramp:
+            del self._ramps[index]
+            return
+        start = self._ramps.get(index, self._loads.get(index))
+        if start is None:
+            start = load.combined(0.0, load, 0.0)
+        elif start.frame != load.frame or not np.array_equal(start.point, load.point):
+            raise InputError(
+                f"wrench on '{body}': a ramp goes on at the point and in the axes of the wrench before; "
+                "clear_wrenches first, or set this one without ramp"
+            )
+        self._ramps[index] = start
+
+    def _mean_loads(self) -> dict[int, Load]:
+        """Means of all wrenches over the next step."""
+        return self._loads | {
+            i: start.combined(0.5, self._ramp_end(i), 0.5) for i, start in self._ramps.items()
+        }
+
+    def _ramp_end(self, index: int) -> Load:
+        """Wrench at the end of a ramp."""
+        start = self._ramps[index]
+        return self._loads.get(index, start.combined(0.0, start, 0.0))
+
+    def _advance_ramp(self) -> int:
+        """`_advance` by one step in which some wrenches change linearly."""
+        changes = {i: self._ramp_end(i).combined(1.0, start, -1.0) for i, start in self._ramps.items()}
+        try:
+            self._set_loads(self._mean_loads())
+            self._set_changes(changes)
+            done = self._advance(1)
+            if done:
+                self._ramps.clear()
+            return done
+        finally:
+            self._set_changes({})
+            self._set_loads(self._loads)
 
     def _advance_pulled(self, n: int) -> int:
         """`_advance` with pulls, whose forces are linearly implicit: those of the springs at the end of each step.
@@ -552,7 +605,7 @@ class Simulation(ABC):
         """
         h = self._timestep
         for done in range(n):
-            rows, twists = dict(self._loads), self._body_twists()
+            rows, twists = self._mean_loads(), self._body_twists()
             for pull in self._pulls.values():
                 pose, twist = self._body_pose(pull.index), twists[pull.index]
                 arm = pose[:3, :3] @ pull.point
@@ -575,6 +628,7 @@ class Simulation(ABC):
             self._set_loads(rows)
             if self._advance(1) < 1:
                 return done
+            self._ramps.clear()
         return n
 
     def mobility(self, body: str, point: Floats) -> Floats:
@@ -749,7 +803,12 @@ class Simulation(ABC):
     @exclusive
     def __reduce__(self) -> tuple[Any, ...]:
         pulls = {key: pull.copy() for key, pull in self._pulls.items()}
-        kept = {"_start": self._start.copy(), "_loads": dict(self._loads), "_pulls": pulls}
+        kept = {
+            "_start": self._start.copy(),
+            "_loads": dict(self._loads),
+            "_ramps": dict(self._ramps),
+            "_pulls": pulls,
+        }
         return _restored, (type(self), self._options(), kept, self._motor_table(), self.state)
 
     def _motor_table(self) -> Any:
@@ -831,6 +890,9 @@ class Simulation(ABC):
     def _identity(self) -> tuple[str, ...]:
         """Further texts of the fingerprint, which tells states of one simulation from those of another."""
         return ()
+
+    def _set_changes(self, changes: Mapping[int, Load]) -> None:  # noqa: B027
+        """Set changes of wrenches over the next step, by number of body; their means are set as loads."""
 
     def _taken(self) -> int:
         """Number of steps that the engine itself counts while taking them, so that Ctrl-C loses none; see `stepped`."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
+from struct import Struct
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,6 +54,7 @@ Floats = NDArray[np.float64]
 _WORDS = frozenset(("force", "torque", "point", "frame"))
 _ZERO = np.zeros(3)
 _ZERO.flags.writeable = False
+_WORLD_ROW, _NO_FOLLOWER = Struct(f"={LOAD_SIZE}d"), (0.0,) * (ACTS - FOLLOWER_FORCE)
 
 
 class Load(NamedTuple):
@@ -109,44 +111,59 @@ class Load(NamedTuple):
             )
         return cls.of(body, **value)
 
+    def combined(self, share: float, other: Load, its_share: float) -> Load:
+        """Sum of shares of this load and of another one at the same point, in the same axes."""
+        force, torque = (
+            share * self.force + its_share * other.force,
+            share * self.torque + its_share * other.torque,
+        )
+        return Load(force, torque, self.point, self.frame)
+
     def row(self) -> Floats:
         """Row of the load in the body's frame, (LOAD_SIZE,); columns: `load_kernels`."""
         out = np.zeros(LOAD_SIZE)
         self.write(out)
         return out
 
-    def write(self, out: Floats) -> None:
-        """Write the row into `out`, (LOAD_SIZE,) or (copies, LOAD_SIZE)."""
-        out[...] = 0.0
+    def write(self, out: Floats, link: int = 0) -> None:
+        """Write the row of a load on this link into `out`, (LOAD_SIZE,) or (copies, LOAD_SIZE)."""
         f, t, p = self.force, self.torque, self.point
+        if self.frame == "world" and out.ndim == 1:  # most loads: a fraction of a microsecond
+            _WORLD_ROW.pack_into(
+                out, 0, *f.tolist(), *t.tolist(), *p.tolist(), *_NO_FOLLOWER, self.acts, link
+            )
+            return
+        out[...] = 0.0
         if self.frame == "world":
             out[..., FORCE:TORQUE], out[..., TORQUE:POINT], out[..., POINT:FOLLOWER_FORCE] = f, t, p
         else:
             out[..., FOLLOWER_FORCE:FOLLOWER_TORQUE] = f
             out[..., FOLLOWER_TORQUE:ACTS] = t if p is _ZERO else t + np.cross(p, f)
         out[..., ACTS] = self.acts if out.ndim == 1 else out.any(axis=-1)
+        out[..., LINK] = link
 
     @property
     def acts(self) -> bool:
         """Whether force or torque is not zero."""
         # Python floats: several times faster than numpy for three numbers
-        return any(self.force.ravel().tolist()) or any(self.torque.ravel().tolist())
+        return any(self.force.ravel().tolist()) or (
+            self.torque is not _ZERO and any(self.torque.ravel().tolist())
+        )
 
 
 def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
     if value is None:
         return _ZERO
-    what = f"{word} on '{body}'"
     try:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what}: numbers expected, not {value!r:.80}") from None
+        raise InputError(f"{word} on '{body}': numbers expected, not {value!r:.80}") from None
     if numbers.shape != (3,) and (copies is None or numbers.shape != (copies, 3)):
         expected = "3 numbers" if copies is None else f"3 numbers, or {copies} times 3,"
-        raise InputError(f"{what}: {expected} expected, got shape {numbers.shape}")
+        raise InputError(f"{word} on '{body}': {expected} expected, got shape {numbers.shape}")
     # Python floats: several times faster than numpy for three numbers
     if not all(map(isfinite, numbers.ravel().tolist())):
-        raise InputError(f"{what} is not finite")
+        raise InputError(f"{word} on '{body}' is not finite")
     return numbers
 
 

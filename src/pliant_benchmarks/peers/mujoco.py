@@ -293,6 +293,10 @@ class PushedEnds:
         """Apply forces from now on, N, world axes, (ends, 3)."""
         self.data.xfrc_applied[self.bodies, :3] = forces
 
+    def ramp(self, forces: Floats) -> bool:
+        """Forces that change within a step: there are none."""
+        return False
+
     def step(self, n: int) -> None:
         """Advance by n steps in one call."""
         mujoco.mj_step(self.model, self.data, nstep=n)

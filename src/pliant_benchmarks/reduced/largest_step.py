@@ -46,8 +46,9 @@ LOADS: dict[str, Callable[[float], float]] = {  # part of the push over time
     "sudden": lambda t: 1.0,
     "slow": lambda t: float(np.sin(0.5 * np.pi * min(1.0, t / DURATION)) ** 2),
 }
-# Fraction of a step at which the push is evaluated: each engine gets the best for it.
-SEEN = {"sudden": (1.0,), "slow": (0.5, 1.0)}
+# Fraction of a step at which the push is evaluated, or a ramp over the step: each engine gets the best that it has.
+RAMP = 2.0
+SEEN = {"sudden": (1.0,), "slow": (0.5, 1.0, RAMP)}
 
 _G = pliant.gallery
 CASES: dict[str, Callable[[], pliant.Mechanism]] = {
@@ -87,6 +88,10 @@ class Run(Protocol):
 
     def restart(self) -> None: ...
     def push(self, forces: Floats) -> None: ...
+    def ramp(self, forces: Floats) -> bool:
+        """Let the push change to this one over the next step; False if the engine cannot."""
+        ...
+
     def step(self, n: int) -> None: ...
     @property
     def displacement(self) -> Floats: ...
@@ -135,6 +140,11 @@ class _Own:
     def push(self, forces: Floats) -> None:
         for (end, point), force in zip(self._pushed, forces, strict=True):
             self._simulation.apply_wrench(end, force=force, point=point)
+
+    def ramp(self, forces: Floats) -> bool:
+        for (end, point), force in zip(self._pushed, forces, strict=True):
+            self._simulation.apply_wrench(end, force=force, point=point, ramp=True)
+        return True
 
     def step(self, n: int) -> None:
         self._simulation.step(n)
@@ -231,6 +241,8 @@ class Reference:
         """Largest error of a run over all pushes, at the best fraction of a step to evaluate the push at."""
         best: Outcome | None = None
         for seen in self.seen:
+            if seen == RAMP and not run.ramp(0.0 * self.pushes[0]):
+                continue
             try:
                 errors = [self.error(k, path) for k, path in enumerate(self._traces(run, h, seen))]
             except (ArithmeticError, pliant.errors.PliantError) as failure:
@@ -253,9 +265,9 @@ def trace(run: Run, h: float, part: Callable[[float], float], push: Floats, seen
     out = np.zeros((1 + round(DURATION / h), len(push), 3))
     before = None
     for i in range(1, len(out)):
-        now = part((i - 1 + seen) * h)
+        now = part((i - 1 + min(seen, 1.0)) * h)
         if now != before:
-            run.push(now * push)
+            (run.ramp if seen == RAMP else run.push)(now * push)
         before = now
         run.step(1)
         out[i] = run.displacement

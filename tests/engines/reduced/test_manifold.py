@@ -10,7 +10,7 @@ import pliant
 from oracles import linkages
 from oracles.manifold import DenseManifold
 from oracles.random_mechanisms import KINDS, random_mechanism, tied
-from pliant.engines.reduced.manifold import Modes, exact_map
+from pliant.engines.reduced.manifold import Modes, exact_map, ramp_map
 from pliant.errors import ConvergenceError
 from pliant.statics.loads import collect_loads
 
@@ -43,6 +43,7 @@ MODELS = {
     "tied tree": lambda: of_random(3, 4, 0, 1, 2),
     "loop": lambda: of_random(5, 5, 1, 0, 0),
     "tied loops": lambda: of_random(9, 5, 2, 1, 1),
+    "branch": lambda: pliant.reduce(pliant.gallery.arm(), ["index_tip"]),  # most links follow no coordinate
 }
 
 
@@ -527,3 +528,87 @@ def test_loops_do_not_close_in_another_way_at_rest():
             assert np.abs(truth.q - there.q).max() < 1e-6
             assert np.abs(there.q).max() < 1.5
     assert 0 < refused < 10
+
+
+# --- loads that ramp, and small motion
+
+
+@pytest.mark.parametrize("h", [1e-3, 1 / 60, 0.3])
+def test_the_response_to_a_ramp_is_exact(h):
+    """Against small steps of forces that are constant in each, extrapolated."""
+    rng = np.random.default_rng(3)
+    squares, damping = np.array([0.0, 4.0, 900.0]), rng.normal(size=(3, 3))
+    modes = Modes(np.eye(3), squares, damping @ damping.T)
+    size, found, ends = rng.normal(size=3), ramp_map(modes, h), []
+    for parts in (200, 400):
+        step, state = exact_map(modes, h / parts), np.zeros(6)
+        for i in range(parts):
+            state = np.concatenate([state, ((i + 0.5) / parts - 0.5) * size]) @ step
+        ends.append(state)
+    expected = (4 * ends[1] - ends[0]) / 3
+    assert size @ found == pytest.approx(expected, abs=1e-8 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["helix", "branch", "loop", "four-bar"])
+@pytest.mark.parametrize("method", ["small", "full"])
+def test_loads_that_ramp_do_not_ring(name, method):
+    """A load that swells smoothly, in steps too long for the first mode: at every step it is near its equilibrium."""
+    model = MODELS[name]()
+    tip, h = model.end_effectors[0], 3.0 / (2 * np.pi * model.frequencies()[0])
+    size = 0.02 * model.mechanism.radius / np.abs(model.compliance[:3, :3]).max()
+    errors = {}
+    for ramp in (True, False):
+        s, worst = pliant.ReducedSimulation(model, h, method=method), 0.0
+        for i in range(1, 41):
+            force = size * np.sin(0.5 * np.pi * i / 40) ** 2 * np.array([0.3, -0.5, 0.8])
+            s.apply_wrench(tip, force=force, point=(0.01, 0.02, 0), ramp=ramp)
+            s.step()
+            rest = model.configuration({tip: {"force": force, "point": (0.01, 0.02, 0)}})
+            away = s.pose(tip)[:3, 3] - rest.pose(tip)[:3, 3]
+            worst = max(worst, float(np.linalg.norm(away)))
+        moved = np.linalg.norm(rest.pose(tip)[:3, 3] - model.at.pose(tip)[:3, 3])
+        errors[ramp] = worst / moved
+    assert errors[True] < 0.02
+    assert errors[True] < (0.4 if method == "small" else 0.7) * errors[False]
+
+
+@pytest.mark.parametrize("frame", ["world", "body"])
+def test_small_steps_know_the_work_of_all_loads_to_first_order(frame):
+    """Forces with an arm and torques, fixed in the world or to a body: half the size, a quarter of the error."""
+    model = MODELS["helix"]()
+    tip, errors = model.end_effectors[0], []
+    load = {
+        "force": (30.0, -20.0, 50.0),
+        "torque": (2.0, 1.0, -3.0),
+        "point": (0.05, 0.02, -0.03),
+        "frame": frame,
+    }
+    start = model.at.pose(tip)[:3, 3]
+    for share in (0.02, 0.01):
+        ends = []
+        for method in ("small", "full"):
+            s = pliant.ReducedSimulation(model, 1e-3, method=method)
+            s.apply_wrench(tip, **load | {word: share * np.array(load[word]) for word in ("force", "torque")})
+            s.step(20)
+            ends.append(s.pose(tip)[:3, 3])
+        errors.append(np.linalg.norm(ends[1] - ends[0]) / np.linalg.norm(ends[1] - start))
+    assert errors[0] < 2e-4
+    assert 1.7 < errors[0] / errors[1] < 4.5
+
+
+def test_links_that_no_coordinate_moves_are_part_of_those_that_carry_them():
+    """Poses of all links, and loads on those, against the whole mechanism; for inertia see dense matrices above."""
+    model = MODELS["branch"]()
+    s = pliant.ReducedSimulation(model, 1e-3)
+    s.apply_wrench("index_tip", force=(3, -4, 5))
+    s.apply_wrench("middle_tip", force=(1, 2, 0), point=(0.01, 0, 0), frame="body")  # carried by the palm
+    s.step(50)
+    there = s.configuration
+    np.testing.assert_allclose(s.poses, there.poses, atol=1e-12)
+    assert s.energy.elastic > 1e-4
+    # at rest the load on a link of another branch works through the arm
+    s = pliant.ReducedSimulation(model, 0.01)
+    s.apply_wrench("middle_tip", force=(0, 0, 2))
+    s.step(4000)
+    rest = model.configuration({"middle_tip": (0, 0, 2)})
+    np.testing.assert_allclose(s.poses, rest.poses, atol=1e-9)

@@ -20,7 +20,7 @@ from pliant.engines.simulation import Stride, are_poses
 from pliant.errors import ConvergenceError, InputError
 from pliant.one_thread import Use, exclusive
 from pliant.statics.equilibrium import beside_springs
-from pliant.statics.load_kernels import FOLLOWER_FORCE, FOLLOWER_TORQUE, FORCE, LINK, TORQUE
+from pliant.statics.load_kernels import FOLLOWER_FORCE, FOLLOWER_TORQUE, FORCE, TORQUE
 from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["ReducedBatch"]
@@ -178,8 +178,7 @@ class ReducedBatch:
         """Set the wrench on an end effector of all copies: 3 numbers for all, or (copies, 3)."""
         load = Load.of(body, force, torque, point, frame, self._copies)
         rows = self._wrenches[:, self._model.index(body)]
-        load.write(rows)
-        rows[:, LINK] = self._model.mechanism.body_index(body)
+        load.write(rows, self._model.mechanism.body_index(body))
 
     @exclusive
     def clear_wrenches(self) -> None:

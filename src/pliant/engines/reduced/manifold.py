@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,15 @@ from pliant import spatial
 from pliant.engines.reduced import manifold_arrays as mk
 from pliant.engines.reduced import manifold_contact, manifold_kernels, manifold_places, manifold_steps
 from pliant.engines.reduced._intrinsics import BALL, LANES, MOTION, PARENT, PLACE
-from pliant.engines.reduced.arrays import Packed, base_constants, joint_kinematics, lay_out, link_places, pack
+from pliant.engines.reduced.arrays import (
+    Kinematics,
+    Packed,
+    base_constants,
+    joint_kinematics,
+    lay_out,
+    link_places,
+    pack,
+)
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.closing import Closing, close
 from pliant.engines.reduced.coordinates import Carried
@@ -248,6 +257,23 @@ def exact_map(modes: Modes, h: float) -> Floats:
     return np.ascontiguousarray((found / unit[:, None] * unit)[: 2 * k].T)
 
 
+def ramp_map(modes: Modes, h: float) -> Floats:
+    """Exact response of a step of `z'' + D z' + ω² z = g` to g that grows from -½ to ½, transposed, (k, 2k).
+
+    In the scaled coordinates of `exact_map`.
+    """
+    k = len(modes.squares)
+    s = np.maximum(np.sqrt(modes.squares), 1 / h)
+    rate = np.zeros((4 * k, 4 * k))
+    rate[:k, k : 2 * k] = np.diag(s)
+    rate[k : 2 * k, :k] = np.diag(-modes.squares / s)
+    rate[k : 2 * k, k : 2 * k] = -modes.damping
+    rate[k : 2 * k, 2 * k : 3 * k] = rate[2 * k : 3 * k, 3 * k :] = np.eye(k) / h
+    found = expm(h * rate)
+    response = found[: 2 * k, 3 * k :] - 0.5 * found[: 2 * k, 2 * k : 3 * k]
+    return np.ascontiguousarray((h * response / np.concatenate([s, np.ones(k)])[:, None]).T)
+
+
 def contact_map(modes: Modes, h: float) -> Floats:
     """Map of a step with contacts, as `exact_map` but modes with ω h above 1 by backward Euler, (3k, 2k).
 
@@ -424,8 +450,9 @@ def _pack(
     width = -(-n // 4) * 4  # kernels take vectors of four numbers
     phi = manifold.basis @ modes.vectors
     r, loops = len(manifold.rows), m.topology.loops
-    found = joint_kinematics(model, phi, r > 0)
+    found, moved = _moving_first(joint_kinematics(model, phi, r > 0), m, manifold.plain)
     table, rows = found.links, found.motions.shape[1]
+    moved_rows = moved if moved < len(table) else rows
     into = _row_dofs(model, table, rows)  # dof of every row of motion, -1 for none
     has = into >= 0
 
@@ -447,6 +474,11 @@ def _pack(
         if b >= 0 and heavy[b]:
             bodies[k, mk.MASS], bodies[k, mk.COM : mk.ABOUT] = m.mass[b], m.com[b]
             bodies[k, mk.ABOUT :] = m.inertia[b][np.triu_indices(3)]
+    link_at = np.full(len(place) + 2, -1)
+    link_at[place] = np.arange(len(place))
+    carriers = _join_still(
+        bodies, table, moved, kinematics.link_poses(m, manifold.q)[link_at[table[:, PLACE]]]
+    )
     balls = np.flatnonzero(table[:, BALL] == 1)
     ball_rows = table[balls, MOTION]
     turning = m.dof_kind == BALL_JOINT
@@ -470,24 +502,25 @@ def _pack(
     held = manifold.loads.rows.copy()
     held[:, LINK] = place[held[:, LINK].astype(int)]
     curved = manifold.curvature is not None
-    curvature = np.zeros((0, rows))
-    if manifold.curvature is not None:
+    curvature = np.zeros((0, width))
+    if manifold.curvature is not None:  # (n, rows, width)
         turned = _bent(manifold.curvature, modes.vectors)
-        curvature = by_row(turned.reshape(n * n, -1).T).T
+        by_rows = by_row(turned.reshape(n * n, -1).T).reshape(rows, n, n).swapaxes(0, 1)
+        curvature = _padded(by_rows.reshape(n * rows, n), width)
     effectors = len(model.end_effectors)
     ends = np.array([model.at.pose(body)[:3, 3] for body in model.end_effectors])
     distance = model.reach * m.radius if np.isfinite(model.reach) else np.inf
     parts = {
-        BASIS: found.motions,
+        BASIS: found.motions[:, :moved_rows],
         BOUND: np.zeros(n),
         LOCAL: found.local,
         HINGE: found.hinge,
         mk.MAP: _padded(step.reshape(6 * n, n), width),
         mk.STEP_INERTIA: _step_inertia(step, count, h),
         mk.PHI: _padded(found.motions.T, width),
-        mk.SCREW: _blocked(by_row(links.screw)),
-        mk.JOINT: np.pad(by_row(per_dof).T.ravel(), (0, LANES)),
-        mk.BODY: _blocked(bodies),
+        mk.SCREW: _blocked(by_row(links.screw)[:moved_rows]),
+        mk.JOINT: np.pad(by_row(per_dof)[:moved_rows].T.ravel(), (0, LANES)),
+        mk.BODY: _blocked(bodies[:moved]),
         mk.CURVATURE: curvature,
         mk.CLOSE: by_row(
             manifold.closing * np.where(positions, m.radius, 1.0)
@@ -516,6 +549,8 @@ def _pack(
         mk.DAMPER_MATRIX: modes.damping,
         mk.INERTIA_AT_REST: np.zeros((n, n)),
         mk.WORKING: np.zeros((effectors, 2, 3 * n + 4, width)),
+        mk.RAMP_MAP: np.zeros((n, 2 * width)),
+        mk.TURNS: np.array([model.at.pose(body)[:3, :3] for body in model.end_effectors]),
         mk.STEADY: np.zeros(n),
         mk.SLOPE: np.zeros((n, n)),
         mk.SPREAD: np.zeros(n),
@@ -529,14 +564,14 @@ def _pack(
     columns = np.full(
         len(place) + 2, -1
     )  # of links in blocks, by place; the world and a floating base follow
-    columns[table[:, PLACE]], columns[-2:] = np.arange(len(table)), len(table) + np.arange(2)
+    columns[table[:, PLACE]], columns[-2:] = carriers, moved + np.arange(2)
     tables = {
         mk.LOOP_TABLE: np.stack([place[links.loop_copy], place[links.loop_body]], axis=1),
         mk.ROW_TABLE: chosen,
         mk.BALL_TABLE: ball_rows,
         mk.BALL_LINKS: balls,
         mk.COLUMNS: columns,
-        mk.ABOVE: columns[table[:, PARENT]],
+        mk.ABOVE: columns[table[:moved, PARENT]],
         mk.STOP_TABLE: stops,
     }
     sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
@@ -549,20 +584,26 @@ def _pack(
     sizes[mk.CLOSING], sizes[mk.COUPLINGS], sizes[mk.TENDONS] = r, len(couplings), len(tendons)
     sizes[mk.BALLS], sizes[mk.HELD], sizes[mk.SLOTS], sizes[mk.CURVED] = len(balls), len(held), slots, curved
     sizes[mk.RESOLVED], sizes[mk.LOSSLESS] = count, not (m.damping.any() or m.tendon_damping.any())
+    sizes[mk.MOVED], sizes[mk.MOVED_ROWS] = moved, moved_rows
+    padded = sizes[mk.CLOSING_WIDTH] = -(-r // LANES) * LANES
     sizes[mk.STOPS] = len(stops)
     places = len(links) + 2
     block = 6 * (places + LANES)
     scratch = {
-        mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * width, mk.CLOSERS: rows * r,
+        mk.MOTION: rows, mk.RATE: rows, mk.BIAS: rows, mk.TORQUE: rows, mk.TANGENT: rows * width,
         mk.AXIS: 6 * (rows + LANES), mk.TWIST: block, mk.ACCELERATION: block, mk.LOAD: block, mk.FORCE: block,
         mk.PLACED: 2 * block, mk.MOMENTS: 2 * block, mk.SUBTREE: 2 * block, mk.SWEEP: 6 * width * places,
         mk.CARRIED: mk.CARRIED_SIZE * (rows + LANES), mk.SHARES: rows * width, mk.TOTAL: rows + LANES,
-        mk.OPEN: 6 * r * places, mk.GAP: r, mk.PIVOT: r * r, mk.ANSWER: r * width, mk.GRADIENT: rows,
+        mk.OPEN: 6 * padded * places, mk.GAP: r, mk.PIVOT: r * padded, mk.ANSWER: r * width, mk.GRADIENT: rows,
+        mk.CLOSERS: rows * padded, mk.GAP_RATES: r * width, mk.SWAPS: 2 * r, mk.UNCLOSED: rows if r else 0,
+        mk.BENDING: rows * width if curved else 0, mk.TANGENT_AT: n + 1,
         mk.POINTS: 6 * slots,
         mk.STEP_WORK: 13 * width + 8 + 2 * n * width, mk.PLACING: 2 * len(table) + 32,
         mk.CONTACT_WORK: n * width + n + 3 * width + 2,
         mk.HUB: 0 if model.base is None else mk.PER_RATE + 9 * width,
         mk.BASE_WORK: mk.SPIN_PER_RATE + (0 if model.base is None else 3 * width),
+        mk.KNOWN_LOADS: effectors * LOAD_SIZE, mk.ACTING: (1 + n) * width,
+        mk.CHANGES: slots * LOAD_SIZE, mk.CHANGE: (2 + n) * width,
         mk.STOP_WORK: len(stops) * (2 * width + 3) + 2 * width,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.PUSH: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
@@ -572,8 +613,61 @@ def _pack(
     )
     rows_of_loads = packed.state[sizes[WRENCH] : sizes[WRENCH] + slots * LOAD_SIZE].reshape(slots, LOAD_SIZE)
     rows_of_loads[:effectors, LINK] = [m.body_index(body) for body in model.end_effectors]
+    packed.state[sizes[mk.KNOWN_LOADS] + ACTS] = -1.0  # no loads are those
+    packed.state[sizes[mk.BUDGET] + mk.CHANGED] = mk.AFTER_HELD
     coordinates.bind(packed)
     return packed
+
+
+def _moving_first(found: Kinematics, m: Mechanism, plain: bool) -> tuple[Kinematics, int]:
+    """Links that a coordinate moves against their parents, or that carry one, then the others; and their number.
+
+    All are taken as moving if the mechanism is no `plain` tree, or has tendons.
+    """
+    count = len(found.links)
+    if not plain or len(m.tendons) or not count:
+        return found, count
+    index = {place: k for k, place in enumerate(found.links[:, PLACE].tolist())}
+    moves = found.motions.any(axis=0)
+    for k in range(count - 1, -1, -1):
+        above = index.get(int(found.links[k, PARENT]))
+        if moves[k] and above is not None:
+            moves[above] = True
+    if not moves.any():
+        return found, count
+    order = np.argsort(~moves, kind="stable")
+    sorted_ = Kinematics(found.links[order], found.local[order], found.hinge[order], found.motions[:, order])
+    return sorted_, int(moves.sum())
+
+
+def _join_still(bodies: Floats, links: Ints, moved: int, poses: Floats) -> Ints:
+    """Add the inertia of links behind the first `moved` to that of the moving links that carry them, in `bodies`.
+
+    Returns per link the moving one that carries it, `moved` for the world; `poses` are those at y = 0.
+    """
+    index = {place: k for k, place in enumerate(links[:, PLACE].tolist())}
+    carriers = np.arange(len(links))
+    for k in range(moved, len(links)):
+        above = index.get(int(links[k, PARENT]))
+        carriers[k] = moved if above is None else carriers[above]
+        if carriers[k] < moved and bodies[k, mk.MASS] > 0:
+            to = carriers[k]
+            bodies[to] = _joined(bodies[to], bodies[k], spatial.se3_inverse(poses[to]) @ poses[k])
+    return carriers
+
+
+def _joined(body: Floats, other: Floats, pose: Floats) -> Floats:
+    """Row of BODY of two bodies in the frame of the first, in which the other has this pose."""
+    upper, inertia = np.triu_indices(3), np.zeros((2, 3, 3))
+    for out, row in zip(inertia, (body, other), strict=True):
+        out[upper] = row[mk.ABOUT :]
+        out[:] = out + np.triu(out, 1).T
+    mass, extra = body[mk.MASS], other[mk.MASS]
+    centre = pose[:3, :3] @ other[mk.COM : mk.ABOUT] + pose[:3, 3]
+    apart, whole = centre - body[mk.COM : mk.ABOUT], mass + extra
+    about = inertia[0] + pose[:3, :3] @ inertia[1] @ pose[:3, :3].T
+    about += mass * extra / whole * (apart @ apart * np.eye(3) - np.outer(apart, apart))
+    return np.concatenate([[whole], body[mk.COM : mk.ABOUT] + extra / whole * apart, about[upper]])
 
 
 def _stops(manifold: Manifold, dofs: Ints) -> tuple[Ints, Floats]:
@@ -686,6 +780,13 @@ class NaturalCoordinates:
         """Torques on the rows of motion, from those on dofs, and their force on the coordinates at y = 0, (n,)."""
         rows = np.where(self._dofs >= 0, torque[self._dofs], 0.0)
         return rows, self.joint_map(np.zeros(self.count)).T @ torque
+
+    @cached_property
+    def ramp(self) -> Floats:
+        """Response of a step to loads that change during it, for RAMP_MAP."""
+        return _padded(
+            ramp_map(self.modes, self._h).reshape(2 * self.count, -1), int(self._arrays[0][mk.WIDTH])
+        )
 
     def rest_of_state(self) -> Floats:
         """State beyond coordinates and rates where loops were closed last: no forces, no budget of energy."""
@@ -829,7 +930,7 @@ class NaturalCoordinates:
         n, width = self.count, int(self._arrays[0][mk.WIDTH])
         out = np.zeros((3 + n, width))
         z, v = np.ascontiguousarray(z), np.ascontiguousarray(v)
-        manifold_kernels.evaluate(z, v, 1.0, True, *self._arrays, out[0], out[1], out[2], out[3:])
+        manifold_kernels.evaluate(z, v, 1.0, True, False, *self._arrays, out[0], out[1], out[2], out[3:])
         return out[0, :n], out[1, :n], out[2, :n], out[3:, :n]
 
     def mass(self, z: Floats) -> Floats:
@@ -1110,6 +1211,8 @@ class NaturalCoordinates:
         """Error of the linear map from wrenches to forces at an amplitude of mode i, relative: second order."""
         unit = np.array([1.0] * 3 + [self.manifold.mechanism.radius] * 3)[:, None]
         size, worst = np.linalg.norm(unit * work[:, 0], axis=(1, 2)), 0.0
+        m = self.manifold.mechanism
+        places, start = [m.body_index(body) for body in self.model.end_effectors], self._turns()
         for sign in (1.0, -1.0):
             z = np.zeros(self.count)
             z[i] = sign * amplitude
@@ -1118,4 +1221,12 @@ class NaturalCoordinates:
             except ConvergenceError:
                 return np.inf
             worst = max(worst, float((np.linalg.norm(error, axis=(1, 2)) / np.maximum(size, 1e-300)).max()))
+            turned = start + spatial.hat(z[i] * work[:, 0, 3:, i]) @ start  # forces that turn with bodies
+            off = self._arrays[4][places, :3, :3] - turned
+            worst = max(worst, float(np.linalg.norm(off, axis=(1, 2)).max()) / np.sqrt(2))
         return worst
+
+    def _turns(self) -> Floats:
+        """Axes of the end effectors at y = 0, (e, 3, 3)."""
+        count = len(self.model.end_effectors)
+        return self._arrays[2][self._arrays[0][mk.TURNS] :][: 9 * count].reshape(count, 3, 3)

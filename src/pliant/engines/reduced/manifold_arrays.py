@@ -23,16 +23,26 @@ TOUCHING, TOUCHING_INERTIA, RESPONSE, MEAN_SHARE, PUSHED_INERTIA, YIELD = range(
 # number of rows of motion with stops; displacements at which they are, lower and upper, (stops, 2)
 STOPS, STOP_LIMITS = range(_AT + 28, _AT + 30)
 # of tables in `sizes` itself
-_AT += 30
+# number of closing rows, rounded up to a multiple of four; of links, and rows of motion, that move by themselves: those
+# behind them, which no coordinate moves against their parents, are part of the links that carry them
+CLOSING_WIDTH, MOVED, MOVED_ROWS = range(_AT + 30, _AT + 33)
+# whether loads change over the step; response to forces that do, (n, 2 width); axes of end effectors at y = 0
+RAMP, RAMP_MAP, TURNS = range(_AT + 33, _AT + 36)
+_AT += 36
 LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE = range(_AT, _AT + 7)
 # in `state`: forces of the last step, those of contacts among them, multipliers, budget; then scratch
 FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 7, _AT + 11)
 _AT += 11
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(_AT, _AT + 11)
 SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, STEP_WORK, PLACING = range(_AT + 11, _AT + 21)
-PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, BASE_WORK, STOP_WORK, MANIFOLD_SIZES = range(
-    _AT + 21, _AT + 31
-)
+PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, BASE_WORK, STOP_WORK = range(_AT + 21, _AT + 30)
+# of closed loops: rates of gaps per coordinate, swaps of rows of PIVOT, displacements without multipliers, Ψ(x, .);
+# coordinates of the last tangent, then 1 if it is that of the present state
+GAP_RATES, SWAPS, UNCLOSED, BENDING, TANGENT_AT = range(_AT + 30, _AT + 35)
+# of loads: those on end effectors that ACTING is of, and their force on the coordinates at y = 0 with its change per
+# coordinate, (1 + n, width), forces of the linear part included; changes of loads over a step in which they ramp, rows
+# as of loads; change of forces over it, (2 + n, width)
+KNOWN_LOADS, ACTING, CHANGES, CHANGE, MANIFOLD_SIZES = range(_AT + 35, _AT + 40)
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
 STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # rows of JOINT, (JOINT_SIZE, rows)
@@ -53,8 +63,11 @@ OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, 
 # `_row_momenta`.
 MOMENT_SIZE, CARRIED_SIZE = 12, 10
 # of BUDGET: J; whether it is set, and how; steps that ended where loops part; square of the largest distance of an end
-# effector beyond the boundary, m²; number of steps until now that stopped on their way; energy at the end, J
-ENERGY, SET, HALTS, FARTHEST, STOPPED, ACTUAL, BUDGET_SIZE = range(7)
+# effector beyond the boundary, m²; number of steps until now that stopped on their way; energy at the end, J; how many
+# times the change of FORCES from the last step to this one is that over this one, loads of which ramp: none if those of
+# the last are not known, two after held loads, one after a ramp
+ENERGY, SET, HALTS, FARTHEST, STOPPED, ACTUAL, CHANGED, BUDGET_SIZE = range(8)
+AFTER_HELD, AFTER_RAMP = 2.0, 1.0
 KNOWN, BOUND_ABOVE = 1.0, 2.0  # of SET: the energy is known, or what it is at most, after loads and contacts
 # of HUB, scratch of a floating base, home axes unless said: half the time step within a step, else 0; rotations from
 # home to the world, at the start of the step and for loads; angular momentum at the start; angular velocity of the

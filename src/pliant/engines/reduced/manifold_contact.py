@@ -31,7 +31,6 @@ from pliant.engines.reduced.kernels import (
     CENTRE,
     COORDINATES,
     FREE,
-    LINKS,
     TIMESTEP,
     Y,
 )
@@ -44,6 +43,7 @@ from pliant.engines.reduced.manifold_arrays import (
     FIXED,
     HUB,
     MIDDLE,
+    MOVED,
     ORIGIN,
     PER_RATE,
     STOPS,
@@ -169,7 +169,7 @@ def _find_rows(count, rows, first, model):
     """
     body, point, axes, angular, side, J = rows.body, rows.point, rows.axes, rows.angular, rows.side, rows.J
     sizes, links, constants, state = model.sizes, model.links, model.constants, model.state
-    last, w, count_of_links = first + model.bodies, sizes[WIDTH], sizes[LINKS]
+    last, w, count_of_links = first + model.bodies, sizes[WIDTH], sizes[MOVED]
     T, above, columns = _tangent_of(sizes, constants, state), sizes[sizes[ABOVE] :], sizes[sizes[COLUMNS] :]
     at_origin, free, size = sizes[FIXED] + ORIGIN, sizes[FREE] == 1, _velocities(sizes)
     own = matrix(state, sizes[BASE_WORK] + CONTACT_AXES, 3, 3)

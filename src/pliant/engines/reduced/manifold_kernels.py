@@ -43,10 +43,8 @@ from pliant.engines.reduced.kernels import (
     COORDINATES,
     FREE,
     INVERSE_POSE,
-    LINKS,
     MOMENTUM,
     QUATERNION,
-    ROWS,
     VELOCITY,
     WRENCH,
     add_columns,
@@ -54,7 +52,6 @@ from pliant.engines.reduced.kernels import (
 from pliant.engines.reduced.kernels import GRAVITY as BASE_GRAVITY
 from pliant.engines.reduced.manifold_arrays import (
     ACCELERATION,
-    ANSWER,
     ARMATURE,
     AXIS,
     BALL_LINKS,
@@ -74,13 +71,15 @@ from pliant.engines.reduced.manifold_arrays import (
     COM,
     COMPONENT,
     COPY,
-    CURVATURE,
+    COUPLING,
+    COUPLINGS,
     CURVED,
     DAMPER,
     DASHPOT,
     END_VELOCITY,
     FIXED,
     FORCE,
+    GAP,
     GRADIENT,
     GRAVITY,
     HALF,
@@ -100,13 +99,13 @@ from pliant.engines.reduced.manifold_arrays import (
     MOMENTS,
     MOTION,
     MOTOR,
+    MOVED,
+    MOVED_ROWS,
     NET,
     OF,
-    OPEN,
     ORIGIN,
     ORIGINAL,
     PER_RATE,
-    PIVOT,
     PLACED,
     PLAIN,
     PULL,
@@ -142,26 +141,26 @@ from pliant.engines.reduced.manifold_arrays import (
     WORLD_INVERSE,
 )
 from pliant.engines.reduced.manifold_places import (
+    _add_bending,
     _add_children,
     _add_parents,
     _add_twist,
+    _bend,
     _clear_roots,
-    _closing_rates,
     _column,
-    _eliminate,
     _find_moments,
-    _gap_rates,
     _place,
     _put_six,
     _right_coefficients,
     _rows_of,
     _six,
-    _subtract_closing,
     _tangent_of,
     _ten,
     _turn_rows,
+    close_motion,
     find_tangent,
     locate,
+    locate_near,
 )
 from pliant.spatial import kernels as se3
 from pliant.statics.load_kernels import ACTS, LINK, LOAD_SIZE, wrench_in_world
@@ -177,7 +176,7 @@ SPINS = 30  # of the angular velocity in the middle of a step
 @_jit
 def _find_rates(v, sizes, constants, state):
     """Rates of all rows, `T v`, to RATE."""
-    n, rows = sizes[COORDINATES], sizes[ROWS]
+    n, rows = sizes[COORDINATES], sizes[MOVED_ROWS]
     rate = state[sizes[RATE] : sizes[RATE] + rows]
     if sizes[PLAIN] == 1:
         for k in range(rows):
@@ -193,22 +192,18 @@ def _find_rates(v, sizes, constants, state):
 
 
 @_jit
-def _find_bias(v, sizes, links, constants, state, poses):
+def _find_bias(v, sizes, constants, state):
     """Accelerations of all rows that curvature, balls and loops cause at constant `v`, to BIAS; after `_find_rates`."""
-    n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
+    rows, r = sizes[MOVED_ROWS], sizes[CLOSING]
     bias = state[sizes[BIAS] : sizes[BIAS] + rows]
     for k in range(rows):
         bias[k] = 0.0
     if sizes[PLAIN] == 1:
         return
-    column = matrix(state, sizes[BIAS], rows, 1)
     if sizes[CURVED] == 1:
-        curvature = matrix(constants, sizes[CURVATURE], n * n, rows)
-        for i in range(n):
-            for j in range(n):
-                for k in range(rows):
-                    bias[k] += v[i] * v[j] * curvature[i * n + j, k]
-    _turn_rows(sizes, state, column)
+        _bend(v, sizes, constants, state)
+        _add_bending(1.0, v, sizes, state, bias)
+    _turn_rows(sizes, state, matrix(state, sizes[BIAS], rows, 1))
     balls = sizes[sizes[BALL_TABLE] :]
     for ball in range(sizes[BALLS]):
         _turn_bias(balls[ball], sizes, state)
@@ -217,42 +212,42 @@ def _find_bias(v, sizes, links, constants, state, poses):
     if sizes[FREE] == 1:
         hold_base(sizes, state)
     _sweep_accelerations(sizes, state)
-    # accelerations of the links that close loops, by place
-    acceleration, X = matrix(state, sizes[OPEN], poses.shape[0], 6), matrix(state, sizes[ANSWER], r, 1)
     loops, chosen, columns = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :], sizes[sizes[COLUMNS] :]
-    for i in range(r):
-        loop = chosen[i * ROW_SIZE + OF]
-        if loop >= 0:
-            for side in range(LOOP_SIZE):
-                place = loops[loop * LOOP_SIZE + side]
-                at = sizes[ACCELERATION] + _column(columns[place], 6)
-                for c in range(6):
-                    acceleration[place, c] = state[at + LANES * c]
-    _gap_rates(column, acceleration, sizes, constants, state, poses, X)
-    # velocities of origins turn with the links: ω x (v + ω x p), equal on both sides of a closed loop up to its gap
+    coupling, gap = matrix(constants, sizes[COUPLING], sizes[COUPLINGS], rows), state[sizes[GAP] :]
     for i in range(r):
         loop, component = chosen[i * ROW_SIZE + OF], chosen[i * ROW_SIZE + COMPONENT]
-        if loop >= 0 and component < 3:
-            change = _centripetal(component, columns[loops[loop * LOOP_SIZE + COPY]], sizes, state)
-            change -= _centripetal(component, columns[loops[loop * LOOP_SIZE + ORIGINAL]], sizes, state)
-            X[i, 0] += change / constants[sizes[FIXED] + LENGTH]
-    _closing_rates(sizes, links, constants, state, poses)
-    _eliminate(matrix(state, sizes[PIVOT], r, r), X)
-    _subtract_closing(column, X, sizes, state)
+        if loop < 0:
+            total = 0.0
+            for k in range(rows):
+                total += coupling[component, k] * bias[k]
+        else:
+            total = _origin_acceleration(component, columns[loops[loop * LOOP_SIZE + COPY]], sizes, state)
+            total -= _origin_acceleration(
+                component, columns[loops[loop * LOOP_SIZE + ORIGINAL]], sizes, state
+            )
+            if component < 3:
+                total /= constants[sizes[FIXED] + LENGTH]
+        gap[i] = total
+    close_motion(gap, sizes, state, bias)
 
 
 @_jit
-def _centripetal(component, column, sizes, state):
-    """Component of `ω x (v + ω x p)` of a link's origin p."""
+def _origin_acceleration(component, column, sizes, state):
+    """Component of the acceleration of a link's origin p, `a + α x p + ω x (v + ω x p)`, or of its α from 3 on."""
+    A = state[sizes[ACCELERATION] + _column(column, 6) :]
+    if component >= 3:
+        return A[LANES * component]
     T, V = state[sizes[PLACED] + _column(column, 12) :], state[sizes[TWIST] + _column(column, 6) :]
     px, py, pz = T[3 * LANES], T[7 * LANES], T[11 * LANES]
     wx, wy, wz = V[3 * LANES], V[4 * LANES], V[5 * LANES]
+    ax, ay, az = A[3 * LANES], A[4 * LANES], A[5 * LANES]
+    # both sides of a closed loop have the same velocity of the origin, up to its gap
     vx, vy, vz = V[0] + wy * pz - wz * py, V[LANES] + wz * px - wx * pz, V[2 * LANES] + wx * py - wy * px
     if component == 0:
-        return wy * vz - wz * vy
+        return A[0] + ay * pz - az * py + wy * vz - wz * vy
     if component == 1:
-        return wz * vx - wx * vz
-    return wx * vy - wy * vx
+        return A[LANES] + az * px - ax * pz + wz * vx - wx * vz
+    return A[2 * LANES] + ax * py - ay * px + wx * vy - wy * vx
 
 
 @_jit
@@ -278,7 +273,7 @@ def _turn_bias(row, sizes, state):
 @_jit
 def _spread_rows(numbers, out, sizes, state):
     """Twists of the rows of motion times `numbers` of the rows, per link, to `out`; both are entries of `sizes`."""
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         x = load(state, sizes[numbers] + b)
         s0, s1, s2, s3, s4, s5 = _six(state, sizes[AXIS] + 6 * b)
         _put_six(state, sizes[out] + 6 * b, s0 * x, s1 * x, s2 * x, s3 * x, s4 * x, s5 * x)
@@ -297,7 +292,7 @@ def _sweep_twists(sizes, state):
     _spread_rows(RATE, TWIST, sizes, state)
     _clear_roots(sizes[TWIST], 6, sizes, state)
     if sizes[FREE] == 1:
-        at = sizes[TWIST] + _column(sizes[LINKS] + 1, 6)
+        at = sizes[TWIST] + _column(sizes[MOVED] + 1, 6)
         for i in range(6):
             state[at + LANES * i] = state[sizes[HUB] + BASE_TWIST + i]
     _add_parents(sizes[TWIST], sizes, state)
@@ -309,7 +304,7 @@ def _sweep_accelerations(sizes, state):
     _sweep_twists(sizes, state)
     _spread_rows(RATE, FORCE, sizes, state)
     _spread_rows(BIAS, ACCELERATION, sizes, state)
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
         a0, a1, a2, a3, a4, a5 = _six(state, sizes[FORCE] + 6 * b)
         b0, b1, b2, b3, b4, b5 = _six(state, sizes[ACCELERATION] + 6 * b)
@@ -367,8 +362,14 @@ def _collect_loads(share, sizes, constants, state, poses):
     for i in range(sizes[HELD]):
         row = constants[sizes[HELD_ROWS] + i * LOAD_SIZE :]
         _add_load(row, int(row[LINK]), 1.0, sizes, constants, state, poses)
+    _add_loads(sizes[WRENCH], share, sizes, constants, state, poses)
+
+
+@_jit
+def _add_loads(rows, share, sizes, constants, state, poses):
+    """Add a share of the loads in `rows`, an offset in the state, to LOAD."""
     for i in range(sizes[SLOTS]):
-        row = state[sizes[WRENCH] + i * LOAD_SIZE :]
+        row = state[rows + i * LOAD_SIZE :]
         if row[ACTS] != 0.0:
             if sizes[FREE] == 1:
                 _bring_home(row, sizes, state)
@@ -377,12 +378,22 @@ def _collect_loads(share, sizes, constants, state, poses):
 
 
 @_jit
+def force_of_loads(rows, sizes, constants, state, poses, out):
+    """Force on the coordinates of loads in `rows`, an offset in the state, to `out` (width,); after `find_tangent`."""
+    _clear_loads(sizes, state, poses)
+    _add_loads(rows, 1.0, sizes, constants, state, poses)
+    _add_children(sizes[LOAD], 6, sizes, state)
+    _row_forces(LOAD, sizes, state)
+    _project(_tangent_of(sizes, constants, state), sizes, state, out)
+
+
+@_jit
 def _tendon_gradient(tendon, sizes, constants, state):
     """Change of a tendon's length per motion of the rows, to GRADIENT. Returns its stretch from y = 0.
 
     The coordinates of a ball are its rotation vector x from rest; x' = J^-1 ω with J the right Jacobian.
     """
-    rows, motion, out = sizes[ROWS], state[sizes[MOTION] :], state[sizes[GRADIENT] :]
+    rows, motion, out = sizes[MOVED_ROWS], state[sizes[MOTION] :], state[sizes[GRADIENT] :]
     row, stretch = constants[sizes[TENDON] + tendon * rows :], 0.0
     for k in range(rows):
         out[k] = row[k]
@@ -402,7 +413,7 @@ def _tendon_gradient(tendon, sizes, constants, state):
 @_jit
 def _joint_forces(sizes, constants, state, out):
     """Forces of springs, tendons and motors on all rows at MOTION, against the displacements, to `out` (rows,)."""
-    rows, motion, motor = sizes[ROWS], state[sizes[MOTION] :], constants[sizes[MOTOR] :]
+    rows, motion, motor = sizes[MOVED_ROWS], state[sizes[MOTION] :], constants[sizes[MOTOR] :]
     stiffness, pull = _joint(STIFFNESS, sizes, constants), _joint(PULL, sizes, constants)
     for k in range(rows):
         out[k] = stiffness[k] * motion[k] + pull[k] - motor[k]
@@ -425,7 +436,7 @@ def _joint_forces(sizes, constants, state, out):
 @_inline
 def _joint(entry, sizes, constants):
     """Numbers of the joints, by rows."""
-    return constants[sizes[JOINT] + entry * sizes[ROWS] :]
+    return constants[sizes[JOINT] + entry * sizes[MOVED_ROWS] :]
 
 
 @_jit
@@ -438,7 +449,7 @@ def _ball_rotation(rest, x, y, z):
 @_jit
 def _elastic_energy(sizes, constants, state):
     """Energy of springs and tendons at MOTION, J, up to a constant."""
-    rows, motion = sizes[ROWS], state[sizes[MOTION] :]
+    rows, motion = sizes[MOVED_ROWS], state[sizes[MOTION] :]
     stiffness, pull, out = _joint(STIFFNESS, sizes, constants), _joint(PULL, sizes, constants), 0.0
     for k in range(rows):
         out += motion[k] * (0.5 * stiffness[k] * motion[k] + pull[k])
@@ -466,7 +477,7 @@ def _static_force(sizes, links, constants, state, poses, out):
     _joint_forces(sizes, constants, state, torque)
     gx, gy, gz = constants[at], constants[at + 1], constants[at + 2]
     if gx != 0.0 or gy != 0.0 or gz != 0.0:
-        for b in range(0, sizes[LINKS], LANES):
+        for b in range(0, sizes[MOVED], LANES):
             m, hx, hy, hz, _, _, _, _, _, _ = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
             f0, f1, f2, f3, f4, f5 = _six(state, sizes[LOAD] + 6 * b)
             f0, f1, f2 = f0 + gx * m, f1 + gy * m, f2 + gz * m
@@ -475,7 +486,7 @@ def _static_force(sizes, links, constants, state, poses, out):
     _add_children(sizes[LOAD], 6, sizes, state)
     _row_forces(LOAD, sizes, state)
     total = state[sizes[TOTAL] :]
-    for k in range(sizes[ROWS]):
+    for k in range(sizes[MOVED_ROWS]):
         total[k] -= torque[k]
     _project(_tangent_of(sizes, constants, state), sizes, state, out)
 
@@ -483,7 +494,7 @@ def _static_force(sizes, links, constants, state, poses, out):
 @_jit
 def _row_forces(forces, sizes, state):
     """Forces on all rows of motion of wrenches on what they carry, to TOTAL; `forces` is an entry of `sizes`."""
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         s0, s1, s2, s3, s4, s5 = _six(state, sizes[AXIS] + 6 * b)
         f0, f1, f2, f3, f4, f5 = _six(state, sizes[forces] + 6 * b)
         store(s0 * f0 + s1 * f1 + s2 * f2 + s3 * f3 + s4 * f4 + s5 * f5, state, sizes[TOTAL] + b)
@@ -503,13 +514,13 @@ def _project(T, sizes, state, out):
     width = sizes[WIDTH]
     for i in range(width):
         out[i] = 0.0
-    add_product(sizes[ROWS], state[sizes[TOTAL] :], T, 0, width, width, out)
+    add_product(sizes[MOVED_ROWS], state[sizes[TOTAL] :], T, 0, width, width, out)
 
 
 @_jit
 def _damping_force(sizes, constants, state, T, out):
     """Force of the dampers of joints and tendons at RATE on the coordinates, to `out` (width,)."""
-    rows, rate, total = sizes[ROWS], state[sizes[RATE] :], state[sizes[TOTAL] :]
+    rows, rate, total = sizes[MOVED_ROWS], state[sizes[RATE] :], state[sizes[TOTAL] :]
     damper = _joint(DAMPER, sizes, constants)
     for k in range(rows):
         total[k] = -damper[k] * rate[k]
@@ -529,7 +540,7 @@ def _joint_work(sizes, constants, state):
     """Work of springs and tendons over displacements RATE of the rows at their forces TORQUE, and twice the power of
     dampers at those rates; motors are no springs.
     """
-    rows, rate, torque = sizes[ROWS], state[sizes[RATE] :], state[sizes[TORQUE] :]
+    rows, rate, torque = sizes[MOVED_ROWS], state[sizes[RATE] :], state[sizes[TORQUE] :]
     damper, motor = _joint(DAMPER, sizes, constants), constants[sizes[MOTOR] :]
     stored = lost = 0.0
     for k in range(rows):
@@ -552,7 +563,7 @@ def _inertia_force(sizes, links, constants, state, poses, out):
     momentum about the fixed point.
     """
     _sweep_accelerations(sizes, state)
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
         v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
         p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
@@ -571,7 +582,7 @@ def _inertia_force(sizes, links, constants, state, poses, out):
         state[sizes[BIAS] :],
         state[sizes[TOTAL] :],
     )
-    for k in range(sizes[ROWS]):
+    for k in range(sizes[MOVED_ROWS]):
         total[k] += armature[k] * bias[k]
     _project(_tangent_of(sizes, constants, state), sizes, state, out)
 
@@ -583,12 +594,12 @@ def _find_mass(sizes, links, constants, state, poses, out):
     A sum over rows k of the tangent: with c the momentum of all that row k moves at unit rate, U the twists per
     coordinate of the link above and d = c . axis, T_k^T (c U + ½ d T_k), and its transpose (composite rigid bodies).
     """
-    n, rows, places, width = out.shape[0], sizes[ROWS], poses.shape[0], sizes[WIDTH]
+    n, rows, places, width = out.shape[0], sizes[MOVED_ROWS], poses.shape[0], sizes[WIDTH]
     T, start, size = _tangent_of(sizes, constants, state), sizes[SWEEP], 6 * width
     _find_carried(sizes, constants, state)
     for i in range(start + (places - 2) * size, start + places * size):
         state[i] = 0.0
-    for k in range(sizes[LINKS]):
+    for k in range(sizes[MOVED]):
         here, above = start + links[k, PLACE] * size, start + links[k, PARENT] * size
         first, last = _rows_of(links, k)
         for row in range(first, last):
@@ -630,7 +641,7 @@ def _find_mass(sizes, links, constants, state, poses, out):
 @_jit
 def _find_carried(sizes, constants, state):
     """Moments of composite bodies, to SUBTREE, and momenta per rate of the rows, to CARRIED; after `_find_moments`."""
-    for i in range(0, -(-sizes[LINKS] // LANES) * LANES * MOMENT_SIZE, LANES):
+    for i in range(0, -(-sizes[MOVED] // LANES) * LANES * MOMENT_SIZE, LANES):
         store(load(state, sizes[MOMENTS] + i), state, sizes[SUBTREE] + i)
     _clear_roots(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
     _add_children(sizes[SUBTREE], MOMENT_SIZE, sizes, state)
@@ -644,7 +655,7 @@ def _row_momenta(sizes, constants, state):
     Rows of balls have their inertia with the rows of the same ball before them, too.
     """
     armature = _joint(ARMATURE, sizes, constants)
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[SUBTREE] + MOMENT_SIZE * b)
         s0, s1, s2, s3, s4, s5 = _six(state, sizes[AXIS] + 6 * b)
         c0, c1, c2, c3, c4, c5 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, s0, s1, s2, s3, s4, s5)
@@ -680,12 +691,12 @@ def _kinetic_energy(sizes, constants, state):
     rate, armature, out = state[sizes[RATE] :], _joint(ARMATURE, sizes, constants), 0.0
     _sweep_twists(sizes, state)
     sums = everywhere(0.0)
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
         v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
         p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
         sums += v0 * p0 + v1 * p1 + v2 * p2 + w0 * l0 + w1 * l1 + w2 * l2
-    for k in range(sizes[ROWS]):
+    for k in range(sizes[MOVED_ROWS]):
         out += armature[k] * rate[k] * rate[k]
     return 0.5 * (out + total(sums))
 
@@ -722,7 +733,7 @@ def to_world(sizes, links, constants, state, poses):
     base, pose = sizes[BASE_STATE], poses[poses.shape[0] - 1]
     turn = matrix(state, sizes[HUB] + START, 3, 3)
     x = y = z = mass = 0.0
-    for k in range(sizes[LINKS]):
+    for k in range(sizes[MOVED]):
         T, body = poses[links[k, PLACE]], constants[sizes[BODY] + _column(k, BODY_SIZE) :]
         m, a, b, c = body[MASS], body[COM * LANES], body[(COM + 1) * LANES], body[(COM + 2) * LANES]
         x += m * (T[0, 0] * a + T[0, 1] * b + T[0, 2] * c + T[0, 3])
@@ -782,7 +793,7 @@ def free_energy(sizes, state):
     """
     at, zero = sizes[HUB], everywhere(0.0)
     M = H0 = H1 = H2 = A = B = C = D = E = F = P0 = P1 = P2 = L0 = L1 = L2 = zero
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = _ten(state, sizes[MOMENTS] + MOMENT_SIZE * b)
         v0, v1, v2, w0, w1, w2 = _six(state, sizes[TWIST] + 6 * b)
         p0, p1, p2, l0, l1, l2 = _momentum(m, hx, hy, hz, xx, xy, xz, yy, yz, zz, v0, v1, v2, w0, w1, w2)
@@ -814,14 +825,14 @@ def _find_share(sizes, constants, state):
     """Motion of the whole per rate of the coordinates, base at rest, to PER_RATE of HUB; after `_find_carried`."""
     width, at = sizes[WIDTH], sizes[HUB]
     T, first = _tangent_of(sizes, constants, state), at + PER_RATE
-    I = state[sizes[SUBTREE] + _column(sizes[LINKS] + 1, MOMENT_SIZE) :]
+    I = state[sizes[SUBTREE] + _column(sizes[MOVED] + 1, MOMENT_SIZE) :]
     _weigh(
         I[0], I[LANES], I[2 * LANES], I[3 * LANES], I[4 * LANES], I[5 * LANES], I[6 * LANES], I[7 * LANES],
         I[8 * LANES], I[9 * LANES], sizes, state,
     )  # fmt: skip
     for b in range(0, width, LANES):
         p0 = p1 = p2 = p3 = p4 = p5 = everywhere(0.0)
-        for row in range(sizes[ROWS]):
+        for row in range(sizes[MOVED_ROWS]):
             c, x = state[sizes[CARRIED] + _column(row, CARRIED_SIZE) :], load(T, row * width + b)
             p0, p1, p2 = p0 + c[0] * x, p1 + c[LANES] * x, p2 + c[2 * LANES] * x
             p3, p4, p5 = p3 + c[3 * LANES] * x, p4 + c[4 * LANES] * x, p5 + c[5 * LANES] * x
@@ -892,7 +903,7 @@ def _turn_loads(sizes, state):
 @_jit
 def _base_wrench(forces, sizes, state, out):
     """Sum of all wrenches `forces`, an entry of `sizes`, torque about the centre of mass, to `out` (6,)."""
-    at, W = sizes[HUB], state[sizes[forces] + _column(sizes[LINKS] + 1, 6) :]
+    at, W = sizes[HUB], state[sizes[forces] + _column(sizes[MOVED] + 1, 6) :]
     x, y, z = state[at + MIDDLE], state[at + MIDDLE + 1], state[at + MIDDLE + 2]
     a, b, c = W[0], W[LANES], W[2 * LANES]
     out[0], out[1], out[2] = a, b, c
@@ -1084,17 +1095,21 @@ def _free_mass(sizes, state, out):
 
 
 @_jit
-def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads, drag, inertial, mass):
+def evaluate(y, v, share, inertia, near, sizes, links, constants, state, poses, loads, drag, inertial, mass):
     """Mechanics at coordinates and rates: forces on the coordinates, (width,) each, and their inertia, (n, width).
 
     `loads` gets the force of springs, motors, weights and a share of the loads, `drag` that of dampers, `inertial` that
     of inertia at constant rates; `mass` is computed if `inertia`. A `mass` without rows: the step resolves no inertia,
-    and none of its forces is computed. False: loops do not close.
+    and none of its forces is computed. `near`: the last `find_tangent` was near. False: loops do not close.
 
     With a floating base these are with the base free to move, at the momentum of the state; after `orient`. The motion
     of the base is in HUB then.
     """
-    if not locate(y, sizes, links, constants, state, poses):
+    if near and sizes[CLOSING] > 0:
+        closed = locate_near(y, sizes, links, constants, state, poses)
+    else:
+        closed = locate(y, sizes, links, constants, state, poses)
+    if not closed:
         return False
     find_tangent(y, sizes, links, constants, state, poses)
     _find_moments(sizes, constants, state)
@@ -1124,7 +1139,7 @@ def evaluate(y, v, share, inertia, sizes, links, constants, state, poses, loads,
         for i in range(sizes[WIDTH]):
             inertial[i] = 0.0
         return True
-    _find_bias(v, sizes, links, constants, state, poses)
+    _find_bias(v, sizes, constants, state)
     if free:
         base_twist(v, 1.0, 1.0, sizes, state)
     _inertia_force(sizes, links, constants, state, poses, inertial)

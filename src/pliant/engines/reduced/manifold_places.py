@@ -6,7 +6,7 @@ The manifold is that of `manifold_kernels`, whose arrays have the names of `mani
 from math import inf, sin, sqrt
 
 from pliant.compilation import njit
-from pliant.engines.reduced._intrinsics import BALL, LANES, PARENT, PLACE, load, matrix, store
+from pliant.engines.reduced._intrinsics import BALL, LANES, PARENT, PLACE, everywhere, load, matrix, store
 from pliant.engines.reduced._intrinsics import MOTION as MOTION_ROW
 from pliant.engines.reduced.kernels import BASIS, COORDINATES, FREE, LINKS, ROWS, add_columns, by_joints
 from pliant.engines.reduced.manifold_arrays import (
@@ -16,11 +16,13 @@ from pliant.engines.reduced.manifold_arrays import (
     BALL_LINKS,
     BALL_TABLE,
     BALLS,
+    BENDING,
     BODY,
     BODY_SIZE,
     CLOSE,
     CLOSERS,
     CLOSING,
+    CLOSING_WIDTH,
     COMPONENT,
     COPY,
     COUPLING,
@@ -29,12 +31,15 @@ from pliant.engines.reduced.manifold_arrays import (
     CURVED,
     FIXED,
     GAP,
+    GAP_RATES,
     LENGTH,
     LOOP_SIZE,
     LOOP_TABLE,
     MOMENT_SIZE,
     MOMENTS,
     MOTION,
+    MOVED,
+    MOVED_ROWS,
     MULTIPLIERS,
     OF,
     OPEN,
@@ -48,8 +53,11 @@ from pliant.engines.reduced.manifold_arrays import (
     ROW_SIZE,
     ROW_TABLE,
     SCREW,
+    SWAPS,
     SWEEP,
     TANGENT,
+    TANGENT_AT,
+    UNCLOSED,
     WIDTH,
 )
 
@@ -59,30 +67,62 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 _SHIFT = 2  # LANES as a power of two
 TOLERANCE = 1e-10  # of gaps, radii and radians
 ACCEPTED = 1e-6  # gap after all iterations
-ITERATIONS = 12
+ITERATIONS = 24
 LEAST = 1e-4  # pivot of the rates of gaps per multiplier, one at y = 0: less is where loops cease to close
+LARGE_PIVOT = 0.3  # pivot that is taken where it stands
+SHRINK = 0.1  # of a gap in an iteration: if it shrinks less, rates of gaps are taken anew
+FIRST, AT_REST, HERE = range(3)  # rates of gaps that closing begins with: none, those at y = 0, or PIVOT
+
+
+@_jit
+def _bend(x, sizes, constants, state):
+    """Second derivative of the joint displacements along x, `Ψ(x, .)`, (rows, width), to BENDING."""
+    n, size, at = sizes[COORDINATES], sizes[MOVED_ROWS] * sizes[WIDTH], sizes[CURVATURE]
+    for b in range(0, size, LANES):
+        bent = everywhere(0.0)
+        for i in range(n):
+            bent += x[i] * load(constants, at + i * size + b)
+        store(bent, state, sizes[BENDING] + b)
+
+
+@_jit
+def _add_bending(share, x, sizes, state, out):
+    """Add a share of `Ψ(x, x)`, after `_bend`, to rows of motion `out`."""
+    bent = matrix(state, sizes[BENDING], sizes[MOVED_ROWS], sizes[WIDTH])
+    for k in range(sizes[MOVED_ROWS]):
+        total = 0.0
+        for j in range(sizes[COORDINATES]):
+            total += bent[k, j] * x[j]
+        out[k] += share * total
 
 
 @_jit
 def _displace(y, sizes, constants, state):
     """Joint displacements `s = Φ y + ½ Ψ(y, y) + C μ` of all rows, to MOTION."""
-    n, rows, r = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING]
+    n, rows = sizes[COORDINATES], sizes[MOVED_ROWS]
     motion = state[sizes[MOTION] : sizes[MOTION] + rows]
     for k in range(rows):
         motion[k] = 0.0
     add_columns(matrix(constants, sizes[BASIS], n, rows), y, motion)
     if sizes[CURVED] == 1:
-        curvature = matrix(constants, sizes[CURVATURE], n * n, rows)
-        for i in range(n):
-            for j in range(n):
-                share = 0.5 * y[i] * y[j]
-                for k in range(rows):
-                    motion[k] += share * curvature[i * n + j, k]
-    if r > 0:
-        close, mu = matrix(constants, sizes[CLOSE], rows, r), state[sizes[MULTIPLIERS] :]
+        _bend(y, sizes, constants, state)
+        _add_bending(0.5, y, sizes, state, motion)
+    if sizes[CLOSING] > 0:
         for k in range(rows):
-            for c in range(r):
-                motion[k] += close[k, c] * mu[c]
+            state[sizes[UNCLOSED] + k] = motion[k]
+        _displace_closed(sizes, constants, state)
+
+
+@_jit
+def _displace_closed(sizes, constants, state):
+    """Joint displacements at changed multipliers: those without them, UNCLOSED, and `C μ`; to MOTION."""
+    rows, r, mu = sizes[MOVED_ROWS], sizes[CLOSING], state[sizes[MULTIPLIERS] :]
+    close = matrix(constants, sizes[CLOSE], rows, r)
+    for k in range(rows):
+        total = state[sizes[UNCLOSED] + k]
+        for c in range(r):
+            total += close[k, c] * mu[c]
+        state[sizes[MOTION] + k] = total
 
 
 @_jit
@@ -132,7 +172,7 @@ def _column(k, size):
 @_jit
 def _world_axes(sizes, links, constants, state, poses):
     """Poses of links with origins from the fixed point, to PLACED, and twists of all rows, world axes, to AXIS."""
-    count, at = sizes[LINKS], sizes[FIXED] + ORIGIN
+    count, at = sizes[MOVED], sizes[FIXED] + ORIGIN
     ox, oy, oz = constants[at], constants[at + 1], constants[at + 2]
     for k in range(count):
         T, out = poses[links[k, PLACE]], state[sizes[PLACED] + _column(k, 12) :]
@@ -223,7 +263,7 @@ def _put_six(array, at, a, b, c, d, e, f):
 @_jit
 def _find_moments(sizes, constants, state):
     """Mass and moments of all links about the fixed point, world axes, to MOMENTS; after `_world_axes`."""
-    for b in range(0, sizes[LINKS], LANES):
+    for b in range(0, sizes[MOVED], LANES):
         r00, r01, r02, px, r10, r11, r12, py, r20, r21, r22, pz = _twelve(state, sizes[PLACED] + 12 * b)
         m, x, y, z, xx, xy, xz, yy, yz, zz = _ten(constants, sizes[BODY] + BODY_SIZE * b)
         at = sizes[MOMENTS] + MOMENT_SIZE * b
@@ -264,7 +304,7 @@ def _find_moments(sizes, constants, state):
 @_jit
 def _clear_roots(start, size, sizes, state):
     """Zeros in the columns of the world and of the displacement of a floating base."""
-    for root in range(sizes[LINKS], sizes[LINKS] + 2):
+    for root in range(sizes[MOVED], sizes[MOVED] + 2):
         at = start + _column(root, size)
         for i in range(size):
             state[at + LANES * i] = 0.0
@@ -275,7 +315,7 @@ def _add_parents(start, sizes, state):
     """Sums of six numbers per link along the way from the root to each link, in place."""
     above, before = sizes[sizes[ABOVE] :], -1
     a = b = c = d = e = f = 0.0
-    for k in range(sizes[LINKS]):
+    for k in range(sizes[MOVED]):
         up, x = above[k], state[start + _column(k, 6) :]
         if up != before:
             y = state[start + _column(up, 6) :]
@@ -292,7 +332,7 @@ def _add_children(start, size, sizes, state):
     above = sizes[sizes[ABOVE] :]
     for first in range(start, start + LANES * size, 6 * LANES):
         a = b = c = d = e = f = 0.0
-        for k in range(sizes[LINKS] - 1, -1, -1):
+        for k in range(sizes[MOVED] - 1, -1, -1):
             up, x = above[k], state[first + _column(k, size) :]
             a, b, c = a + x[0], b + x[LANES], c + x[2 * LANES]
             d, e, f = d + x[3 * LANES], e + x[4 * LANES], f + x[5 * LANES]
@@ -309,31 +349,10 @@ def _add_children(start, size, sizes, state):
 
 
 @_jit
-def _sweep_columns(columns, sizes, links, state, out):
-    """Twists of all links per column of joint motions (rows, c): `out` (places, 6 c), component by component."""
-    count = columns.shape[1]
-    for i in range(6 * count):
-        out[out.shape[0] - 1, i] = 0.0
-        out[out.shape[0] - 2, i] = 0.0
-    for k in range(sizes[LINKS]):
-        here, above = links[k, PLACE], links[k, PARENT]
-        first, last = _rows_of(links, k)
-        for i in range(6):
-            a, start = state[sizes[AXIS] + _column(first, 6) + LANES * i], i * count
-            for j in range(count):
-                out[here, start + j] = out[above, start + j] + a * columns[first, j]
-        for row in range(first + 1, last):
-            for i in range(6):
-                a, start = state[sizes[AXIS] + _column(row, 6) + LANES * i], i * count
-                for j in range(count):
-                    out[here, start + j] += a * columns[row, j]
-
-
-@_jit
 def _measure_gaps(sizes, constants, state, poses):
     """Gaps of the closing rows, in radii and radians, to GAP. Returns the largest."""
     loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
-    rows, gap, worst = sizes[ROWS], state[sizes[GAP] :], 0.0
+    rows, gap, worst = sizes[MOVED_ROWS], state[sizes[GAP] :], 0.0
     coupling = matrix(constants, sizes[COUPLING], sizes[COUPLINGS], rows)
     length = constants[sizes[FIXED] + LENGTH]
     for i in range(sizes[CLOSING]):
@@ -357,58 +376,66 @@ def _measure_gaps(sizes, constants, state, poses):
 
 
 @_jit
-def _gap_rates(columns, sweep, sizes, constants, state, poses, out):
-    """Rates of the gaps per column of joint motions, whose twists are in `sweep`: `out` (r, columns)."""
+def _gap_rates(columns, sweep, width, sizes, constants, state, poses, out):
+    """Rates of the gaps per column of joint motions, (r, width), from `columns` (rows, width) and their twists.
+
+    `columns`, `sweep` (places, 6, width) and `out` are offsets in the state.
+    """
     loops, chosen = sizes[sizes[LOOP_TABLE] :], sizes[sizes[ROW_TABLE] :]
-    count, rows = columns.shape[1], sizes[ROWS]
+    rows, unit = sizes[MOVED_ROWS], 1.0 / constants[sizes[FIXED] + LENGTH]
     coupling = matrix(constants, sizes[COUPLING], sizes[COUPLINGS], rows)
-    length = constants[sizes[FIXED] + LENGTH]
     for i in range(sizes[CLOSING]):
-        loop, component = chosen[i * ROW_SIZE + OF], chosen[i * ROW_SIZE + COMPONENT]
+        loop, component, at = chosen[i * ROW_SIZE + OF], chosen[i * ROW_SIZE + COMPONENT], out + i * width
         if loop < 0:
-            for j in range(count):
-                out[i, j] = 0.0
-            for k in range(rows):
-                share = coupling[component, k]
-                if share != 0.0:
-                    for j in range(count):
-                        out[i, j] += share * columns[k, j]
+            for b in range(0, width, LANES):
+                total = everywhere(0.0)
+                for k in range(rows):
+                    total += coupling[component, k] * load(state, columns + k * width + b)
+                store(total, state, at + b)
             continue
         one, other = loops[loop * LOOP_SIZE + COPY], loops[loop * LOOP_SIZE + ORIGINAL]
-        at = component * count
+        here, there = sweep + one * 6 * width, sweep + other * 6 * width
         if component >= 3:
-            for j in range(count):
-                out[i, j] = sweep[one, at + j] - sweep[other, at + j]
+            for b in range(component * width, (component + 1) * width, LANES):
+                store(load(state, here + b) - load(state, there + b), state, at + b - component * width)
             continue
         # velocity of the origin: v + ω x p
-        a, b = (component + 1) % 3, (component + 2) % 3
-        oa, ob = constants[sizes[FIXED] + ORIGIN + a], constants[sizes[FIXED] + ORIGIN + b]
-        pa, pb = poses[one, a, 3] - oa, poses[one, b, 3] - ob
-        ra, rb = poses[other, a, 3] - oa, poses[other, b, 3] - ob
-        sa, sb = (3 + a) * count, (3 + b) * count
-        for j in range(count):
-            here = sweep[one, at + j] + sweep[one, sa + j] * pb - sweep[one, sb + j] * pa
-            there = sweep[other, at + j] + sweep[other, sa + j] * rb - sweep[other, sb + j] * ra
-            out[i, j] = (here - there) / length
+        a, b_ = (component + 1) % 3, (component + 2) % 3
+        oa, ob = constants[sizes[FIXED] + ORIGIN + a], constants[sizes[FIXED] + ORIGIN + b_]
+        pa, pb = poses[one, a, 3] - oa, poses[one, b_, 3] - ob
+        ra, rb = poses[other, a, 3] - oa, poses[other, b_, 3] - ob
+        v, sa, sb = component * width, (3 + a) * width, (3 + b_) * width
+        for b in range(0, width, LANES):
+            rate = load(state, here + v + b) - load(state, there + v + b)
+            rate += pb * load(state, here + sa + b) - pa * load(state, here + sb + b)
+            rate += ra * load(state, there + sb + b) - rb * load(state, there + sa + b)
+            store(unit * rate, state, at + b)
 
 
 @_jit
-def _closing_rates(sizes, links, constants, state, poses):
-    """C as rates of joints, to CLOSERS, and the rates G C of the gaps, to PIVOT; AXIS is that of the poses."""
-    rows, r = sizes[ROWS], sizes[CLOSING]
-    closers, sweep = matrix(state, sizes[CLOSERS], rows, r), matrix(state, sizes[OPEN], poses.shape[0], 6 * r)
-    for i in range(rows * r):
-        state[sizes[CLOSERS] + i] = constants[sizes[CLOSE] + i]
+def _factor(sizes, links, constants, state, poses):
+    """C as rates of joints, to CLOSERS, and the inverse of the rates G C of the gaps, to PIVOT; AXIS is of these poses.
+
+    Returns the smallest pivot of G C.
+    """
+    rows, r, width = sizes[MOVED_ROWS], sizes[CLOSING], sizes[CLOSING_WIDTH]
+    closers, at = matrix(state, sizes[CLOSERS], rows, width), sizes[CLOSE]
+    for k in range(rows):
+        for c in range(r):
+            closers[k, c] = constants[at + k * r + c]
+        for c in range(r, width):
+            closers[k, c] = 0.0
     _turn_rows(sizes, state, closers)
-    _sweep_columns(closers, sizes, links, state, sweep)
-    _gap_rates(closers, sweep, sizes, constants, state, poses, matrix(state, sizes[PIVOT], r, r))
+    _sweep(closers, width, sizes[OPEN], sizes, links, state, poses)
+    _gap_rates(sizes[CLOSERS], sizes[OPEN], width, sizes, constants, state, poses, sizes[PIVOT])
+    return _invert(r, width, sizes[PIVOT], sizes[SWAPS], state)
 
 
 @_jit
-def locate(y, sizes, links, constants, state, poses):
-    """Poses at coordinates `y` with closed loops, from the multipliers of the last call. False: they do not close.
+def _close(y, begin, sizes, links, constants, state, poses):
+    """Poses at coordinates `y` with closed loops, from the multipliers that are there. False: they do not close.
 
-    A floating base is at home; `to_world` takes it where it is.
+    Newton's method that keeps the rates of the gaps while these shrink fast; `begin`: FIRST, AT_REST or HERE.
     """
     r = sizes[CLOSING]
     if sizes[FREE] == 1:
@@ -420,31 +447,68 @@ def locate(y, sizes, links, constants, state, poses):
     _place(sizes, links, constants, state, poses)
     if r == 0:
         return True
-    mu, step = state[sizes[MULTIPLIERS] :], matrix(state, sizes[ANSWER], r, 1)
+    gap, mu, before = state[sizes[GAP] :], state[sizes[MULTIPLIERS] :], inf
+    inverse = matrix(state, sizes[PIVOT], r, sizes[CLOSING_WIDTH])
     for _ in range(ITERATIONS):
         worst = _measure_gaps(sizes, constants, state, poses)
         if worst <= TOLERANCE:
             return True
         if not worst < inf:
             return False
-        _world_axes(sizes, links, constants, state, poses)
-        _closing_rates(sizes, links, constants, state, poses)
+        if begin == FIRST or worst > SHRINK * before:
+            _world_axes(sizes, links, constants, state, poses)
+            if _factor(sizes, links, constants, state, poses) < LEAST:
+                return worst <= ACCEPTED
+            begin = HERE
         for i in range(r):
-            step[i, 0] = state[sizes[GAP] + i]
-        if _eliminate(matrix(state, sizes[PIVOT], r, r), step) < LEAST:
-            return worst <= ACCEPTED
-        for i in range(r):
-            mu[i] -= step[i, 0]
-        _displace(y, sizes, constants, state)
+            change = gap[i]
+            if begin == HERE:
+                change = 0.0
+                for c in range(r):
+                    change += inverse[i, c] * gap[c]
+            mu[i] -= change
+        before = worst
+        _displace_closed(sizes, constants, state)
         _place(sizes, links, constants, state, poses)
     return _measure_gaps(sizes, constants, state, poses) <= ACCEPTED
 
 
 @_jit
+def locate(y, sizes, links, constants, state, poses):
+    """Poses at coordinates `y` with closed loops, from the multipliers of the last call. False: they do not close.
+
+    A floating base is at home; `to_world` takes it where it is.
+    """
+    return _close(y, FIRST, sizes, links, constants, state, poses)
+
+
+@_jit
+def locate_near_rest(y, sizes, links, constants, state, poses):
+    """`locate` of small motion: loops are closed by their rates at y = 0."""
+    return _close(y, AT_REST, sizes, links, constants, state, poses)
+
+
+@_jit
+def locate_near(y, sizes, links, constants, state, poses):
+    """`locate` near the coordinates of the last `find_tangent`, whose multipliers and rates of gaps are there."""
+    n, r, before = sizes[COORDINATES], sizes[CLOSING], state[sizes[TANGENT_AT] :]
+    X, mu = matrix(state, sizes[ANSWER], r, sizes[WIDTH]), state[sizes[MULTIPLIERS] :]
+    for i in range(r):
+        for j in range(n):
+            mu[i] -= X[i, j] * (y[j] - before[j])
+    return _close(y, HERE, sizes, links, constants, state, poses)
+
+
+@_jit
 def sweep_tangent(T, sizes, links, state, poses):
     """Twists of all links per coordinate at the tangent T, (rows, width), to SWEEP, (places, 6, width)."""
-    width, places = sizes[WIDTH], poses.shape[0]
-    size, start = 6 * width, sizes[SWEEP]
+    _sweep(T, sizes[WIDTH], sizes[SWEEP], sizes, links, state, poses)
+
+
+@_jit
+def _sweep(T, width, start, sizes, links, state, poses):
+    """Twists of all links per column of joint motions T, (rows, width), to (places, 6, width) from `start` on."""
+    places, size = poses.shape[0], 6 * width
     for i in range(start + (places - 2) * size, start + places * size):
         state[i] = 0.0
     for k in range(sizes[LINKS]):
@@ -475,49 +539,66 @@ def _tangent_of(sizes, constants, state):
     """Tangent T, (rows, width): Φ if it is the same everywhere."""
     if sizes[PLAIN] == 1:
         return matrix(constants, sizes[PHI], sizes[ROWS], sizes[WIDTH])
-    return matrix(state, sizes[TANGENT], sizes[ROWS], sizes[WIDTH])
+    return matrix(state, sizes[TANGENT], sizes[MOVED_ROWS], sizes[WIDTH])
 
 
 @_jit
 def find_tangent(y, sizes, links, constants, state, poses):
     """Tangent T, (rows, width), to TANGENT unless it is Φ, and AXIS, at closed poses."""
-    n, rows, r, width = sizes[COORDINATES], sizes[ROWS], sizes[CLOSING], sizes[WIDTH]
+    rows, r, width = sizes[MOVED_ROWS], sizes[CLOSING], sizes[WIDTH]
     _world_axes(sizes, links, constants, state, poses)
     if sizes[PLAIN] == 1:
         return
-    T = matrix(state, sizes[TANGENT], rows, width)
-    for i in range(rows * width):
-        state[sizes[TANGENT] + i] = constants[sizes[PHI] + i]
+    T, at = matrix(state, sizes[TANGENT], rows, width), sizes[TANGENT]
+    for i in range(0, rows * width, LANES):
+        store(load(constants, sizes[PHI] + i), state, at + i)
     if sizes[CURVED] == 1:
-        curvature = matrix(constants, sizes[CURVATURE], n * n, rows)
-        for i in range(n):
-            for j in range(n):
-                for k in range(rows):
-                    T[k, j] += y[i] * curvature[i * n + j, k]
+        _bend(y, sizes, constants, state)
+        for i in range(0, rows * width, LANES):
+            store(load(state, at + i) + load(state, sizes[BENDING] + i), state, at + i)
     _turn_rows(sizes, state, T)
-    if r > 0:
-        _closing_rates(sizes, links, constants, state, poses)
-        sweep_tangent(T, sizes, links, state, poses)
-        X, sweep = (
-            matrix(state, sizes[ANSWER], r, width),
-            matrix(state, sizes[SWEEP], poses.shape[0], 6 * width),
-        )
-        _gap_rates(T, sweep, sizes, constants, state, poses, X)
-        _eliminate(matrix(state, sizes[PIVOT], r, r), X)
-        _subtract_closing(T, X, sizes, state)
+    if r == 0:
+        return
+    _factor(sizes, links, constants, state, poses)
+    sweep_tangent(T, sizes, links, state, poses)
+    _gap_rates(at, sizes[SWEEP], width, sizes, constants, state, poses, sizes[GAP_RATES])
+    inverse = matrix(state, sizes[PIVOT], r, sizes[CLOSING_WIDTH])
+    closers = matrix(state, sizes[CLOSERS], rows, sizes[CLOSING_WIDTH])
+    for i in range(r):
+        for b in range(0, width, LANES):
+            total = everywhere(0.0)
+            for c in range(r):
+                total += inverse[i, c] * load(state, sizes[GAP_RATES] + c * width + b)
+            store(total, state, sizes[ANSWER] + i * width + b)
+    for k in range(rows):
+        for b in range(0, width, LANES):
+            total = load(state, at + k * width + b)
+            for c in range(r):
+                total = total - closers[k, c] * load(state, sizes[ANSWER] + c * width + b)
+            store(total, state, at + k * width + b)
+    for j in range(sizes[COORDINATES]):
+        state[sizes[TANGENT_AT] + j] = y[j]
 
 
 @_jit
-def _subtract_closing(columns, X, sizes, state):
-    """`columns -= C X`, (rows, c), with C as rates of joints."""
-    rows, r = sizes[ROWS], sizes[CLOSING]
-    closers = matrix(state, sizes[CLOSERS], rows, r)
-    for k in range(rows):
+def close_motion(gaps, sizes, state, motion):
+    """Take off a motion of the rows what opens loops at these rates of the gaps (r,); after `find_tangent`."""
+    r, width = sizes[CLOSING], sizes[CLOSING_WIDTH]
+    inverse, closers = (
+        matrix(state, sizes[PIVOT], r, width),
+        matrix(state, sizes[CLOSERS], sizes[MOVED_ROWS], width),
+    )
+    share = state[sizes[GAP_RATES] : sizes[GAP_RATES] + r]
+    for i in range(r):
+        total = 0.0
         for c in range(r):
-            share = closers[k, c]
-            if share != 0.0:
-                for j in range(columns.shape[1]):
-                    columns[k, j] -= share * X[c, j]
+            total += inverse[i, c] * gaps[c]
+        share[i] = total
+    for k in range(sizes[MOVED_ROWS]):
+        total = 0.0
+        for c in range(r):
+            total += closers[k, c] * share[c]
+        motion[k] -= total
 
 
 # --- small tools
@@ -543,36 +624,43 @@ def _right_coefficients(square):
 
 
 @_jit
-def _eliminate(A, b):
-    """Solve `A x = b` in place by Gauss elimination with row pivots; (n, n) and (n, m). Returns the smallest pivot."""
-    n, count = A.shape[0], b.shape[1]
-    least = inf
+def _invert(n, width, at, swaps, state):
+    """Inverse of a matrix (n, width), padded with zeros, in place: Gauss and Jordan. Returns the smallest pivot.
+
+    Rows are swapped where pivots are small; a singular matrix becomes zero. `at` and `swaps`, scratch (2 n,), are
+    offsets in the state.
+    """
+    A, shares, least = matrix(state, at, n, width), swaps + n, inf
     for c in range(n):
         best, row = abs(A[c, c]), c
-        for i in range(c + 1, n):
-            if abs(A[i, c]) > best:
-                best, row = abs(A[i, c]), i
+        if not best > LARGE_PIVOT:
+            for i in range(c + 1, n):
+                if abs(A[i, c]) > best:
+                    best, row = abs(A[i, c]), i
         least = min(least, best)
         if not best > 0.0:
+            for i in range(at, at + n * width):
+                state[i] = 0.0
             return 0.0
+        state[swaps + c] = row
         if row != c:
-            for j in range(c, n):
-                A[c, j], A[row, j] = A[row, j], A[c, j]
-            for j in range(count):
-                b[c, j], b[row, j] = b[row, j], b[c, j]
+            for b in range(0, width, LANES):
+                x = load(state, at + c * width + b)
+                store(load(state, at + row * width + b), state, at + c * width + b)
+                store(x, state, at + row * width + b)
         scale = 1.0 / A[c, c]
-        for i in range(c + 1, n):
-            share = A[i, c] * scale
-            if share != 0.0:
-                for j in range(c + 1, n):
-                    A[i, j] -= share * A[c, j]
-                for j in range(count):
-                    b[i, j] -= share * b[c, j]
+        A[c, c] = 1.0
+        for i in range(n):
+            state[shares + i] = A[i, c] if i != c else 0.0
+            A[i, c] = 0.0 if i != c else 1.0
+        for b in range(at, at + width, LANES):
+            x = scale * load(state, b + c * width)
+            store(x, state, b + c * width)
+            for i in range(n):
+                store(load(state, b + i * width) - state[shares + i] * x, state, b + i * width)
     for c in range(n - 1, -1, -1):
-        scale = 1.0 / A[c, c]
-        for j in range(count):
-            total = b[c, j]
-            for i in range(c + 1, n):
-                total -= A[c, i] * b[i, j]
-            b[c, j] = total * scale
+        row = int(state[swaps + c])
+        if row != c:
+            for i in range(n):
+                A[i, c], A[i, row] = A[i, row], A[i, c]
     return least

@@ -37,7 +37,10 @@ from pliant.engines.reduced.kernels import (
     Y,
 )
 from pliant.engines.reduced.manifold_arrays import (
+    ACTING,
     ACTUAL,
+    AFTER_HELD,
+    AFTER_RAMP,
     AUTO,
     BASE_WORK,
     BENT,
@@ -45,6 +48,9 @@ from pliant.engines.reduced.manifold_arrays import (
     BOUNDARY,
     BUDGET,
     BUDGET_SIZE,
+    CHANGE,
+    CHANGED,
+    CHANGES,
     CLOSING,
     COLUMNS,
     CONTACT_WORK,
@@ -63,6 +69,7 @@ from pliant.engines.reduced.manifold_arrays import (
     HUB,
     INERTIA_AT_REST,
     KNOWN,
+    KNOWN_LOADS,
     LARGE,
     LOSSLESS,
     MAP,
@@ -75,12 +82,14 @@ from pliant.engines.reduced.manifold_arrays import (
     MOTOR,
     MULTIPLIERS,
     NET,
+    ORIGIN,
     PER_RATE,
-    PLACED,
     PLAIN,
     POINTS,
     PUSH,
     PUSHED_INERTIA,
+    RAMP,
+    RAMP_MAP,
     RATE,
     RESOLVED,
     RESPONSE,
@@ -99,9 +108,11 @@ from pliant.engines.reduced.manifold_arrays import (
     STOP_WORK,
     STOPPED,
     STOPS,
+    TANGENT_AT,
     TOUCHING,
     TOUCHING_INERTIA,
     TURNED,
+    TURNS,
     TWIST,
     WIDTH,
     WORKING,
@@ -115,10 +126,12 @@ from pliant.engines.reduced.manifold_kernels import (
     _kinetic_energy,
     _solve_definite,
     _sweep_twists,
+    add_row,
     base_twist,
     base_velocities,
     evaluate,
     find_spin,
+    force_of_loads,
     free_energy,
     hold_base,
     move_base,
@@ -135,22 +148,21 @@ from pliant.engines.reduced.manifold_places import (
     _world_axes,
     find_tangent,
     locate,
+    locate_near,
+    locate_near_rest,
 )
-from pliant.statics.load_kernels import (
-    ACTS,
-    LINK,
-    LOAD_SIZE,
-    POINT,
-    wrench_in_world,
-)
+from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FOLLOWER_TORQUE, LINK, LOAD_SIZE, POINT
 from pliant.statics.load_kernels import FORCE as FORCE_COLUMN
+from pliant.statics.load_kernels import TORQUE as TORQUE_COLUMN
 
 _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 SMALL_MOTION, AT_REST = 0, 1  # flags of steps with contacts: motion is small; its inertia is that at rest
 ROUNDS = 2  # evaluations in a step at most
-AGAIN = 1e-4  # change of the inertia by a change of the midpoint from which on trees are evaluated again
+# Change of the inertia by a change of the midpoint, from which on it is evaluated again; with balls or loops, whose
+# other forces change faster, less
+AGAIN, AGAIN_BENT = 1e-4, 1e-5
 SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
 SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
 NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
@@ -196,15 +208,86 @@ def _energy(y, v, sizes, links, constants, state, poses):
 
 
 @_jit
-def _small_forces(sizes, links, constants, state, poses, work):
+def _find_acting(rows, out, sizes, constants, state):
+    """Force on the coordinates of loads on the end effectors at y = 0, and its change per coordinate, (1 + n, width).
+
+    `rows` and `out` are offsets in the state. Forces that turn with a body, and arms of forces that do not, turn by its
+    rotation to first order.
+    """
+    n, w, count = sizes[COORDINATES], sizes[WIDTH], 3 * sizes[COORDINATES] + 4
+    for i in range(out, out + (1 + n) * w):
+        state[i] = 0.0
+    for e in range(sizes[EFFECTORS]):
+        row = state[rows + e * LOAD_SIZE :]
+        if row[ACTS] == 0.0:
+            continue
+        turn = matrix(constants, sizes[TURNS] + 9 * e, 3, 3)
+        f0, f1, f2 = row[FORCE_COLUMN], row[FORCE_COLUMN + 1], row[FORCE_COLUMN + 2]
+        a0, a1, a2 = _turned(turn, row, POINT)
+        b0, b1, b2 = _turned(turn, row, FOLLOWER_FORCE)
+        c0, c1, c2 = _turned(turn, row, FOLLOWER_TORQUE)
+        t0 = row[TORQUE_COLUMN] + c0 + a1 * f2 - a2 * f1
+        t1 = row[TORQUE_COLUMN + 1] + c1 + a2 * f0 - a0 * f2
+        t2 = row[TORQUE_COLUMN + 2] + c2 + a0 * f1 - a1 * f0
+        at = sizes[WORKING] + 2 * e * count * w
+        spin = at + count * w
+        for j in range(n + 1):
+            to, rates = out + j * w, 3 * j * w
+            _add_three(f0 + b0, f1 + b1, f2 + b2, constants, at + rates, w, state, to)
+            _add_three(t0, t1, t2, constants, spin + rates, w, state, to)
+            if j > 0:  # the body turns
+                x, y, z = (
+                    constants[spin + j - 1],
+                    constants[spin + w + j - 1],
+                    constants[spin + 2 * w + j - 1],
+                )
+                p, q, r = y * b2 - z * b1, z * b0 - x * b2, x * b1 - y * b0
+                _add_three(p, q, r, constants, at, w, state, to)
+                p, q, r = y * a2 - z * a1, z * a0 - x * a2, x * a1 - y * a0
+                p, q, r = q * f2 - r * f1, r * f0 - p * f2, p * f1 - q * f0
+                p, q, r = p + y * c2 - z * c1, q + z * c0 - x * c2, r + x * c1 - y * c0
+                _add_three(p, q, r, constants, spin, w, state, to)
+
+
+@_inline
+def _turned(turn, row, first):
+    """Three numbers of a row from the axes of a body to those of the world."""
+    x, y, z = row[first], row[first + 1], row[first + 2]
+    return (
+        turn[0, 0] * x + turn[0, 1] * y + turn[0, 2] * z,
+        turn[1, 0] * x + turn[1, 1] * y + turn[1, 2] * z,
+        turn[2, 0] * x + turn[2, 1] * y + turn[2, 2] * z,
+    )
+
+
+@_inline
+def _add_three(x, y, z, source, at, width, out, out_at):
+    """Add three rows of `source`, one behind the other, times three numbers to a row of `out`."""
+    if x != 0.0 or y != 0.0 or z != 0.0:
+        add_row(x, source, at, width, out, out_at)
+        add_row(y, source, at + width, width, out, out_at)
+        add_row(z, source, at + 2 * width, width, out, out_at)
+
+
+@_jit
+def _small_forces(sizes, constants, state, work):
     """Forces of a step of small motion: exact linear part, work of loads to first order in the displacement.
 
     FORCES, and the first 2 w numbers of `work`: coordinates and rates at the end of the step.
     """
-    n, w = sizes[COORDINATES], sizes[WIDTH]
-    g, at, count = state[sizes[FORCES] : sizes[FORCES] + w], sizes[MAP], 3 * n + 4
-    # z, v after the linear part; middle; forces and torques times (1, middle)
-    after, middle, share = work[: 2 * w], work[2 * w : 3 * w], work[3 * w : 3 * w + 2 * count]
+    n, w, loads, known = sizes[COORDINATES], sizes[WIDTH], sizes[WRENCH], sizes[KNOWN_LOADS]
+    g, at, acting = state[sizes[FORCES] : sizes[FORCES] + w], sizes[MAP], sizes[ACTING]
+    after, middle = work[: 2 * w], work[2 * w : 3 * w]  # z, v after the linear part
+    same = True
+    for i in range(sizes[EFFECTORS] * LOAD_SIZE):
+        same &= state[loads + i] == state[known + i]
+    if not same:
+        _find_acting(loads, acting, sizes, constants, state)
+        for i in range(sizes[EFFECTORS] * LOAD_SIZE):
+            state[known + i] = state[loads + i]
+        for j in range(n if sizes[BENT] == 1 else 0):
+            for i in range(n):
+                state[acting + (1 + j) * w + i] += constants[sizes[SLOPE] + n * j + i]
     for i in range(2 * w):
         after[i] = 0.0
     add_product(2 * n, state[Y:], constants, at, 2 * w, 2 * w, after)
@@ -213,30 +296,49 @@ def _small_forces(sizes, links, constants, state, poses, work):
     add_product(n, g, constants, at + 4 * w * n, 2 * w, w, middle)
     for i in range(n):
         middle[i] = 0.5 * (middle[i] + state[Y + i])
-        g[i] = constants[sizes[STEADY] + i] + state[sizes[PUSH] + i]
-    if sizes[BENT] == 1:
-        for j in range(n):
-            for i in range(n):
-                g[i] += constants[sizes[SLOPE] + n * j + i] * middle[j]
-    for e in range(sizes[EFFECTORS]):
-        row = state[sizes[WRENCH] + e * LOAD_SIZE :]
-        if row[ACTS] == 0.0:
-            continue
-        w0, w1, w2, w3, w4, w5 = wrench_in_world(row, poses[int(row[LINK])])
-        turns = w3 != 0.0 or w4 != 0.0 or w5 != 0.0
-        share[0], share[1], share[2], share[count - 1] = w0, w1, w2, 0.0
-        for i in range(n):
-            x, k = middle[i], 3 * (i + 1)
-            share[k], share[k + 1], share[k + 2] = x * w0, x * w1, x * w2
-        if turns:
-            torques = share[count:]
-            torques[0], torques[1], torques[2], torques[count - 1] = w3, w4, w5, 0.0
-            for i in range(n):
-                x, k = middle[i], 3 * (i + 1)
-                torques[k], torques[k + 1], torques[k + 2] = x * w3, x * w4, x * w5
-        rows = 2 * count if turns else count
-        add_product(rows, share, constants, sizes[WORKING] + e * 2 * count * w, w, w, g)
+        g[i] = constants[sizes[STEADY] + i] + state[sizes[PUSH] + i] + state[acting + i]
+    add_product(n, middle, state, acting + w, w, w, g)
     add_product(n, g, constants, at + 4 * w * n, 2 * w, 2 * w, after)
+    if sizes[RAMP] == 1:
+        change = state[sizes[CHANGE] : sizes[CHANGE] + w]
+        _find_acting(sizes[CHANGES], sizes[CHANGE], sizes, constants, state)
+        add_product(n, middle, state, sizes[CHANGE] + w, w, w, change)
+        add_product(n, change, constants, sizes[RAMP_MAP], 2 * w, 2 * w, after)
+
+
+@_jit
+def _begin_ramp(y, sizes, links, constants, state, poses):
+    """Change of the force of loads over a step in which they ramp, at its start, to CHANGE; none if the base floats.
+
+    FORCES get what of it comes before the middle of the step.
+    """
+    n, w = sizes[COORDINATES], sizes[WIDTH]
+    change, share = state[sizes[CHANGE] : sizes[CHANGE] + w], state[sizes[BUDGET] + CHANGED]
+    for i in range(w):
+        change[i] = 0.0
+    if sizes[FREE] == 1:
+        return
+    if sizes[PLAIN] == 1:
+        _world_axes(sizes, links, constants, state, poses)
+    elif state[sizes[TANGENT_AT] + n] == 0.0:
+        find_tangent(y, sizes, links, constants, state, poses)
+        state[sizes[TANGENT_AT] + n] = 1.0
+    force_of_loads(sizes[CHANGES], sizes, constants, state, poses, change)
+    for i in range(n):
+        state[sizes[FORCES] + i] += change[i] / share if share > 0.0 else 0.0
+
+
+@_jit
+def _end_ramp(before, sizes, constants, state, poses):
+    """Change of the force of loads where the step was evaluated, and of other forces on modes that it does not resolve.
+
+    To CHANGE, once FORCES are known; `before` are those expected at the middle of the step.
+    """
+    force_of_loads(sizes[CHANGES], sizes, constants, state, poses, state[sizes[CHANGE] :])
+    share, change = state[sizes[BUDGET] + CHANGED], state[sizes[CHANGE] :]
+    for i in range(sizes[COORDINATES]):
+        lost = 1.0 - constants[sizes[MODE] + MODE_SIZE * i + FILTER]
+        change[i] += share * lost * (state[sizes[FORCES] + i] - before[i])
 
 
 @_inline
@@ -250,9 +352,9 @@ def _set_motion(sizes, state, after):
 
 
 @_inline
-def _small_step(sizes, links, constants, state, poses, work):
+def _small_step(sizes, constants, state, work):
     """Step of small motion, without poses."""
-    _small_forces(sizes, links, constants, state, poses, work)
+    _small_forces(sizes, constants, state, work)
     _set_motion(sizes, state, work)
     state[sizes[BUDGET] + SET] = 0.0
     state[TIME] += constants[TIMESTEP]
@@ -273,24 +375,24 @@ def _load_points(sizes, state, poses, out):
 
 
 @_jit
-def _linear_work(sizes, state, points):
+def _linear_work(sizes, constants, state, poses, points):
     """Displacements of the points of loads at the twists of displacements RATE at these poses, behind the points.
 
     The work of forces at the midpoint is that over these displacements; `_extra_work` gives the rest. A floating base
     moves by the displacement in HUB.
     """
     _sweep_twists(sizes, state)
-    columns = sizes[sizes[COLUMNS] :]
+    columns, at = sizes[sizes[COLUMNS] :], sizes[FIXED] + ORIGIN
+    ox, oy, oz = constants[at], constants[at + 1], constants[at + 2]
     for i in range(sizes[SLOTS]):
         row = state[sizes[WRENCH] + i * LOAD_SIZE :]
         if row[ACTS] == 0.0:
             continue
-        column = columns[int(row[LINK])]
-        T, V = state[sizes[PLACED] + _column(column, 12) :], state[sizes[TWIST] + _column(column, 6) :]
+        T, V = poses[int(row[LINK])], state[sizes[TWIST] + _column(columns[int(row[LINK])], 6) :]
         x, y, z = row[POINT], row[POINT + 1], row[POINT + 2]
-        px = T[0] * x + T[LANES] * y + T[2 * LANES] * z + T[3 * LANES]
-        py = T[4 * LANES] * x + T[5 * LANES] * y + T[6 * LANES] * z + T[7 * LANES]
-        pz = T[8 * LANES] * x + T[9 * LANES] * y + T[10 * LANES] * z + T[11 * LANES]
+        px = T[0, 0] * x + T[0, 1] * y + T[0, 2] * z + T[0, 3] - ox
+        py = T[1, 0] * x + T[1, 1] * y + T[1, 2] * z + T[1, 3] - oy
+        pz = T[2, 0] * x + T[2, 1] * y + T[2, 2] * z + T[2, 3] - oz
         v, w = V[: 3 * LANES], V[3 * LANES :]
         x, y, z = (
             v[0] + w[LANES] * pz - w[2 * LANES] * py,
@@ -328,10 +430,17 @@ def _extra_work(share, sizes, state, poses, points):
 @_jit
 def reconstruct(sizes, links, constants, state, poses, work):
     """Poses of all links from the state. False: loops do not close."""
+    _forget_tangent(sizes, state)
     closed = locate(state[Y : Y + sizes[COORDINATES]], sizes, links, constants, state, poses)
     if sizes[FREE] == 1:
         to_world(sizes, links, constants, state, poses)
     return closed
+
+
+@_inline
+def _forget_tangent(sizes, state):
+    """State that the last tangent is not that of the present state."""
+    state[sizes[TANGENT_AT] + sizes[COORDINATES]] = 0.0
 
 
 @_jit
@@ -345,6 +454,10 @@ def _recall_multipliers(sizes, state):
 def _return_to(share, y, sizes, links, constants, state, poses):
     """Poses after a share of a step, with the multipliers of its start if less than one. False: loops do not close."""
     if share < 1.0:
+        _recall_multipliers(sizes, state)
+    if share == 1.0 and sizes[CLOSING] > 0:
+        if locate_near(y, sizes, links, constants, state, poses):
+            return True
         _recall_multipliers(sizes, state)
     if share > 0.0:
         return locate(y, sizes, links, constants, state, poses)
@@ -386,6 +499,8 @@ def _respond(sizes, constants, state, linear, after):
     for i in range(2 * w):
         after[i] = linear[i]
     add_product(n, state[sizes[FORCES] :], constants, sizes[MAP] + 4 * w * n, 2 * w, 2 * w, after)
+    if sizes[RAMP] == 1:
+        add_product(n, state[sizes[CHANGE] :], constants, sizes[RAMP_MAP], 2 * w, 2 * w, after)
 
 
 @_jit
@@ -410,9 +525,11 @@ def _full_forces(sizes, links, constants, state, poses, work):
     count, felt = sizes[RESOLVED], constants[sizes[STEP_INERTIA] :]
     mass, system = matrix(work, 11 * w, count, w), matrix(work, 11 * w + n * w, count, w)
     answer, pushed = work[11 * w + 2 * n * w :], work[12 * w + 2 * n * w :]
+    expected = state[sizes[CHANGE] + w : sizes[CHANGE] + 2 * w]
     _load_points(sizes, state, poses, state[sizes[POINTS] :])
     orient(0.5 * h, sizes, constants, state)
-    if budget[SET] == 0.0:
+    known = budget[SET] != 0.0  # forces of the last step, with which the midpoint is found
+    if not known:
         _displace(y, sizes, constants, state)
         if sizes[FREE] == 1 and not locate(y, sizes, links, constants, state, poses):
             return False
@@ -422,6 +539,14 @@ def _full_forces(sizes, links, constants, state, poses, work):
     for i in range(2 * w):
         linear[i] = 0.0
     add_product(2 * n, state[Y:], constants, sizes[MAP], 2 * w, 2 * w, linear)
+    if sizes[RAMP] == 1:
+        _begin_ramp(y, sizes, links, constants, state, poses)
+        for i in range(n):
+            expected[i] = g[i]
+    near = sizes[FREE] == 0 and sizes[CLOSING] > 0
+    if near and state[sizes[TANGENT_AT] + n] == 0.0:
+        find_tangent(y, sizes, links, constants, state, poses)
+    _forget_tangent(sizes, state)
     # After a stop by the forces at its start: those at a midpoint far from it may point back
     first, rounds = True, ROUNDS if budget[STOPPED] == 0.0 else 1
     for _ in range(rounds):
@@ -432,14 +557,31 @@ def _full_forces(sizes, links, constants, state, poses, work):
                 middle[i] = y[i] + share * (after[i] - y[i])
                 rate[i] = v[i] + share * (after[w + i] - v[i])
             if evaluate(
-                middle, rate, 1.0, first, sizes, links, constants, state, poses, loads, drag, inertial, mass
+                middle,
+                rate,
+                1.0,
+                first,
+                near,
+                sizes,
+                links,
+                constants,
+                state,
+                poses,
+                loads,
+                drag,
+                inertial,
+                mass,
             ):
+                near = True
                 break
+            _recall_multipliers(sizes, state)
+            if near:
+                near = False
+                continue
             # Loops do not close there: nearer to the start
             first, share = True, 0.5 * share
             if share < SHORTEST:
                 return False
-            _recall_multipliers(sizes, state)
         for i in range(n):
             before[i] = g[i]
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
@@ -474,8 +616,10 @@ def _full_forces(sizes, links, constants, state, poses, work):
             for j in range(n):
                 total += step[2 * n + j, i] * (g[j] - before[j])
             moved += 0.5 * abs(total) * constants[sizes[SPREAD] + i]
-        if moved <= AGAIN and sizes[PLAIN] == 1:
+        if moved <= (AGAIN if sizes[PLAIN] == 1 else AGAIN_BENT) and known:
             break
+    if sizes[RAMP] == 1 and sizes[FREE] == 0:
+        _end_ramp(expected, sizes, constants, state, poses)
     _respond(sizes, constants, state, linear, after)
     return True
 
@@ -533,7 +677,7 @@ def _full_end(pushed, sizes, links, constants, state, poses, work):
     for k in range(sizes[RATE], sizes[RATE] + sizes[ROWS]):
         farthest = max(farthest, abs(state[k]))
     stored, lost = _joint_work(sizes, constants, state)
-    _linear_work(sizes, state, points)
+    _linear_work(sizes, constants, state, poses, points)
     if free:
         if not pushed:
             move_base(sizes, constants, state)
@@ -583,6 +727,8 @@ def _full_end(pushed, sizes, links, constants, state, poses, work):
             # the next step evaluates forces where this one ends
             y[i], v[i] = start[i] + (share * change[i] if share > 0.0 else 0.0), 0.0
             state[sizes[FORCES] + i] = mode[i, SQUARE] * y[i]
+    if closed and not free:
+        state[sizes[TANGENT_AT] + n] = 1.0
     stuck = share == 0.0 and closed and farthest > LEAP
     budget[STOPPED] = budget[STOPPED] + 1.0 if stuck else 0.0 if share == 1.0 else 1.0
     budget[ACTUAL] = elastic + spin + kinetic
@@ -602,7 +748,7 @@ def _stand(sizes, links, constants, state, poses, work):
     for i in range(n):
         rates[i] = 0.0
     return evaluate(
-        state[Y : Y + n], rates, 1.0, True, sizes, links, constants, state, poses,
+        state[Y : Y + n], rates, 1.0, True, False, sizes, links, constants, state, poses,
         work[8 * w : 9 * w], work[9 * w : 10 * w], work[10 * w : 11 * w], matrix(work, 11 * w, n, w),
     )  # fmt: skip
 
@@ -784,7 +930,7 @@ def _touch(pushed, sizes, links, constants, state, poses, u):
     sizes[MAP], sizes[STEP_INERTIA] = sizes[TOUCHING], sizes[TOUCHING_INERTIA]
     small = (pushed or sizes[FREE] == 0) and _is_small(sizes, constants, state)
     if small:
-        _small_forces(sizes, links, constants, state, poses, work)
+        _small_forces(sizes, constants, state, work)
         _set_motion(sizes, state, work)
         small = _is_small(sizes, constants, state)
         for i in range(2 * n):
@@ -993,6 +1139,7 @@ def _stopped_step(sizes, links, constants, state, poses):
     False: the motion left the finite numbers.
     """
     n, h, y = sizes[COORDINATES], constants[TIMESTEP], state[Y : Y + sizes[COORDINATES]]
+    _forget_tangent(sizes, state)
     J, target, gap, impulse, velocities, answer = _stop_work(sizes, state)
     u, w = velocities[0], velocities[1]
     locate(y, sizes, links, constants, state, poses)
@@ -1031,7 +1178,7 @@ def _advance(count, sizes, links, constants, state, poses):
             state[sizes[PUSH] + i] = 0.0
         small = sizes[FREE] == 0 and _is_small(sizes, constants, state)
         if small:
-            _small_step(sizes, links, constants, state, poses, work)
+            _small_step(sizes, constants, state, work)
             small = _is_small(sizes, constants, state)
             if not small:  # a sudden push: the step is taken again
                 for i in range(moving):
@@ -1039,13 +1186,15 @@ def _advance(count, sizes, links, constants, state, poses):
                 for i in range(n):
                     state[sizes[PUSH] + i] = 0.0
         if small:
-            whole = locate(state[Y : Y + n], sizes, links, constants, state, poses)
+            _forget_tangent(sizes, state)
+            whole = locate_near_rest(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
             whole = _full_step(sizes, links, constants, state, poses, work)
         if sizes[STOPS] > 0 and whole and _beyond_stops(sizes, constants, state):
             for i in range(moving):
                 state[i] = copy[i]
             whole = _stopped_step(sizes, links, constants, state, poses)
+        state[sizes[BUDGET] + CHANGED] = AFTER_RAMP if sizes[RAMP] == 1 else AFTER_HELD
         _watch(sizes, links, constants, state, poses)
         total = 0.0
         for i in range(moving):

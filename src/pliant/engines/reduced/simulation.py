@@ -36,7 +36,6 @@ from pliant.mechanism import Mechanism, kinematics
 from pliant.one_thread import exclusive
 from pliant.read_only import read_only
 from pliant.statics.energy import elastic_energy, gravity_energy
-from pliant.statics.load_kernels import LINK
 from pliant.statics.loads import LOAD_SIZE, Load
 
 __all__ = ["ReducedSimulation"]
@@ -90,6 +89,7 @@ class ReducedSimulation(Simulation):
         "_rates",
         "_reconstruction",
         "_room",
+        "_rows",
         "_shown",
         "_slots",
         "_state",
@@ -164,6 +164,7 @@ class ReducedSimulation(Simulation):
             base = sizes[mk.FORCES]
         self._moving, self._kept = packed.state[:loads], packed.state[base:loads]
         self._wrench_rows = packed.state[loads:work].reshape(-1, LOAD_SIZE)
+        self._rows = list(self._wrench_rows)
         self._room = packed.poses[: model.mechanism.body_count]
         self._shown = read_only(self._room)
 
@@ -327,9 +328,9 @@ class ReducedSimulation(Simulation):
         return self._mechanism.body_index(self._model.end_effectors[self._model.index(body)])
 
     def _set_load(self, index: int, load: Load) -> None:
-        name = self._mechanism.body_names[index]
-        if name in self._model.end_effectors:
-            self._write_load(self._model.index(name), index, load)
+        name, ends = self._mechanism.body_names[index], self._model.end_effectors
+        if name in ends:
+            self._write_load(ends.index(name), index, load)
         else:
             self._set_loads(self._loads)
 
@@ -344,6 +345,21 @@ class ReducedSimulation(Simulation):
         for row, index in (rows | {len(ends) + i: body for i, body in enumerate(others)}).items():
             self._write_load(row, index, loads[index])
 
+    def _set_changes(self, changes: Mapping[int, Load]) -> None:
+        if not isinstance(self._map, NaturalCoordinates):
+            return
+        sizes, constants = self._packed.sizes, self._packed.constants
+        sizes[mk.RAMP] = len(changes) > 0
+        if not changes:
+            return
+        response, at = self._map.ramp, int(sizes[mk.RAMP_MAP])
+        constants[at : at + response.size] = response.ravel()
+        rows = self._state[sizes[mk.CHANGES] :][: self._wrench_rows.size].reshape(-1, LOAD_SIZE)
+        rows[:], names, ends = 0.0, self._mechanism.body_names, self._model.end_effectors
+        others = iter(range(len(ends), len(rows)))
+        for index, load in changes.items():
+            load.write(rows[ends.index(names[index]) if names[index] in ends else next(others)], index)
+
     def _make_slots(self, count: int) -> None:
         """Grow the arrays to hold `count` loads; state, motors and loads are kept."""
         if count <= self._slots:
@@ -357,8 +373,7 @@ class ReducedSimulation(Simulation):
         self._wrench_rows[: len(loads)] = loads
 
     def _write_load(self, row: int, index: int, load: Load) -> None:
-        load.write(self._wrench_rows[row])
-        self._wrench_rows[row, LINK] = index
+        load.write(self._rows[row], index)
 
     def _set_torque(self, torque: Floats) -> None:
         """Motor torques are folded into the constant term of the step: no cost per step."""
@@ -645,6 +660,7 @@ class ReducedSimulation(Simulation):
             self._start = self._read()
             names = self._mechanism.body_names
             self._loads = {i: load for i, load in self._loads.items() if names[i] in model.end_effectors}
+            self._ramps = {i: load for i, load in self._ramps.items() if names[i] in model.end_effectors}
             self._set_loads(self._loads)
             self._set_torque(self._torque)
             self.follow(old)
