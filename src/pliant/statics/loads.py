@@ -146,9 +146,8 @@ class Load(NamedTuple):
     def acts(self) -> bool:
         """Whether force or torque is not zero."""
         # Python floats: several times faster than numpy for three numbers
-        return any(self.force.ravel().tolist()) or (
-            self.torque is not _ZERO and any(self.torque.ravel().tolist())
-        )
+        force, torque = self.force, self.torque
+        return any(force.ravel().tolist()) or (torque is not _ZERO and any(torque.ravel().tolist()))
 
 
 def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
@@ -158,11 +157,16 @@ def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{word} on '{body}': numbers expected, not {value!r:.80}") from None
-    if numbers.shape != (3,) and (copies is None or numbers.shape != (copies, 3)):
+    # Python floats: several times faster than numpy for three numbers
+    if numbers.shape == (3,):
+        x, y, z = numbers.tolist()
+        finite = isfinite(x) and isfinite(y) and isfinite(z)
+    elif copies is not None and numbers.shape == (copies, 3):
+        finite = bool(np.isfinite(numbers).all())
+    else:
         expected = "3 numbers" if copies is None else f"3 numbers, or {copies} times 3,"
         raise InputError(f"{word} on '{body}': {expected} expected, got shape {numbers.shape}")
-    # Python floats: several times faster than numpy for three numbers
-    if not all(map(isfinite, numbers.ravel().tolist())):
+    if not finite:
         raise InputError(f"{word} on '{body}' is not finite")
     return numbers
 
