@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from pliant import checks
+import pliant
+from pliant import checks, text
 from pliant.errors import InputError, MechanismError
 
 
@@ -89,3 +90,73 @@ def test_others_are_refused(check, message):
 def test_the_error_may_be_another():
     with pytest.raises(MechanismError, match="mass: numbers expected, not 'heavy'"):
         checks.numbers("heavy", "mass", MechanismError)
+
+
+# --- values in messages, names, counts
+
+
+class Mute:
+    """Something without a text."""
+
+    def __repr__(self):
+        raise RuntimeError("no text")
+
+
+def test_values_without_a_text_are_shown_by_their_type():
+    deep: list = []
+    for _ in range(10_000):
+        deep = [deep]
+    for value, kind in ((10**5000, "int"), (deep, "list"), (Mute(), "Mute")):
+        assert text.brief(value) == f"a value of type {kind}"
+        with pytest.raises(InputError, match=f"not a value of type {kind}"):
+            checks.number(value, "stiffness")
+    assert text.brief("x" * 10**6) == "'" + 79 * "x"
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a\x1b[31mb", "\0", "\u202eb", "\ud800", "x" * 1001])
+def test_names_stay_on_their_line(name):
+    m = pliant.gallery.two_link()
+    with pytest.raises(MechanismError, match="1 to 1000 characters, all printable"):
+        m.replace(name=name)
+    with pytest.raises(MechanismError, match="1 to 1000 characters, all printable"):
+        m.replace(body_names=(name, "right"), end_effectors=())
+    for add in (pliant.World(0.01).add_body, pliant.World(0.01).add_static):
+        with pytest.raises(InputError, match="a printable text"):
+            add(name, pliant.shapes.sphere(0.1))
+
+
+COUNTS = (10**12, 2**63, 10**400)
+
+
+@pytest.mark.parametrize("n", COUNTS)
+def test_what_does_not_fit_into_memory_is_refused(n):
+    model = pliant.reduce(pliant.gallery.two_link())
+    simulation = pliant.ReducedSimulation(model, 0.01)
+    for call in (simulation.record, lambda n: pliant.ReducedBatch(model, 0.01, n)):
+        with pytest.raises(InputError, match="do not fit into memory: take fewer"):
+            call(n)
+    assert simulation.time == 0
+    with pytest.raises(InputError, match="threads: a whole number from 1 to 1024"):
+        pliant.ReducedBatch(model, 0.01, 2, threads=n)
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("helix", ["links"]),
+        ("molecule", ["links"]),
+        ("ladder", ["rungs"]),
+        ("lattice", ["nx"]),
+        ("lattice", ["nx", "ny"]),
+        ("lattice3d", ["nz"]),
+        ("millipede", ["spine"]),
+        ("millipede", ["legs", "leg_links"]),
+        ("cable", ["joints"]),
+        ("trampoline_net", ["n"]),
+        ("miura_ori", ["rows", "columns"]),
+    ],
+)
+def test_the_gallery_refuses_more_than_ten_million_bodies(name, given):
+    for n in COUNTS if len(given) == 1 else (10_000,):
+        with pytest.raises(InputError, match=r"at most 10000000 expected|a whole number from \d to"):
+            pliant.gallery.make(name, **dict.fromkeys(given, n))

@@ -9,7 +9,7 @@ import pytest
 import test_one_thread
 from engines import test_contract
 from formats import test_malformed
-from fuzz import archives, surfaces, test_fuzz
+from fuzz import archives, driver, test_fuzz
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
 
@@ -29,7 +29,7 @@ def counts(rows, surface, words="") -> tuple[str, str]:
 
 def test_every_fuzzed_surface_has_its_row(rows):
     each = f"{test_fuzz.FIXED_CALLS:,}", f"{test_fuzz.CALLS:,}"
-    for name, surface in (surfaces.SURFACES | archives.SURFACES).items():
+    for name, surface in driver.SURFACES.items():
         words = (surface.__doc__ or "?").partition("\n")[0].rstrip(".")
         assert counts(rows, f"fuzzing: {name}", words) == each
     assert sum(row[0].startswith("fuzzing: ") for row in rows) == len(test_fuzz.NAMES)

@@ -8,17 +8,34 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import InputError, PliantError
+from pliant.text import brief
 
-__all__ = ["EARTH", "acceleration", "choice", "number", "numbers", "pose", "seconds", "vector", "whole"]
+__all__ = [
+    "EARTH",
+    "MOST_THREADS",
+    "acceleration",
+    "choice",
+    "flag",
+    "instance",
+    "mapping",
+    "number",
+    "numbers",
+    "pose",
+    "room",
+    "seconds",
+    "vector",
+    "whole",
+]
 
 Floats = NDArray[np.float64]
+MOST_THREADS = 1024  # threads or processes: more are a mistake
 EARTH = (0.0, 0.0, -9.81)  # acceleration of gravity, m/s², z up
 
 
@@ -72,7 +89,7 @@ def numbers(value: Any, what: str, error: type[PliantError] = InputError) -> Flo
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise error(f"{what}: numbers expected, not {value!r}") from None
+        raise error(f"{what}: numbers expected, not {brief(value)}") from None
 
 
 def vector(
@@ -116,7 +133,36 @@ def choice(value: Any, what: str, known: Sequence[str], *, colon: bool = False) 
     if colon:
         raise _refused(what, f"one of {', '.join(map(repr, known))}", value)
     words = " or ".join(map(repr, known)) if len(known) == 2 else f"one of {', '.join(map(repr, known))}"
-    raise InputError(f"{what} is {words}, not {value!r:.80}")
+    raise InputError(f"{what} is {words}, not {brief(value)}")
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    raise _refused(what, "True or False", value)
+
+
+def instance(value: Any, kind: type | tuple[type, ...], what: str) -> None:
+    """Refuse what is not an object of a class, or of one of several."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        raise _refused(what, f"a {' or '.join(one.__name__ for one in kinds)}", value)
+
+
+def mapping(value: Any, what: str, expected: str) -> Mapping[Any, Any]:
+    """A mapping; `expected` says of what."""
+    if isinstance(value, Mapping):
+        return value
+    raise _refused(what, f"a mapping {expected}", value)
+
+
+def room(shape: tuple[int, ...], what: str) -> Floats:
+    """An array of floats that are not set yet; refused where there is no memory for it."""
+    try:
+        return np.empty(shape)
+    except (MemoryError, ValueError, OverflowError):
+        raise InputError(f"{what} do not fit into memory: take fewer") from None
 
 
 def seconds(timestep: Any) -> float:
@@ -130,7 +176,7 @@ def acceleration(gravity: Any) -> Floats:
 
 
 def _refused(what: str, expected: str, value: Any) -> InputError:
-    return InputError(f"{what}: {expected} expected, not {value!r:.80}")
+    return InputError(f"{what}: {expected} expected, not {brief(value)}")
 
 
 def _interval(above: float, least: float, most: float, below: float) -> str:

@@ -20,6 +20,7 @@ from pliant.mechanism import Mechanism
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy
 from pliant.statics.loads import tendon_lengths
+from pliant.text import brief
 
 __all__ = ["FRACTIONS", "Comparison", "Row", "apply_wrenches", "compare", "default_pull"]
 
@@ -126,7 +127,7 @@ def compare(
     stage("equilibria")
     if not 0 < timestep <= seconds < np.inf:
         raise InputError(
-            f"seconds and timestep: 0 < timestep <= seconds expected, not {seconds!r} and {timestep!r}"
+            f"seconds and timestep: 0 < timestep <= seconds expected, not {brief(seconds)} and {brief(timestep)}"
         )
     if seconds / timestep > _STEPS:
         raise InputError(f"{seconds:g} s in steps of {timestep:g} s are too many steps: lengthen --timestep")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from pliant.errors import FormatError, InputError, PliantError
+from pliant.text import brief
 
 __all__ = [
     "as_path",
@@ -23,13 +24,21 @@ __all__ = [
 ]
 
 
+_LONGEST_PART = 255  # bytes of a name within a path
+
+
 def as_path(value: str | os.PathLike[str], what: str = "path") -> Path:
     """A path from a user's string or path-like object."""
     if not isinstance(value, (str, os.PathLike)) or isinstance(value, bytes):
-        raise InputError(f"{what}: a string or a path expected, not {value!r}")
+        raise InputError(f"{what}: a string or a path expected, not {brief(value)}")
     text = os.fspath(value)
-    if not isinstance(text, str) or not text or "\0" in text:
-        raise InputError(f"{what}: {value!r} is not a path")
+    try:
+        if not isinstance(text, str) or not text or "\0" in text:
+            raise ValueError
+        if max(len(os.fsencode(part)) for part in (*Path(text).parts, "")) > _LONGEST_PART:
+            raise ValueError
+    except ValueError:
+        raise InputError(f"{what}: {brief(value)} is not a path") from None
     return Path(text)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from pliant.errors import InputError
 from pliant.extras import require
+from pliant.files import as_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,9 +87,7 @@ def target_path(path: Any) -> Path:
     Raises:
         InputError: it is no file name, or its folder is not there.
     """
-    if not isinstance(path, str | os.PathLike) or not isinstance(os.fspath(path), str) or not os.fspath(path):
-        raise InputError(f"path: a file name expected, not {path!r}")
-    target = Path(path)
+    target = as_path(path)
     if not target.parent.is_dir():
         raise InputError(
             f"'{target}' cannot be written: there is no folder '{target.parent}'; create it first"

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 from pliant.errors import InputError
+from pliant.text import brief
 
 __all__ = [
     "KINDS",
@@ -36,6 +37,7 @@ __all__ = [
 # The position in this tuple is the number stored in a mechanism's arrays and files: append only.
 KINDS = ("sphere", "box", "capsule", "cylinder", "ellipsoid", "plane", "mesh", "height field")
 ROLES = ("both", "visual", "collision")  # likewise
+_HUGE = 1e100  # no shape is larger
 _GREY = (0.6, 0.62, 0.66, 1.0)
 _IDENTITY = np.eye(4)
 _IDENTITY.flags.writeable = False
@@ -74,7 +76,7 @@ class Shape:
     def with_role(self, role: str) -> Shape:
         """The same shape, only drawn ("visual"), only touching ("collision"), or both."""
         if role not in ROLES:
-            raise InputError(f"a shape's role is one of {', '.join(ROLES)}, not {role!r}")
+            raise InputError(f"a shape's role is one of {', '.join(ROLES)}, not {brief(role)}")
         return replace(self, role=role)
 
     @property
@@ -150,14 +152,14 @@ def _make(
         values = tuple(float(v) for v in size)
         colour = tuple(float(v) for v in rgba)
         pose = spatial.pose(position, orientation)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"{kind}: size, position, orientation and colour must be numbers ({error})"
         ) from None
     needed = {"sphere": 1, "capsule": 2, "cylinder": 2, "box": 3, "ellipsoid": 3, "height field": 3}.get(
         kind, 0
     )
-    if not all(np.isfinite(values)) or any(v <= 0 for v in values[:needed]) or any(v < 0 for v in values):
+    if not all(0 <= v < _HUGE for v in values) or any(v == 0 for v in values[:needed]):
         raise InputError(f"{kind}: sizes must be positive and finite, not {values[: max(needed, 1)]}")
     if len(colour) != 4 or not all(0 <= v <= 1 for v in colour):
         raise InputError(f"{kind}: a colour is four numbers from 0 to 1, not {colour}")
@@ -165,6 +167,17 @@ def _make(
         raise InputError(f"{kind}: position and orientation must be finite")
     pose.flags.writeable = False
     return Shape(kind, values, pose, colour, triangles)  # type: ignore[arg-type]
+
+
+def _three(value: Any, rule: str) -> NDArray[np.float64]:
+    """Three numbers; the rule is what the message says."""
+    try:
+        out = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        out = np.zeros(0)
+    if out.shape != (3,):
+        raise InputError(f"{rule}, not {brief(value)}")
+    return out
 
 
 def sphere(radius: float, *, position: ArrayLike = (0, 0, 0), rgba: Sequence[float] = _GREY) -> Shape:
@@ -180,9 +193,9 @@ def box(
     rgba: Sequence[float] = _GREY,
 ) -> Shape:
     """A box of the given half extents (x, y, z)."""
-    if np.shape(half_extents) != (3,):
-        raise InputError(f"box: half_extents are three numbers, not {half_extents!r}")
-    return _make("box", half_extents, position, orientation, rgba)
+    return _make(
+        "box", _three(half_extents, "box: half_extents are three numbers"), position, orientation, rgba
+    )
 
 
 def capsule(
@@ -217,9 +230,9 @@ def ellipsoid(
     rgba: Sequence[float] = _GREY,
 ) -> Shape:
     """An ellipsoid."""
-    if np.shape(semi_axes) != (3,):
-        raise InputError(f"ellipsoid: semi_axes are three numbers, not {semi_axes!r}")
-    return _make("ellipsoid", semi_axes, position, orientation, rgba)
+    return _make(
+        "ellipsoid", _three(semi_axes, "ellipsoid: semi_axes are three numbers"), position, orientation, rgba
+    )
 
 
 def plane(
@@ -281,7 +294,7 @@ def height_field(
         z = np.ascontiguousarray(heights, dtype=np.float64)
         half_x, half_y = (float(v) for v in size)
         depth = max(half_x, half_y) if depth is None else float(depth)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(
             f"height field: heights (rows, columns), two half extents and a depth expected ({error})"
         ) from None
@@ -309,9 +322,7 @@ def height_field_mesh(heights: NDArray[np.float64], half_x: float, half_y: float
 
 def rod(start: ArrayLike, end: ArrayLike, radius: float, *, rgba: Sequence[float] = _GREY) -> Shape:
     """A capsule from one point of the body to another: the usual look of a link."""
-    a, b = np.asarray(start, float), np.asarray(end, float)
-    if a.shape != (3,) or b.shape != (3,):
-        raise InputError("rod: start and end are points (x, y, z)")
+    a, b = (_three(point, "rod: start and end are points (x, y, z)") for point in (start, end))
     length = float(np.linalg.norm(b - a))
     if not np.isfinite(length) or length == 0:
         raise InputError(f"rod: start {a} and end {b} must be two different finite points")

@@ -10,7 +10,11 @@ from typing import Any
 __all__ = [
     "FORCES",
     "LENGTHS",
+    "LONGEST_NAME",
+    "brief",
     "counted",
+    "escape_markdown",
+    "is_name",
     "listed",
     "round_down",
     "suggestion",
@@ -20,6 +24,7 @@ __all__ = [
     "unit_for",
 ]
 
+LONGEST_NAME = 1000  # characters
 # Units: smallest quantity shown in the unit, size of the unit in SI units, name.
 LENGTHS = ((0.1, 1.0, "m"), (1e-3, 1e-3, "mm"), (0.0, 1e-6, "µm"))
 FORCES = ((1e4, 1e3, "kN"), (0.01, 1.0, "N"), (0.0, 1e-3, "mN"))
@@ -36,10 +41,28 @@ def listed(names: Sequence[str], most: int, *, quoted: bool = True) -> str:
     return shown + (", ..." if len(names) > most else "")
 
 
+def is_name(text: str) -> bool:
+    """Whether a text can be a name: printable, so that it stays on its line in tables, logs and terminals."""
+    return 0 < len(text) <= LONGEST_NAME and text.isprintable()
+
+
+def brief(value: Any) -> str:
+    """A value as messages show it: the start of its `repr`, or its type if it has none."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:  # an integer of thousands of digits, a list nested too deep, a faulty class
+        return f"a value of type {type(value).__name__}"
+
+
+def escape_markdown(text: str) -> str:
+    """Text with Markdown's special characters escaped: names from files are shown in web pages."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]()#+-.!|<>&" else c for c in text)
+
+
 def suggestion(name: Any, known: Iterable[str]) -> str:
     """ "; did you mean ...?" with the names closest to an unknown one, or else a few of the names there are."""
     names = list(known)
-    close = difflib.get_close_matches(str(name), names[:5000], n=3)
+    close = difflib.get_close_matches(name[:200], names[:5000], n=3) if isinstance(name, str) else []
     if close:
         return "; did you mean " + " or ".join(f"'{c}'" for c in close) + "?"
     return f"; there are {listed(names, 5)}" if names else "; there are none"

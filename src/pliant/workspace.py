@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.checks import vector, whole
+from pliant.checks import MOST_THREADS, flag, numbers, vector, whole
 from pliant.errors import ConvergenceError, InputError, PliantError
 from pliant.extras import require
 from pliant.files import as_path, check_writable, replacing
@@ -366,6 +366,7 @@ def compliance_map(
         body = next((name for name, chain in chains.items() if chain[usable].any()), m.end_effectors[0])
     if m.body_index(body) < 0:
         raise InputError("the world does not move: name a body as end effector")
+    frequency = flag(frequency, "frequency")
     if points is not None and samples is not None:
         raise InputError("points make a grid, samples are drawn: give one of them")
     if frequency and m.nv > _DOFS:
@@ -393,7 +394,7 @@ def compliance_map(
         values, shape = _grid(low[dofs], high[dofs], _POINTS if points is None else points)
     else:
         values, shape = _draw(low[dofs], high[dofs], _SAMPLES if samples is None else samples, seed)
-    threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
+    threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1, MOST_THREADS)
     sampled = m.dof_joint[dofs].tolist()
     moving = (
         np.union1d(dofs, np.flatnonzero(ties.followers(sampled)[m.dof_joint])) if ties.ties(sampled) else dofs
@@ -417,7 +418,7 @@ def with_held_base(m: Mechanism) -> Mechanism:
 
 
 def _load(load: ArrayLike) -> tuple[float, ...]:
-    count = 6 if np.shape(load) == (6,) else 3
+    count = 6 if numbers(load, "load").shape == (6,) else 3
     return tuple(
         vector(load, "load", count, expected="a force (3 numbers) or a force and a torque (6)").tolist()
     )

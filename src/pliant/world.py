@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.checks import EARTH, acceleration, number, seconds, vector, whole
+from pliant.checks import EARTH, acceleration, flag, number, seconds, vector, whole
 from pliant.contact.contents import Built, Part, assemble
 from pliant.contact.forces import Touching
 from pliant.contact.free_bodies import FreeBodies
@@ -26,7 +26,7 @@ from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import Builder, Mechanism
 from pliant.one_thread import Use, exclusive
 from pliant.shapes import Shape
-from pliant.text import suggestion
+from pliant.text import brief, is_name, suggestion
 
 __all__ = ["World", "WorldState"]
 
@@ -158,6 +158,7 @@ class World:
         simulation = self._simulate(what, **options)
         name = self._new(simulation.mechanism.name if name is None else name)
         self._handles[name] = MechanismHandle(self, name)
+        self_contact = flag(self_contact, "self_contact")
         self._put(Part(name, material, self_contact=self_contact, what=what, options=options), simulation)
 
     def _simulate(self, what: Level, **options: Any) -> Simulation:
@@ -217,8 +218,7 @@ class World:
             friction, restitution, rolling, compliance: of its surface, see `pliant.contact.Material`.
         """
         material = Material(friction, restitution, rolling, compliance)
-        given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
-        name = self._new(name)
+        name, given = self._new(name), _shapes(name, shapes)
         # The builder computes and checks mass properties.
         b = Builder(name)
         b.body(name, mass=mass, com=com, inertia=inertia, density=density, shapes=given)
@@ -249,16 +249,15 @@ class World:
     ) -> None:
         """Add a static body: a floor, a wall, a height field."""
         material = Material(friction, restitution, rolling, compliance)
-        given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
-        name = self._new(name)
+        name, given = self._new(name), _shapes(name, shapes)
         pose = _pose(name, position, orientation)
         self._handles[name] = Static(self, name, given, pose)
         self._parts[name] = Part(name, material, shapes=given, pose=pose)
         self._change()
 
     def _new(self, name: str) -> str:
-        if not isinstance(name, str) or not name or "/" in name:
-            raise InputError(f"a name is a text without '/', not {name!r:.80}")
+        if not isinstance(name, str) or not is_name(name) or "/" in name:
+            raise InputError(f"a name is a printable text without '/', not {brief(name)}")
         if name in self._handles:
             raise InputError(f"there is a '{name}' in this world already: choose another name")
         return name
@@ -268,14 +267,14 @@ class World:
         """Exclude contacts between two bodies; the name of a mechanism stands for all its links."""
         names = []
         for name in (first, second):
-            if name.partition("/")[0] not in self._parts:
+            if not isinstance(name, str) or name.partition("/")[0] not in self._parts:
                 self._unknown(name, self._parts)
             names.append(name)
         self._ignored.add((names[0], names[1]))
         self._change()
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self._handles:
+        if not isinstance(name, str) or name not in self._handles:
             self._unknown(name, self._handles)
         return self._handles[name]
 
@@ -291,7 +290,7 @@ class World:
         return tuple(self._build().bodies)
 
     def _unknown(self, name: str, known: Iterable[str]) -> NoReturn:
-        raise UnknownNameError(f"this world has no '{name}'{suggestion(name, list(known))}")
+        raise UnknownNameError(f"this world has no {brief(name)}{suggestion(name, list(known))}")
 
     # --- building
 
@@ -539,6 +538,8 @@ class World:
             every: seconds between two checks.
         """
         self.simulation(name)
+        if not isinstance(levels, Sequence) or isinstance(levels, str):
+            raise InputError(f"detail: a list of models or mechanisms expected, not {brief(levels)}")
         if not levels:
             self._levels.drop(name)
             self._change()
@@ -571,7 +572,7 @@ class World:
 
     def pose(self, body: str) -> Floats:
         """World pose of a body, 4 x 4: "ball", or "hand/index_tip"."""
-        name, _, link = body.partition("/")
+        name, _, link = body.partition("/") if isinstance(body, str) else (body, "", "")
         return self[name].pose(link) if link else self[name].pose()
 
     @property
@@ -631,7 +632,7 @@ class World:
             The spring; move it by its `target`.
         """
         built = self._build()
-        if body not in built.bodies:
+        if not isinstance(body, str) or body not in built.bodies:
             self._unknown(body, built.bodies)
         if built.bodies[body] >= built.moving:
             raise InputError(f"'{body}' never moves: there is no use in pulling it")
@@ -726,6 +727,14 @@ def _restored(contents: dict[str, Any]) -> World:
     out._set_time(contents["time"])
     out._kept = contents["memory"]
     return out
+
+
+def _shapes(name: str, shapes: Any) -> tuple[Shape, ...]:
+    """Shapes of a body, given as one or several."""
+    given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes) if isinstance(shapes, Iterable) else ()
+    if not given or not all(isinstance(one, Shape) for one in given):
+        raise InputError(f"'{name}': one shape or a list of shapes expected, not {brief(shapes)}")
+    return given
 
 
 def _pose(name: str, position: ArrayLike, orientation: ArrayLike | None) -> Floats:

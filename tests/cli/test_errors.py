@@ -184,3 +184,12 @@ def test_warnings_take_one_line(cli, robot):
     lines = cli("info", robot).stderr.splitlines()
     assert len(lines) == 1
     assert lines[0].startswith("pliant: warning: ")
+
+
+def test_what_terminals_obey_is_escaped(refused):
+    """Names come from files of strangers."""
+    Path("strange.json").write_text(
+        '{"format": "pliant-mechanism", "version": 1, "\\u001b]0;title\\u0007": 1}'
+    )
+    assert "'\\x1b]0;title\\x07'" in refused("info", "strange.json")
+    assert refused("info", "\x1b[31m\n\u202e.json").startswith("'\\x1b[31m \\u202e.json'")

@@ -127,6 +127,47 @@ def test_old_sources_are_forgotten(anew, tmp_path, monkeypatch):
     assert len(list((tmp_path / "cache").rglob("*quat_multiply*.kernel"))) == 3
 
 
+EDITED = """
+import numpy as np, sys
+from pathlib import Path
+from pliant.compilation import stamps
+{before}
+from pliant.spatial import kernels
+source = Path(kernels.__file__)
+if {edit}:
+    text = source.read_text()
+    head, mark, tail = text.partition("def quat_multiply(")
+    assert mark
+    line = next(one for one in tail.splitlines(True) if "out[0] = " in one)
+    source.write_text(head + mark + tail.replace(line, line.replace("out[0] = ", "out[0] = 100.0 + "), 1))
+out = np.zeros(4)
+kernels.quat_multiply(np.array([1.0, 0, 0, 0]), np.array([1.0, 0, 0, 0]), out)
+print(out[0])
+"""
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_source_edited_after_it_was_imported_does_not_name_what_was_imported(tmp_path, guarded):
+    """Else the next process takes machine code of the old source for that of the new one, as it does unguarded."""
+    shutil.copytree(
+        places._PACKAGE, tmp_path / "pliant", ignore=shutil.ignore_patterns("__pycache__", "shipped")
+    )
+    before = "" if guarded else "stamps._STARTED = float('inf')"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    environment.pop("PLIANT_COMPILATION_REPORT", None)  # what is compiled here is compiled on purpose
+
+    def call(edit):
+        command = [sys.executable, "-c", EDITED.replace("{before}", before).replace("{edit}", str(edit))]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=300, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+        return float(done.stdout)
+
+    assert call(edit=True) == 1.0
+    assert call(edit=False) == (101.0 if guarded else 1.0)
+
+
 def test_another_processor(run, kernel, tmp_path):
     settings = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     bits, compiled, _ = run(**settings)

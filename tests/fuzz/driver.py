@@ -21,10 +21,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from fuzz import archives, surfaces
+from fuzz import archives, arguments, surfaces
 from pliant.errors import PliantError
 
-SURFACES = surfaces.SURFACES | archives.SURFACES
+SURFACES = surfaces.SURFACES | archives.SURFACES | arguments.SURFACES
 PATIENCE = 60  # s for a single call, on a busy machine
 
 

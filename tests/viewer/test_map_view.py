@@ -9,6 +9,7 @@ import pytest
 
 import pliant
 from pliant.viewer.map_picture import spread_out
+from pliant.viewer.map_view import _facts
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +74,14 @@ def test_spread_out():
     points = np.array([[0.0, 0, 0], [0.1, 0, 0], [1.0, 0, 0], [0.5, 0, 0], [0.0, 0, 0]])
     assert spread_out(points, 3) == [0, 2, 3]
     assert spread_out(points, 10) == [0, 2, 3, 1]  # the last is where the first is
+
+
+def test_names_are_text_not_html():
+    m = pliant.gallery.two_link()
+    evil = ('<img src=x onerror="alert(1)">', "elbow")
+    m = m.replace(joint_names=evil, dof_names=evil)
+    found = pliant.compliance_map(m, joints=list(m.joint_names), points=2)
+    text = _facts(found, 0)
+    assert "img src" in text
+    assert "\\<img" in text
+    assert "<img" not in text.replace("\\<", "")

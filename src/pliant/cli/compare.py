@@ -21,7 +21,7 @@ from pliant.cli.output import (
 )
 from pliant.errors import InputError
 from pliant.files import replacing_path
-from pliant.text import LENGTHS, unit_for
+from pliant.text import LENGTHS, brief, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -78,7 +78,7 @@ def compare(
     loads: Any = options.parse_wrenches(wrenches, m)
     bodies = options.observed_bodies(found, end_effectors, loads)
     if not 0 < pull < 1:
-        raise InputError(f"pull: a number between 0 and 1 expected, not {pull!r}")
+        raise InputError(f"pull: a number between 0 and 1 expected, not {brief(pull)}")
     with progress_bar() as bar:
         task = bar.add_task("linearising", total=None)
         model = pliant.reduce(m, bodies)

@@ -41,8 +41,9 @@ _PIPE_WIDTH = 120  # columns of text where stdout is no terminal
 
 
 def say(message: str) -> None:
-    """Print a message on stderr, as one line."""
-    print("pliant:", " ".join(message.split()), file=sys.stderr)
+    """Print a message on stderr, as one line; what a terminal would obey, in names from files, is escaped."""
+    line = " ".join(message.split())
+    print("pliant:", "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
 
 
 def stdout() -> Console:

@@ -14,7 +14,7 @@ from pliant.cli import options
 from pliant.cli.output import LEGEND, PICTURES, check_target, print_json, print_table, progress_bar, say
 from pliant.errors import ConvergenceError, InputError
 from pliant.files import replacing_path
-from pliant.text import LENGTHS, counted, unit_for
+from pliant.text import LENGTHS, brief, counted, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -244,7 +244,7 @@ def record(
     from pliant.engines.trajectory import Trajectory
 
     if not 0 < seconds < np.inf or not 0 < fps < np.inf:
-        raise InputError(f"seconds and fps: numbers above 0 expected, not {seconds!r} and {fps!r}")
+        raise InputError(f"seconds and fps: numbers above 0 expected, not {brief(seconds)} and {brief(fps)}")
     h, count = simulation.timestep, mechanism.body_count
     if seconds / h > _STEPS:
         raise InputError(

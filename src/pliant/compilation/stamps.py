@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 __all__ = ["stamp"]
 
 _ROOT = Path(__file__).parents[2]  # the folder that holds the package
+_STARTED = time.time()  # before modules with kernels are imported
 _IMPORT = re.compile(
     r"^[ ]*(?:from (pliant[\w.]*) import (\([^)]*\)|.*)|import (pliant[\w.]*))", re.MULTILINE
 )
@@ -26,7 +28,8 @@ def stamp(module: str) -> str:
     """Hash of the sources of a module and of those it imports, directly or not; 16 hexadecimal digits.
 
     Raises:
-        OSError: a source file is not there.
+        OSError: a source file is not there, or is newer than this process: machine code of what was imported would be
+            kept under the stamp of what is in the file now.
     """
     seen: set[Path] = set()
     waiting = [_source(module)]
@@ -44,6 +47,8 @@ def stamp(module: str) -> str:
 
 @cache
 def _text(path: Path) -> str:
+    if _STARTED < path.stat().st_mtime <= time.time():
+        raise OSError(f"{path} has changed since this process imported it")
     return path.read_text(encoding="utf-8")  # universal newlines: a checkout may convert them
 
 

@@ -18,6 +18,7 @@ from pliant.contact.arrays import Found, Native, Scene, make_found
 from pliant.contact.collision_scene import compiled, make_scene, quiet
 from pliant.errors import InputError
 from pliant.shapes import Shape
+from pliant.text import brief
 
 __all__ = ["Collider", "Contacts"]
 
@@ -120,7 +121,7 @@ class Collider:
         if names is not None and len(names) != bodies:
             raise InputError(f"{len(names)} names for {bodies} bodies")
         if not 0 <= margin < np.inf:
-            raise InputError(f"the margin of contact is a distance of 0 or more, not {margin!r}")
+            raise InputError(f"the margin of contact is a distance of 0 or more, not {brief(margin)}")
         pairs = [(operator.index(a), operator.index(b)) for a, b in ignore]
         for body in [*(b for b, _ in shapes), *(b for pair in pairs for b in pair)]:
             if not -1 <= body < bodies:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pliant.contact.materials import half_thicknesses
 from pliant.errors import InputError
 from pliant.shapes import KINDS, Mesh, Shape
+from pliant.text import brief
 
 __all__ = ["Scene", "compiled", "make_scene", "quiet"]
 
@@ -345,7 +346,7 @@ def _core(shape: Shape) -> tuple[NDArray[np.float64], float]:
 def _check(shape: Shape, owner: str) -> None:
     if shape.kind not in KINDS:
         raise InputError(
-            f"body '{owner}': a shape of unknown kind {shape.kind!r}; make it with pliant.shapes"
+            f"body '{owner}': a shape of unknown kind {brief(shape.kind)}; make it with pliant.shapes"
         )
     needed = shape.size[: _SIZES.get(shape.kind, 0)]
     if not all(np.isfinite(shape.size)) or any(v <= 0 for v in needed):

@@ -12,6 +12,7 @@ from pliant.engines.simulation import Simulation
 from pliant.engines.transfer import carry_over
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
+from pliant.text import brief
 
 __all__ = ["Level", "Levels"]
 
@@ -68,7 +69,7 @@ class Levels:
         """Start to choose among levels."""
         for level in levels:
             if not isinstance(level, ReducedModel | BlendedModel | Mechanism):
-                raise InputError(f"detail: models or mechanisms expected as levels, not {level!r:.80}")
+                raise InputError(f"detail: models or mechanisms expected as levels, not {brief(level)}")
         at = next((i for i, level in enumerate(levels) if level is now), None)
         if at is None:
             self._switch(name, levels[0])

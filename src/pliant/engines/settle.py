@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from pliant.checks import number
 from pliant.engines.simulation import Simulation
 from pliant.statics import Configuration
 
@@ -24,7 +25,9 @@ def come_to_rest(simulation: Simulation, time: float = 60.0, tolerance: float = 
         time: longest time to simulate, s.
         tolerance: kinetic energy that counts as rest, as a fraction of the largest so far.
     """
-    steps = max(1, round(time / simulation.timestep))
+    time = number(time, "time", least=0.0)
+    tolerance = number(tolerance, "tolerance", least=0.0)
+    steps = max(1, round(min(time / simulation.timestep, 1e18)))
     if not simulation.has_velocities:
         for _ in range(0, steps, _CALL):
             start = simulation.poses[:, :3, 3].copy()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pliant.checks import EARTH, acceleration
+from pliant.checks import EARTH, acceleration, choice, mapping
 from pliant.engines.constrained import ConstrainedSimulation
 from pliant.engines.quasistatic import QuasistaticSimulation
 from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, reduce, sample
@@ -16,6 +17,7 @@ from pliant.engines.simulation import Simulation
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import equilibrium
+from pliant.text import brief
 
 __all__ = ["ENGINES", "TIMESTEPS", "make_model", "simulate"]
 
@@ -61,8 +63,7 @@ def simulate(
     if engine is None:
         kinds = ((BlendedModel, "blended"), (ReducedModel, "reduced"), (Mechanism, "constrained"))
         engine = next(name for kind, name in kinds if isinstance(what, kind))
-    if engine not in TIMESTEPS:
-        raise InputError(f"the engine is one of {', '.join(ENGINES)}, not {engine!r:.80}")
+    choice(engine, "the engine", ENGINES)
     h = TIMESTEPS[engine] if timestep is None else timestep
     if engine in ("reduced", "blended"):
         model = make_model(what, engine, gravity, end_effectors, sampling)
@@ -102,7 +103,15 @@ def make_model(
     if engine == "blended":
         if heavy:
             raise InputError("blended models are sampled with gravity compensated: leave gravity out")
-        words: dict[str, Any] = {"progress": False, **(sampling or {})}
+        words: dict[str, Any] = {"progress": False}
+        if sampling is not None:
+            words |= mapping(sampling, "sampling", "{argument of pliant.sample: value}")
+            known = {*signature(sample).parameters} - {"mechanism", "end_effectors"}
+            unknown = [word for word in words if word not in known]
+            if unknown:
+                raise InputError(
+                    f"sampling: unknown argument {brief(unknown[0])}; it takes {', '.join(sorted(known))}"
+                )
         return sample(what, end_effectors, words.pop("wrenches", None), **words).model
     model = reduce(what, end_effectors)
     if heavy and model.base is None:

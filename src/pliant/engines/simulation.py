@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.checks import acceleration, number, numbers, seconds, vector, whole
+from pliant.checks import acceleration, flag, instance, number, numbers, room, seconds, vector, whole
 from pliant.engines.actor import Actor
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import ConvergenceError, InputError, PliantError
@@ -29,7 +29,7 @@ from pliant.statics import Configuration
 from pliant.statics.equilibrium import beside_springs
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import Load
-from pliant.text import listed, track
+from pliant.text import brief, listed, track
 
 __all__ = [
     "MOST_STEPS",
@@ -224,6 +224,10 @@ class Pull:
         if stiffness is not None:
             stiffness = number(stiffness, "pull: stiffness", **bounds)
         damping = number(damping, "pull: damping", least=0, most=_EXTREME)
+        try:
+            hash(key)
+        except TypeError:
+            raise InputError(f"pull: key: a name expected, not {brief(key)}") from None
         place, at = Load.of(body, point=target).point, Load.of(body, point=point).point
         spring = rate, share, np.zeros(3), stiffness, damping
         return cls(body, index, at.copy(), place.copy(), *spring, body if key is None else key)
@@ -410,8 +414,8 @@ class Simulation(ABC):
             point: point of the body, in its frame, whose velocity is given; the origin by default.
             frame: axes of both vectors: "world" or "body".
         """
-        load = Load.of(body, point=point, frame=frame)
         index = self._mechanism.body_index(body)
+        load = Load.of(body, point=point, frame=frame)
         if index < 0:
             return np.zeros(6)
         out, turn = self._body_twists()[index].copy(), self.poses[index, :3, :3]
@@ -1012,7 +1016,10 @@ def free_rates(m: Mechanism, joint: int, q: Floats, twist: Floats) -> Floats:
 
 def matching_motion(simulation: Simulation, m: Mechanism) -> tuple[Floats, Floats]:
     """Joint coordinates and rates of `m` from another simulation of it, whose base may be fixed instead of free."""
+    instance(simulation, Simulation, "follow")
     own, q, rates = simulation.mechanism, simulation.q, simulation.velocity
+    if (own.body_names, own.joint_names) != (m.body_names, m.joint_names):
+        raise InputError(f"follow: a simulation of '{m.name}' expected, this is one of '{own.name}'")
     if own.nq == m.nq:
         return q, rates
     out_q, out_rates = m.reference.copy(), np.zeros(m.nv)
@@ -1042,7 +1049,12 @@ def record(
 ) -> Trajectory:
     """Trajectory of a simulation or of a world; see `Simulation.record`."""
     n, every = whole(n, "record: n", 1), whole(every, "record: every", 1)
-    out, time, i = np.empty((n, mechanism.body_count, 4, 4)), np.empty(n), 0
+    if act is not None and not callable(act):
+        raise InputError(f"record: act: a function of the time expected, not {brief(act)}")
+    if not callable(progress):
+        flag(progress, "record: progress")
+    out = room((n, mechanism.body_count, 4, 4), f"record: {brief(n)} frames")
+    time, i = np.empty(n), 0
     tell = progress if callable(progress) else None
     try:
         for i in track(range(n), "recording", bool(progress) and tell is None):

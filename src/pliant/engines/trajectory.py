@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.checks import instance, numbers
 from pliant.errors import FormatError, InputError
 from pliant.files import as_path
 from pliant.mechanism import Mechanism
@@ -36,8 +37,15 @@ class Trajectory:
     poses: NDArray[np.float64]
 
     def __post_init__(self) -> None:
+        instance(self.mechanism, Mechanism, "trajectory: mechanism")
         for word in ("time", "poses"):
-            object.__setattr__(self, word, read_only(np.asarray(getattr(self, word))))
+            object.__setattr__(self, word, read_only(numbers(getattr(self, word), f"trajectory: {word}")))
+        frames = len(self.time) if self.time.ndim == 1 else -1
+        if self.poses.shape != (frames, self.mechanism.body_count, 4, 4):
+            raise InputError(
+                f"trajectory: times (frames,) and poses (frames, {self.mechanism.body_count}, 4, 4) expected, got "
+                f"{self.time.shape} and {self.poses.shape}"
+            )
 
     def __len__(self) -> int:
         return len(self.time)

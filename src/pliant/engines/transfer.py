@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pliant.checks import instance
 from pliant.engines.simulation import Simulation
 from pliant.errors import InputError, PliantError
 
@@ -17,6 +18,8 @@ def carry_over(old: Simulation, new: Simulation) -> None:
     Raises:
         InputError: they are of different mechanisms, or `new` cannot take a wrench, motor or pull.
     """
+    instance(old, Simulation, "carry_over: old")
+    instance(new, Simulation, "carry_over: new")
     a, b = old.mechanism, new.mechanism
     if (a.body_names, a.joint_names) != (b.body_names, b.joint_names):
         raise InputError(f"switch: '{b.name}' is another mechanism than '{a.name}'")

@@ -16,6 +16,7 @@ from pliant.errors import FormatError
 from pliant.formats.archive import Arrays, read_archive, require, write_archive
 from pliant.formats.columns import FORMAT, MESH, SECTIONS, checked_mesh, get_column, make_mechanism, poses
 from pliant.mechanism import Mechanism
+from pliant.text import brief
 
 __all__ = ["read", "write"]
 
@@ -68,7 +69,7 @@ def read(path: Path) -> Mechanism:
         raise FormatError(f"'{path}': name: a string expected")
     count = about.get("meshes")
     if type(count) is not int or not 0 <= count <= len(arrays):
-        raise FormatError(f"'{path}': meshes: their number expected, not {count!r:.80}")
+        raise FormatError(f"'{path}': meshes: their number expected, not {brief(count)}")
     kinds = {f"{s}.{key}": kind for s, columns in SECTIONS.items() for key, (_, kind) in columns.items()}
     kinds |= {f"meshes[{i}].{key}": kind for i in range(count) for key, kind in MESH.items()}
     kinds[_EFFECTORS] = "s"

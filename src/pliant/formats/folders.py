@@ -14,6 +14,7 @@ from xml.parsers import expat
 
 from pliant.errors import FormatError, InputError, UnsafePathError
 from pliant.files import as_path
+from pliant.text import brief
 
 __all__ = ["Folders"]
 
@@ -34,7 +35,7 @@ class Folders:
         try:
             extra = [as_path(folder, "allow") for folder in allow]
         except TypeError:
-            raise InputError(f"allow: folders expected, not {allow!r}") from None
+            raise InputError(f"allow: folders expected, not {brief(allow)}") from None
         for folder in extra:
             if not os.path.isdir(folder):
                 raise InputError(f"allow: '{folder}' is not a folder")
@@ -53,7 +54,7 @@ class Folders:
             UnsafePathError: the file lies outside the allowed folders.
         """
         if "\0" in reference or not reference.strip():
-            raise FormatError(f"{shown}: {reference!r} is not a file name")
+            raise FormatError(f"{shown}: {brief(reference)} is not a file name")
         path = _real(base / reference.replace("\\", "/"))
         if not any(path.is_relative_to(root) for root in self.roots):
             raise UnsafePathError(

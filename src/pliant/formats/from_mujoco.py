@@ -22,7 +22,7 @@ from pliant.mechanism import Mechanism, Rows, ShapeTable
 from pliant.mechanism import joints as primitives
 from pliant.mechanism.joints import stack_transform
 from pliant.mechanism.loop_closure import close_reference
-from pliant.text import unique_name
+from pliant.text import brief, unique_name
 
 __all__ = ["convert"]
 
@@ -129,7 +129,7 @@ def _keyframe(model: CompiledModel, keyframe: str | int | None) -> int | None:
         return keyframe
     shown = ", ".join(f"'{name}'" if name else str(i) for i, name in enumerate(names[:20]))
     there = f"there are {shown}{', ...' if len(names) > 20 else ''}" if names else "the model has none"
-    raise InputError(f"no keyframe {keyframe!r}; {there}")
+    raise InputError(f"no keyframe {brief(keyframe)}; {there}")
 
 
 def _coordinates(model: CompiledModel, key: int | None) -> Floats:

@@ -8,6 +8,7 @@ from pliant.errors import InputError
 from pliant.files import as_path, replacing
 from pliant.formats import array_file, json_file
 from pliant.mechanism import Mechanism
+from pliant.text import brief
 
 __all__ = ["save"]
 
@@ -22,7 +23,7 @@ def save(mechanism: Mechanism, path: str | os.PathLike[str]) -> None:
         FormatError: the file cannot be written.
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"save: a Mechanism expected, not {mechanism!r}")
+        raise InputError(f"save: a Mechanism expected, not {brief(mechanism)}")
     path = as_path(path)
     if path.suffix.lower() == ".npz":
         array_file.write(mechanism, path)

@@ -23,7 +23,7 @@ from pliant import spatial
 from pliant.errors import FormatError, InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL, HINGE, NQ, SLIDE, stack_transform
-from pliant.text import unique_name
+from pliant.text import brief, unique_name
 
 __all__ = ["to_mjcf"]
 
@@ -42,7 +42,7 @@ def to_mjcf(mechanism: Mechanism) -> str:
         FormatError: MuJoCo cannot express it; the message names the joint or tendon and what to change.
     """
     if not isinstance(mechanism, Mechanism):
-        raise InputError(f"to_mjcf: a Mechanism expected, not {mechanism!r}")
+        raise InputError(f"to_mjcf: a Mechanism expected, not {brief(mechanism)}")
     m, draft = mechanism, _Draft(mechanism)
     depth = int(m.topology.depth.max())
     if depth > MAX_DEPTH:

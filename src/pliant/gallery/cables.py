@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import shapes
-from pliant.checks import choice, number, whole
+from pliant.checks import choice, number
 from pliant.gallery.parts import (
     BLUE,
     DARK,
@@ -26,6 +26,7 @@ from pliant.gallery.parts import (
     block,
     link,
     point,
+    sizes,
     spring,
     unit,
 )
@@ -66,7 +67,7 @@ def cable(
     The end effector is the load.
     """
     n, load, length = (
-        whole(joints, "joints", 1),
+        sizes(joints=joints)[0],
         number(load, "load", above=0),
         number(length, "length", above=0),
     )
@@ -141,7 +142,7 @@ def crane(segments: int = 30) -> Mechanism:
 
     The end effector is the vehicle.
     """
-    n = whole(segments, "segments", 1)
+    (n,) = sizes(segments=segments)
     rise = math.radians(20)
     ahead = point(math.cos(rise), 0, math.sin(rise))
     foot, strut_foot = point(1.0, 0, 8.0), point(1.0, 0, 3.5)
@@ -193,7 +194,7 @@ def strong_robot(segments: int = 20) -> Mechanism:
     Args:
         segments: number of cable segments.
     """
-    n = whole(segments, "segments", 1)
+    (n,) = sizes(segments=segments)
     b = Builder("strong_robot")
     _legs_and_trunk(b)
     grip = point(0.62, 0, 1.18)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pliant.errors import InputError
 from pliant.gallery import cables, chains, hands, huge, lattices, loops, parallel, robots, transforming
 from pliant.mechanism import Mechanism
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 __all__ = ["PREFIX", "call", "make", "names", "parse_arguments"]
 
@@ -47,7 +47,7 @@ def call(makers: Mapping[str, Callable[..., T]], missing: str, name: Any, argume
     """
     maker = makers.get(name) if isinstance(name, str) else None
     if maker is None:
-        raise InputError(f"{missing} '{name}'{suggestion(name, makers)}")
+        raise InputError(f"{missing} {brief(name)}{suggestion(name, makers)}")
     known = inspect.signature(maker).parameters
     for argument in arguments:
         if argument not in known:

@@ -7,8 +7,7 @@ import math
 import numpy as np
 
 from pliant import shapes
-from pliant.checks import whole
-from pliant.gallery.parts import BLUE, DARK, ORANGE, RED, SKY, STEEL, TEAL, Y, chain, link, spring
+from pliant.gallery.parts import BLUE, DARK, ORANGE, RED, SKY, STEEL, TEAL, Y, chain, link, sizes, spring
 from pliant.mechanism import Builder, Mechanism
 
 __all__ = ["bicycle_chain", "helix", "two_link"]
@@ -29,7 +28,7 @@ def helix(links: int = 50) -> Mechanism:
 
     The end effector is the last link.
     """
-    n = whole(links, "links", 1)
+    (n,) = sizes(links=links)
     size = 0.2 * math.sqrt(50 / n)
     radius, height, turn = 0.25 * size, 0.8 * size, 3 * 2 * math.pi
     angle = np.linspace(0, turn, n + 1)
@@ -87,7 +86,7 @@ def bicycle_chain(links: int = 30) -> Mechanism:
 
     The end effector is the last link.
     """
-    n = whole(links, "links", 1)
+    (n,) = sizes(links=links)
     pitch = 0.0127
     b = Builder(f"bicycle_chain {n}")
     looks = [_chain_link(pitch, 0.0024, STEEL, TEAL), _chain_link(pitch, 0.0040, DARK, RED)]

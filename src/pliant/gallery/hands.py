@@ -30,6 +30,7 @@ from pliant.gallery.parts import (
     spring,
 )
 from pliant.mechanism import Builder, Mechanism
+from pliant.text import brief
 
 __all__ = ["arm", "gripper", "hand"]
 
@@ -212,7 +213,7 @@ def gripper(
     bars = {"driver": number(driver, "driver", above=0), "follower": number(follower, "follower", above=0)}
     half = number(spacing, "spacing", above=0) / 2
     if half > 0.025:
-        raise InputError(f"spacing: at most 0.05 m, where the fingers meet, not {spacing!r}")
+        raise InputError(f"spacing: at most 0.05 m, where the fingers meet, not {brief(spacing)}")
     high = number(pad, "pad", above=0) / 2
     lean = point(math.sin(math.radians(20)), 0, math.cos(math.radians(20)))
     b = Builder("gripper")

@@ -23,6 +23,7 @@ from pliant.gallery.parts import (
     chain,
     chains,
     point,
+    sizes,
 )
 from pliant.mechanism import Builder, Mechanism
 
@@ -43,7 +44,8 @@ def millipede(legs: int = 1000, leg_links: int = 10, spine: int = 3000) -> Mecha
 
     The end effectors are the last link of the spine and, if there are legs, the foot of the middle leg.
     """
-    n, feet, per_leg = whole(spine, "spine", 1), whole(legs, "legs", 0), whole(leg_links, "leg_links", 1)
+    (n,), (feet,) = sizes(spine=spine), sizes(0, legs=legs)
+    _, per_leg = sizes(legs=max(feet, 1), leg_links=leg_links)
     b = Builder(f"millipede {n + feet * per_leg}")
     heading = 0.9 * np.sin(np.arange(n) / 90)  # of every spine link, from x
     ahead = np.column_stack([np.cos(heading), np.sin(heading), np.zeros(n)])
@@ -99,7 +101,7 @@ def molecule(links: int = 50_000, seed: int = 0) -> Mechanism:
 
     The end effectors are the ends of the branches.
     """
-    n, seed = whole(links, "links", 1), whole(seed, "seed", 0)
+    (n,), seed = sizes(links=links), whole(seed, "seed", 0)
     rng = np.random.default_rng(seed)
     parent, branch = _branches(n, rng)
     frames, ends = _bonds(parent, rng.uniform(-math.pi, math.pi, n), 0.01)

@@ -27,6 +27,7 @@ from pliant.gallery.parts import (
     guided_beam,
     link,
     point,
+    sizes,
     spring,
 )
 from pliant.mechanism import Builder, Mechanism
@@ -60,7 +61,7 @@ def lattice(nx: int = 8, ny: int = 8, form: str = "grid", cell: float = 0.02) ->
     Joints point right and up: the parent is the left or lower body. The end effector is the upper right
     node or square.
     """
-    nx, ny, pitch = whole(nx, "nx", 1), whole(ny, "ny", 1), number(cell, "cell", above=0)
+    (nx, ny), pitch = sizes(nx=nx, ny=ny), number(cell, "cell", above=0)
     form = choice(form, "form", ("grid", "auxetic"))
     b = Builder(f"lattice {nx} x {ny} {form}")
     (_grid if form == "grid" else _auxetic)(b, nx, ny, pitch)
@@ -203,7 +204,7 @@ def lattice3d(nx: int = 3, ny: int = 3, nz: int = 3, cell: float = 0.03) -> Mech
     Joints point along x, y and z: the parent is the left, front or lower body. The end effector is the node
     farthest along x, y and z.
     """
-    nx, ny, nz = whole(nx, "nx", 1), whole(ny, "ny", 1), whole(nz, "nz", 1)
+    nx, ny, nz = sizes(nx=nx, ny=ny, nz=nz)
     pitch = number(cell, "cell", above=0)
     half, neck = 0.15 * pitch, 0.2 * pitch  # of a node, and from its centre to the balls
     springs = spring(0.2)
@@ -280,7 +281,7 @@ def trampoline_net(n: int = 8, size: float = 2.0, tension: float = 200.0) -> Mec
 
     The end effector is the knot in the middle.
     """
-    n, size = whole(n, "n", 2), number(size, "size", above=0)
+    n, size = whole(n, "n", 2, 1000), number(size, "size", above=0)
     tension = number(tension, "tension", least=0)
     mesh, height, rim = size / n, 0.9, 2000.0
     bend = 0.2

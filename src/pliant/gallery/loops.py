@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pliant import shapes
-from pliant.checks import choice, number, whole
+from pliant.checks import choice, number
 from pliant.gallery.parts import (
     BLUE,
     DARK,
@@ -23,6 +23,7 @@ from pliant.gallery.parts import (
     chain,
     guided_beam,
     link,
+    sizes,
     spring,
 )
 from pliant.mechanism import Builder, Mechanism
@@ -107,7 +108,7 @@ def ladder(rungs: int = 12, form: str = "cells", cell: float = 2.0) -> Mechanism
 
     The end effector is the top rung.
     """
-    n, height = whole(rungs, "rungs", 1), number(cell, "cell", above=0)
+    (n,), height = sizes(rungs=rungs), number(cell, "cell", above=0)
     form = choice(form, "form", ("cells", "rails"))
     half, radius = 0.375 * height, 0.03 * height
     b = Builder(f"ladder {n} {form}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.checks import number, whole
+from pliant.checks import number
 from pliant.errors import InputError
 from pliant.gallery.parts import (
     BLUE,
@@ -23,6 +23,7 @@ from pliant.gallery.parts import (
     link,
     normals,
     point,
+    sizes,
     spring,
     unit,
 )
@@ -46,7 +47,7 @@ def scissor_lift(stages: int = 4, *, arm: float = 0.6, angle: float = 0.6) -> Me
 
     The end effector is the platform.
     """
-    n, length = whole(stages, "stages", 1), number(arm, "arm", above=0)
+    (n,), length = sizes(stages=stages), number(arm, "arm", above=0)
     angle = number(angle, "angle", above=0, below=math.pi / 2)
     wide, rise = length * math.cos(angle), length * math.sin(angle)
     radius, apart = 0.025 * length, 0.25 * length

@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import shapes
+from pliant.checks import whole
+from pliant.errors import InputError
 from pliant.mechanism import Builder
 
 BLUE = (0.26, 0.47, 0.76, 1.0)
@@ -30,6 +32,21 @@ GAMMA, K_THETA = (
     0.8517,
     2.65,
 )  # Howell's fixed-guided beam: length of the rigid link over L, stiffness coefficient
+
+
+MOST = 10_000_000  # bodies of a mechanism, about
+
+
+def sizes(least: int = 1, **given: int) -> list[int]:
+    """Numbers of parts along each direction, by the name of the argument.
+
+    Raises:
+        InputError: one is no whole number from `least`, or they would make more than MOST parts.
+    """
+    out = [whole(value, name, least, MOST) for name, value in given.items()]
+    if math.prod(out) > MOST:
+        raise InputError(f"{' times '.join(given)}: at most {MOST} expected, not {math.prod(out)}")
+    return out
 
 
 # --- springs, bodies, chains

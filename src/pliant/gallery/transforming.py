@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.checks import number, whole
+from pliant.checks import number
 from pliant.gallery.parts import (
     BLUE,
     DARK,
@@ -21,6 +21,7 @@ from pliant.gallery.parts import (
     link,
     normals,
     point,
+    sizes,
     spring,
     unit,
 )
@@ -49,8 +50,8 @@ def miura_ori(
 
     The end effector is the last facet, opposite to the one that is fixed.
     """
-    rows, columns = whole(rows, "rows", 1), whole(columns, "columns", 1)
-    side = number(side, "side", above=0)
+    rows, columns = sizes(rows=rows, columns=columns)
+    side = number(side, "side", above=0, most=1e100)
     sector = number(sector, "sector", above=0, below=math.pi / 2)
     fold = number(fold, "fold", above=0, below=math.pi / 2)
     b = Builder(f"miura_ori {rows} x {columns}")

@@ -16,6 +16,7 @@ from pliant.errors import InputError, MechanismError
 from pliant.mechanism.joints import BALL, NDOF, NQ, primitive_transforms
 from pliant.mechanism.mechanism import Floats, Ints, Mechanism, Rows, ShapeTable
 from pliant.mechanism.validate import HUGE, UNIT_TOLERANCE
+from pliant.text import brief
 
 __all__ = [
     "BodyColumns",
@@ -98,10 +99,10 @@ def rotation_matrix(orientation: Any, what: str) -> NDArray[np.float64]:
 
 def square_axes(axes: Any, name: str) -> NDArray[np.float64]:
     """Two axes at right angles, (2, 3)."""
-    given = numbers(axes, f"joint '{name}': axes")
+    given = numbers(axes, f"joint {brief(name)}: axes")
     if given.shape != (2, 3) or not abs(given[0] @ given[1]) <= 1e-6:
         raise MechanismError(
-            f"joint '{name}': two axes at right angles expected, not {axes!r}; stack() takes others"
+            f"joint {brief(name)}: two axes at right angles expected, not {brief(axes)}; stack() takes others"
         )
     return given
 
@@ -120,7 +121,7 @@ def column(
         given = numbers(value, f"'{name}': {label}")
         if given.shape != shape:
             raise MechanismError(
-                f"'{name}': {label} needs shape {shape or 'of a single number'}, got {value!r}"
+                f"'{name}': {label} needs shape {shape or 'of a single number'}, got {brief(value)}"
             )
         if not (np.abs(given) < HUGE).all():
             raise MechanismError(f"'{name}': {label} is not finite")
@@ -141,7 +142,7 @@ def inertia_column(values: list[Any], names: Sequence[str]) -> NDArray[np.float6
             matrix = numbers(value, f"body '{names[i]}': inertia")
             if matrix.shape not in ((3,), (3, 3)):
                 raise MechanismError(
-                    f"body '{names[i]}': inertia is three moments or a 3 x 3 matrix, not {value!r}"
+                    f"body '{names[i]}': inertia is three moments or a 3 x 3 matrix, not {brief(value)}"
                 )
             if not (np.abs(matrix) < HUGE).all():
                 raise MechanismError(f"'{names[i]}': inertia is not finite")
@@ -481,8 +482,12 @@ def _spring_arrays(
         count = dofs.stop - dofs.start
         given = joint.dof_names
         if given is not None:
-            if len(given) != count or not all(isinstance(one, str) for one in given):
-                raise MechanismError(f"joint '{name}': {count} dof names expected, got {given!r}")
+            if (
+                not isinstance(given, Sequence)
+                or len(given) != count
+                or not all(isinstance(one, str) for one in given)
+            ):
+                raise MechanismError(f"joint '{name}': {count} dof names expected, got {brief(given)}")
             dof_names.extend(given)
         else:
             dof_names.extend([name] if count == 1 else [f"{name}.{i}" for i in range(count)])
@@ -532,7 +537,7 @@ def slack_springs(kind: Ints) -> dict[str, Floats]:
 def _per_dof(value: Any, count: int, what: str) -> NDArray[np.float64]:
     given = numbers(value, what)
     if given.shape not in ((), (count,)):
-        raise MechanismError(f"{what}: one number or {count} expected, got {value!r}")
+        raise MechanismError(f"{what}: one number or {count} expected, got {brief(value)}")
     return given
 
 
@@ -546,7 +551,7 @@ def _coordinates(value: Any, kind: NDArray, what: str) -> NDArray[np.float64]:
     size = int(NQ[kind].sum())
     if given.shape != (size,):
         raise MechanismError(
-            f"{what}: {size} numbers expected (a ball takes a quaternion w, x, y, z), got {value!r}"
+            f"{what}: {size} numbers expected (a ball takes a quaternion w, x, y, z), got {brief(value)}"
         )
     if not (np.abs(given) < HUGE).all():
         raise MechanismError(f"{what} is not finite")
@@ -588,7 +593,7 @@ def _terms(m: Mechanism, coefficients: Mapping[str, float], what: str) -> tuple[
     dofs, values = [], []
     for name, coefficient in coefficients.items():
         if not isinstance(name, str):
-            raise MechanismError(f"{what}: {name!r} is not a joint's name")
+            raise MechanismError(f"{what}: {brief(name)} is not a joint's name")
         dofs.append(m.dof_index(name))
         values.append(_scalar(coefficient, f"{what}: coefficient of '{name}'"))
     return dofs, values

@@ -22,6 +22,7 @@ from pliant.mechanism._build import (
 from pliant.mechanism.joints import NDOF, NQ
 from pliant.mechanism.mechanism import Floats, Ints
 from pliant.mechanism.validate import HUGE, UNIT_TOLERANCE
+from pliant.text import brief
 
 __all__ = ["body_columns", "body_numbers", "entry_names", "joint_columns", "shape_columns"]
 
@@ -32,13 +33,14 @@ def entry_names(names: Any, count: int | None, what: str, hint: str) -> list[str
         if count is None:
             raise MechanismError(f"{what} '{names}1', ...: give {hint}, or a list of names")
         return [f"{names}{i}" for i in range(1, count + 1)]
-    if not isinstance(names, Sequence | np.ndarray):
-        raise MechanismError(f"names of {what}: a list of strings, or one for a prefix, not {names!r:.80}")
-    out = names.tolist() if isinstance(names, np.ndarray) else list(names)
+    out: Any = names.tolist() if isinstance(names, np.ndarray) else names
+    if not isinstance(out, Sequence):
+        raise MechanismError(f"names of {what}: a list of strings, or one for a prefix, not {brief(names)}")
+    out = list(out)
     if set(map(type, out)) - {str}:
         wrong = next((name for name in out if not isinstance(name, str)), None)
         if wrong is not None:
-            raise MechanismError(f"a name of {what} must be a string, not {wrong!r:.80}")
+            raise MechanismError(f"a name of {what} must be a string, not {brief(wrong)}")
     return out
 
 
@@ -68,7 +70,7 @@ def body_numbers(given: Any, names: Sequence[str], known: Mapping[str, int], rol
         out = np.asarray(given)
         if out.dtype.kind not in "iu" or out.shape not in ((), (n,)):
             raise MechanismError(
-                f"joint '{names[0]}' ...: {role} bodies are names or whole numbers, one or {n}, not {given!r:.80}"
+                f"joint '{names[0]}' ...: {role} bodies are names or whole numbers, one or {n}, not {brief(given)}"
             )
         out = np.broadcast_to(out, (n,)).astype(np.int64)
     if role == "child" and (out == -1).any():
@@ -149,23 +151,26 @@ def shape_columns(
     n = len(names)
     what = f"body '{names[0]}' ..."
     if not isinstance(shapes, Sequence):
-        raise MechanismError(f"{what}: shapes is a list of shapes, not {shapes!r:.80}")
+        raise MechanismError(f"{what}: shapes is a list of shapes, not {brief(shapes)}")
     looks = [
         tuple(one) if isinstance(one, Sequence) else one for one in ([shapes] if look is None else shapes)
     ]
     for one in looks:
         if not isinstance(one, tuple):
             raise MechanismError(
-                f"{what}: with `look`, shapes is a list of lists of shapes; {one!r:.80} is no list"
+                f"{what}: with `look`, shapes is a list of lists of shapes; {brief(one)} is no list"
             )
         for shape in one:
             if not isinstance(shape, shapes_module.Shape):
-                raise MechanismError(f"{what}: {shape!r:.80} is not a shape; make one with pliant.shapes")
+                raise MechanismError(f"{what}: {brief(shape)} is not a shape; make one with pliant.shapes")
     chosen = np.zeros(n, dtype=np.int64)
     if look is not None:
-        given = np.asarray(look)
+        try:
+            given = np.asarray(look)
+        except (TypeError, ValueError):
+            given = np.zeros(0)
         if given.dtype.kind not in "iu" or given.shape != (n,):
-            raise MechanismError(f"{what}: look is {n} whole numbers, one per body, not {look!r:.80}")
+            raise MechanismError(f"{what}: look is {n} whole numbers, one per body, not {brief(look)}")
         bad = (given < 0) | (given >= len(looks))
         if bad.any():
             b = int(np.argmax(bad))
@@ -271,7 +276,7 @@ def _array(value: Any, names: Sequence[str], label: str) -> Floats | None:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         if not isinstance(value, Sequence) or isinstance(value, str) or len(value) != len(names):
-            raise MechanismError(f"'{names[0]}' ...: {label}: numbers expected, not {value!r:.80}") from None
+            raise MechanismError(f"'{names[0]}' ...: {label}: numbers expected, not {brief(value)}") from None
         return None
 
 

@@ -31,6 +31,7 @@ from pliant.mechanism._build import (
 from pliant.mechanism._columns import body_columns, body_numbers, entry_names, joint_columns, shape_columns
 from pliant.mechanism.joints import BALL, HINGE, SLIDE
 from pliant.mechanism.mechanism import Ints, Mechanism
+from pliant.text import brief
 
 __all__ = ["Builder"]
 
@@ -105,14 +106,16 @@ class Builder:
             shapes: from `pliant.shapes`, in the body frame.
         """
         if not isinstance(name, str):
-            raise MechanismError(f"a body's name must be a string, not {name!r}")
+            raise MechanismError(f"a body's name must be a string, not {brief(name)}")
         _refuse_name(name, self._bodies)
-        if not isinstance(shapes, Iterable):
-            raise MechanismError(f"body '{name}': shapes is a list of shapes, not {shapes!r}")
+        if not isinstance(shapes, Iterable) or isinstance(shapes, np.ndarray):
+            raise MechanismError(f"body '{name}': shapes is a list of shapes, not {brief(shapes)}")
         shapes = tuple(shapes)
         for shape in shapes:
             if not isinstance(shape, shapes_module.Shape):
-                raise MechanismError(f"body '{name}': {shape!r} is not a shape; make one with pliant.shapes")
+                raise MechanismError(
+                    f"body '{name}': {brief(shape)} is not a shape; make one with pliant.shapes"
+                )
         if inertia is None or mass is None:
             mass, com, inertia = solid_properties(name, shapes, mass, com, inertia, density)
         rotation = _IDENTITY
@@ -187,7 +190,7 @@ class Builder:
     def world_shape(self, shape: shapes_module.Shape) -> None:
         """Add a shape fixed to the world: a floor, a wall."""
         if not isinstance(shape, shapes_module.Shape):
-            raise MechanismError(f"{shape!r} is not a shape; make one with pliant.shapes")
+            raise MechanismError(f"{brief(shape)} is not a shape; make one with pliant.shapes")
         self._add_shape(-1, shape)
 
     def _add_shape(self, body: int, shape: shapes_module.Shape) -> None:
@@ -311,7 +314,7 @@ class Builder:
         """
         members = []
         if not isinstance(primitives, Iterable):
-            raise MechanismError(f"joint '{name}': a list of primitives expected, not {primitives!r}")
+            raise MechanismError(f"joint '{name}': a list of primitives expected, not {brief(primitives)}")
         for entry in primitives:
             if (
                 not isinstance(entry, Sequence)
@@ -320,7 +323,7 @@ class Builder:
                 or entry[0] not in _KIND
             ):
                 raise MechanismError(
-                    f"joint '{name}': a primitive is ('hinge' | 'slide' | 'ball', axis, anchor), not {entry!r}"
+                    f"joint '{name}': a primitive is ('hinge' | 'slide' | 'ball', axis, anchor), not {brief(entry)}"
                 )
             members.append((_KIND[entry[0]], entry[1], entry[2]))
         self._add(name, "stack", parent, child, _ZERO, tuple(members), spring, dof_names=dof_names)
@@ -360,7 +363,7 @@ class Builder:
         frames: tuple | None = None,
     ) -> None:
         if not isinstance(name, str):
-            raise MechanismError(f"a joint's name must be a string, not {name!r}")
+            raise MechanismError(f"a joint's name must be a string, not {brief(name)}")
         _refuse_joint(name, self._joint_names)
         _check_spring(name, spring)
         if isinstance(child, str) and child == "world":
@@ -369,7 +372,9 @@ class Builder:
             )
         for body in (parent, child):
             if not isinstance(body, str) or (body not in self._bodies and body != "world"):
-                raise UnknownNameError(f"joint '{name}': no body '{body}'; add the body before its joints")
+                raise UnknownNameError(
+                    f"joint '{name}': no body {brief(body)}; add the body before its joints"
+                )
         stiffness = spring.get("stiffness")
         if not isinstance(stiffness, float) and shape_of(stiffness)[1:]:
             self._blocks.append((len(self._joint_names), stiffness))
@@ -498,6 +503,8 @@ class Builder:
             name: for messages and files.
         """
         label = f"coupling{len(self._couplings)}" if name is None else name
+        if not isinstance(label, str):
+            raise MechanismError(f"a coupling's name must be a string, not {brief(label)}")
         self._couplings.append((label, _mapping(coefficients, "couple"), offset))  # type: ignore[arg-type]
 
     def tendon(
@@ -514,6 +521,8 @@ class Builder:
         It adds the block `stiffness * c c^T` to the joint-space stiffness. `rest` defaults to the reference
         pose's value.
         """
+        if not isinstance(name, str):
+            raise MechanismError(f"a tendon's name must be a string, not {brief(name)}")
         self._tendons.append((name, _mapping(coefficients, f"tendon '{name}'"), stiffness, damping, rest))  # type: ignore[arg-type]
 
     def end_effectors(self, *bodies: str) -> None:
@@ -590,5 +599,7 @@ def _check_spring(name: str, spring: Mapping[str, Any]) -> None:
 
 def _mapping(value: Any, what: str) -> Mapping[str, float]:
     if not isinstance(value, Mapping) or not value:
-        raise MechanismError(f"{what}: a mapping from joint names to coefficients expected, got {value!r}")
+        raise MechanismError(
+            f"{what}: a mapping from joint names to coefficients expected, got {brief(value)}"
+        )
     return dict(value)

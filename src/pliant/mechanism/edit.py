@@ -13,7 +13,7 @@ from pliant.checks import numbers
 from pliant.errors import InputError, MechanismError, UnknownNameError
 from pliant.mechanism import kinematics
 from pliant.mechanism.joints import BALL, stack_transform
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
@@ -37,6 +37,8 @@ def matching_dofs(m: Mechanism, pattern: str | Iterable[str]) -> NDArray[np.int6
             m._dof_cache[pattern] = found = _matching(m, [pattern])
             found.flags.writeable = False
         return m._dof_cache[pattern]
+    if not isinstance(pattern, Iterable) or isinstance(pattern, np.ndarray):
+        raise InputError(f"a joint name or pattern must be a string, not {brief(pattern)}")
     return _matching(m, list(pattern))
 
 
@@ -44,7 +46,7 @@ def _matching(m: Mechanism, patterns: list[str]) -> NDArray[np.int64]:
     chosen = np.zeros(m.nv, dtype=bool)
     for one in patterns:
         if not isinstance(one, str):
-            raise InputError(f"a joint name or pattern must be a string, not {one!r}")
+            raise InputError(f"a joint name or pattern must be a string, not {brief(one)}")
         hits = _hits(m, one, str.__eq__)  # names first: "j[0]" is a pattern, too
         if not hits.any():
             hits = _hits(m, one, fnmatchcase)

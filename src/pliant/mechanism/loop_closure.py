@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
+from pliant.checks import instance
 from pliant.errors import ConvergenceError, InputError, MechanismError
 from pliant.mechanism import edit, kinematics, validate
 from pliant.mechanism.mechanism import Mechanism
+from pliant.text import brief
 
 __all__ = ["LoopCloser", "assemble", "close_loops", "close_reference", "open_loops"]
 
@@ -111,6 +113,7 @@ def assemble(
     Raises:
         ConvergenceError: no assembled pose was found.
     """
+    instance(mechanism, Mechanism, "assemble")
     held = np.zeros(mechanism.nv, dtype=bool)
     if isinstance(coordinates, Mapping):
         for name in coordinates:
@@ -121,7 +124,7 @@ def assemble(
 
 def _dofs(m: Mechanism, name: Any) -> Any:
     if not isinstance(name, str):
-        raise InputError(f"{name!r} is not a joint's name")
+        raise InputError(f"{brief(name)} is not a joint's name")
     joint = m._joint_index.get(name)
     return m.dof_index(name) if joint is None else m.joint_dofs(joint)
 

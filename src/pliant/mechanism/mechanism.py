@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import shapes as shapes_module
 from pliant.chunks import slices
-from pliant.errors import InputError, UnknownNameError
+from pliant.errors import InputError, MechanismError, UnknownNameError
 from pliant.mechanism import edit, validate
 from pliant.mechanism.joints import BALL, NDOF, NQ, SLIDE
 from pliant.mechanism.links import Links, build_links
 from pliant.mechanism.spanning import choose_tree
 from pliant.mechanism.summary import summarize
 from pliant.mechanism.tree import Topology, spanning_tree
-from pliant.text import counted, suggestion
+from pliant.text import brief, counted, suggestion
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -187,6 +187,9 @@ class Mechanism:
         return self  # nothing in it can change
 
     def __post_init__(self) -> None:
+        for word, kind in (("couplings", Rows), ("tendons", Rows), ("shape_table", ShapeTable)):
+            if not isinstance(getattr(self, word), kind):
+                raise MechanismError(f"{word}: a {kind.__name__} expected, not {brief(getattr(self, word))}")
         validate.normalize(self)
         validate.check(self)
 
@@ -226,7 +229,11 @@ class Mechanism:
 
     def body_index(self, name: str) -> int:
         """Index of a body; "world" is -1."""
-        return -1 if name == "world" else _look_up(self._body_index, name, "body", self.name)
+        return (
+            -1
+            if isinstance(name, str) and name == "world"
+            else _look_up(self._body_index, name, "body", self.name)
+        )
 
     def joint_index(self, name: str) -> int:
         """Index of a joint."""
@@ -523,7 +530,7 @@ class Mechanism:
 def _look_up(index: Mapping[str, int], name: str, what: str, owner: str) -> int:
     found = index.get(name) if isinstance(name, str) else None
     if found is None:
-        raise UnknownNameError(f"no {what} '{name}' in '{owner}'{suggestion(name, index)}")
+        raise UnknownNameError(f"no {what} {brief(name)} in '{owner}'{suggestion(name, index)}")
     return found
 
 

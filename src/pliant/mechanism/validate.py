@@ -13,6 +13,7 @@ from pliant.chunks import slices
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import joints
 from pliant.mechanism.joints import BALL, NDOF, NQ
+from pliant.text import LONGEST_NAME, brief, is_name
 
 if TYPE_CHECKING:
     from pliant.mechanism.mechanism import Mechanism
@@ -30,6 +31,7 @@ SPRINGS = frozenset({"stiffness", "damping", "tendon_stiffness", "tendon_damping
 # Columns that keep a single row where all are alike, if they are long (bytes): shapes and inertias of huge linkages.
 _REPEATED = frozenset({"com", "inertia", "primitive_anchor", "kind", "size", "pose", "mesh", "role"})
 _LONG = 250_000
+_RULE = f"a name has 1 to {LONGEST_NAME} characters, all printable"
 
 
 def normalize(m: Mechanism) -> None:
@@ -170,6 +172,8 @@ def check_springs(m: Mechanism) -> None:
 def _names(m: Mechanism) -> None:
     if not isinstance(m.name, str):
         raise MechanismError("the mechanism's name must be a string")
+    if m.name and not is_name(m.name):
+        raise MechanismError(f"the mechanism's name {brief(m.name)}: {_RULE}")
     if not m.body_names:
         raise MechanismError(f"'{m.name}' has no bodies: add at least one")
     for what, names in (
@@ -185,9 +189,13 @@ def _names(m: Mechanism) -> None:
             seen: set[str] = set()
             double = next(n for n in names if n in seen or seen.add(n))
             raise MechanismError(f"two {what} entries are called '{double}': names must be unique")
-        if not all(names) or not "".join(names).isprintable():
-            name = next(name for name in names if not name or not name.isprintable())
-            raise MechanismError(f"{what} name {name!r}: a name needs at least one character, all printable")
+        if (
+            not all(names)
+            or max(map(len, names), default=0) > LONGEST_NAME
+            or not "".join(names).isprintable()
+        ):  # quicker than name by name
+            name = next(name for name in names if not is_name(name))
+            raise MechanismError(f"{what} name {brief(name)}: {_RULE}")
     if "world" in m.body_names:
         raise MechanismError("no body may be called 'world': that name stands for the fixed frame")
     unknown = set(m.joint_types) - set(joints.TYPES)

@@ -85,7 +85,7 @@ def names(engine: str | None = None) -> tuple[str, ...]:
 def make(name: str, **arguments: Any) -> Scene:
     """The scene of that name: `make("heavy_ball", ratio=1e6)` is `heavy_ball(ratio=1e6)`."""
     makers: dict[str, Any] = dict.fromkeys(_MODULES)
-    if name in makers:
+    if isinstance(name, str) and name in makers:
         makers[name] = __getattr__(name)
     return call(makers, "there is no scene", name, arguments)
 

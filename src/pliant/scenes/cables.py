@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.checks import EARTH, choice, number, whole
+from pliant.checks import EARTH, choice, number
 from pliant.errors import InputError
 from pliant.gallery.cables import KINDS, cable, crane, strong_robot
+from pliant.gallery.parts import sizes
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.scenes.scene import Scene
@@ -60,7 +61,7 @@ def heavy_ball(
     ratio = number(ratio, "ratio", above=0, most=_RATIO)
     lean = math.radians(number(angle, "angle", least=0, most=170.0))
     push, spin = number(push, "push", least=0), number(spin, "spin", least=0)
-    n, kind = whole(joints, "joints", 2), choice(kind, "kind", KINDS)
+    (n,), kind = sizes(2, joints=joints), choice(kind, "kind", KINDS)
     if spin and kind not in LIMP:
         raise InputError(f"spin: a cable of kind '{kind}' does not twist; 'bushing' and 'ball' do")
     m = cable(n, 0.1 * ratio, kind=kind)
@@ -104,7 +105,7 @@ def dropped_load(
         bending: rotational stiffness of every joint, N m/rad, damped by 0.01 s times it.
     """
     load, drop = number(load, "load", above=0, most=0.1 * _RATIO), number(drop, "drop", above=0, most=1.0)
-    n, kind = whole(joints, "joints", 5), choice(kind, "kind", LIMP)
+    (n,), kind = sizes(5, joints=joints), choice(kind, "kind", LIMP)
     m = _rope(cable(n, load, kind=kind, axial=axial), number(bending, "bending", least=0))
     azimuth = 4 * math.pi * np.arange(n - 1) / (n - 1)
     start = _hung(m, np.full(n - 1, math.acos(1 - drop / 2.0)), azimuth)
@@ -126,7 +127,7 @@ def slack_snap(
         bending: rotational stiffness of every joint, N m/rad, damped by 0.01 s times it.
     """
     ratio, slack = number(ratio, "ratio", above=0, most=_RATIO), number(slack, "slack", above=0, most=1.0)
-    n, kind = whole(joints, "joints", 3), choice(kind, "kind", LIMP)
+    (n,), kind = sizes(3, joints=joints), choice(kind, "kind", LIMP)
     m = _rope(cable(n, 0.1 * ratio, kind=kind), number(bending, "bending", least=0))
     along = (np.arange(n - 1) + 0.5) / (n - 1)
     return Scene(m, start=_hung(m, math.pi * slack * along, 0.3 * along))

@@ -16,6 +16,7 @@ from pliant.scenes.cables import swing_cable
 from pliant.scenes.meshes import bunny
 from pliant.scenes.scene import Scene
 from pliant.statics import equilibrium
+from pliant.text import brief
 from pliant.world import World
 
 __all__ = ["crane_and_wall", "trampoline"]
@@ -57,7 +58,7 @@ def trampoline(
     height = number(height, "height", least=0, most=3)
     place = np.array(aside, dtype=np.float64) if np.shape(aside) == (2,) else np.full(2, np.nan)
     if not np.linalg.norm(place) <= _RIM:
-        raise InputError(f"aside: two numbers within {_RIM} m of the middle expected, not {aside!r}")
+        raise InputError(f"aside: two numbers within {_RIM} m of the middle expected, not {brief(aside)}")
     m = gallery.firefighters()
     start = equilibrium(m, gravity=EARTH)
     world = World(timestep)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.checks import choice, whole
+from pliant.checks import choice, instance, whole
 from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.read_only import read_only
 from pliant.statics.loads import Loads
@@ -41,6 +41,7 @@ class Configuration:
 
     def __init__(self, mechanism: Mechanism, q: Mapping[str, ArrayLike] | ArrayLike | None = None):
         """A configuration by coordinates: `{joint or dof: value}`, a whole q, or the reference pose."""
+        instance(mechanism, Mechanism, "mechanism")
         rows = 6 * mechanism.topology.loops + len(mechanism.couplings)
         self._set(mechanism, edit.coordinates(mechanism, {} if q is None else q), np.zeros(rows), None)
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import whole
+from pliant.checks import MOST_THREADS, flag, whole
 from pliant.errors import ConvergenceError, InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.read_only import read_only
@@ -38,7 +38,7 @@ from pliant.statics.loads import (
 )
 from pliant.statics.newton_kernels import ITERATIONS, RESIDUAL, RESULTS, STABILITY, STATE
 from pliant.statics.workspace import borrow_statics
-from pliant.text import counted, track
+from pliant.text import brief, counted, track
 
 __all__ = ["Equilibria", "Wrenches", "equilibria", "solve_cases", "solve_held"]
 
@@ -183,7 +183,7 @@ def equilibria(
         start=start,
         limits=limits,
         threads=threads,
-        progress="equilibria" if progress else "",
+        progress="equilibria" if flag(progress, "progress") else "",
         follow=True,
     )
 
@@ -204,7 +204,7 @@ def solve_cases(
     `progress` is the title of a progress bar, or empty for none.
     """
     m = check_mechanism(mechanism)
-    threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
+    threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1, MOST_THREADS)
     always = loads_without_wrenches(m, gravity, limits)
     cases = _make_cases(m, loads, always)
     begin, forces = starting_point(m, start)
@@ -288,7 +288,7 @@ def _rows_of_arrays(m: Mechanism, loads: Mapping[str, ArrayLike]) -> tuple[Float
         try:
             array = np.array(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"loads on '{body}': numbers expected, not {given!r:.80}") from None
+            raise InputError(f"loads on '{body}': numbers expected, not {brief(given)}") from None
         if array.ndim != 2 or array.shape[1] not in (3, 6):
             raise InputError(
                 f"loads on '{body}': an array (cases, 3) or (cases, 6) expected, got shape {array.shape}"
@@ -320,7 +320,7 @@ def _rows_of_cases(m: Mechanism, loads: Any) -> tuple[Floats, NDArray[np.int64]]
     parts, first = [np.zeros((0, LOAD_SIZE))], np.zeros(len(loads) + 1, dtype=np.int64)
     for i, wrenches in enumerate(loads):
         if not isinstance(wrenches, Mapping):
-            raise InputError(f"loads: case {i} is no mapping {{body: wrench}} but {wrenches!r:.80}")
+            raise InputError(f"loads: case {i} is no mapping {{body: wrench}} but {brief(wrenches)}")
         parts.append(load_rows(parse_wrenches(m, wrenches), m.links.body_link))
         first[i + 1] = first[i] + len(wrenches)
     return np.concatenate(parts), first

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
+from pliant.checks import flag, mapping
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
@@ -33,6 +34,7 @@ from pliant.statics.load_kernels import (
     TORQUE,
 )
 from pliant.statics.per_mechanism import per_mechanism
+from pliant.text import brief
 
 __all__ = [
     "LOAD_SIZE",
@@ -86,8 +88,8 @@ class Load(NamedTuple):
         Raises:
             InputError: a word has another shape, or is not finite; the message names the body.
         """
-        if frame not in ("world", "body"):
-            raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {frame!r}")
+        if not isinstance(frame, str) or frame not in ("world", "body"):
+            raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {brief(frame)}")
         return cls(
             _vector(force, "force", body, copies),
             _vector(torque, "torque", body, copies),
@@ -156,7 +158,7 @@ def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
     try:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{word} on '{body}': numbers expected, not {value!r:.80}") from None
+        raise InputError(f"{word} on '{body}': numbers expected, not {brief(value)}") from None
     # Python floats: several times faster than numpy for three numbers
     if numbers.shape == (3,):
         x, y, z = numbers.tolist()
@@ -266,7 +268,7 @@ def _numbers(value: Any, shape: tuple[int, ...], what: str) -> Floats:
     try:
         numbers = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{what}: numbers expected, not {value!r}") from None
+        raise InputError(f"{what}: numbers expected, not {brief(value)}") from None
     if numbers.shape != shape:
         raise InputError(f"{what}: {shape[0]} numbers expected, got shape {numbers.shape}")
     if not np.isfinite(numbers).all():
@@ -278,9 +280,7 @@ def collect_loads(
     m: Mechanism, wrenches: Mapping[str, Any] | None, gravity: ArrayLike | None, limits: bool = False
 ) -> Loads:
     """Loads from public arguments; see `pliant.equilibrium`."""
-    if wrenches is not None and not isinstance(wrenches, Mapping):
-        raise InputError("wrenches: a mapping {body: wrench} expected")
-    rows = load_rows(parse_wrenches(m, wrenches or {}), m.links.body_link)
+    rows = load_rows(parse_wrenches(m, {} if wrenches is None else wrenches), m.links.body_link)
     always = loads_without_wrenches(m, gravity, limits)
     return always.with_rows(rows, float(row_sizes(m, rows).sum()))
 
@@ -288,7 +288,7 @@ def collect_loads(
 def parse_wrenches(m: Mechanism, wrenches: Mapping[str, Any]) -> dict[int, Load]:
     """Loads by number of body, from `{body: wrench}`."""
     given = {}
-    for body, value in wrenches.items():
+    for body, value in mapping(wrenches, "wrenches", "{body: wrench}").items():
         given[loaded_body(m, body)] = Load.parse(value, body)
     return given
 
@@ -311,7 +311,7 @@ def row_sizes(m: Mechanism, rows: Floats) -> Floats:
 
 def loads_without_wrenches(m: Mechanism, gravity: ArrayLike | None, limits: bool) -> Loads:
     """Loads that act beside wrenches: weights of bodies, springs under tension, joint limits."""
-    stops = make_stops(m) if limits else None
+    stops = make_stops(m) if flag(limits, "limits") else None
     if gravity is None:
         return Loads(np.zeros((0, LOAD_SIZE)), m.reference, _slack_lengths(m), 0.0, stops)
     g = _numbers(gravity, (3,), "gravity")

@@ -13,7 +13,7 @@ from pliant import shapes
 from pliant.checks import number
 from pliant.errors import InputError
 from pliant.study.parameters import Entry, entry_value, parse_entry
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 if TYPE_CHECKING:
     from pliant.statics import Configuration
@@ -157,7 +157,7 @@ def parse_grasp(given: Mapping[str, Any], parameters: Sequence[str], where: str)
     shape = given["grasp"]
     if not isinstance(shape, str) or shape not in _SIZES:
         raise InputError(
-            f"{where}: grasp takes the shape of the object, not {shape!r:.80}{suggestion(shape, _SIZES)}"
+            f"{where}: grasp takes the shape of the object, not {brief(shape)}{suggestion(shape, _SIZES)}"
         )
     if "size" not in given:
         raise InputError(f"{where}: 'size' is missing: that of the {shape}, {_SIZES[shape]} in m")
@@ -171,7 +171,7 @@ def parse_grasp(given: Mapping[str, Any], parameters: Sequence[str], where: str)
     def entries(key: str, value: Any, count: int) -> tuple[Entry, ...]:
         value = list(value) if isinstance(value, list | tuple) else [value]
         if len(value) != count:
-            raise InputError(f"{where}: {key}: {count} numbers or parameters expected, not {value!r:.80}")
+            raise InputError(f"{where}: {key}: {count} numbers or parameters expected, not {brief(value)}")
         return tuple(parse_entry(one, parameters, f"{where}: {key}") for one in value)
 
     def positive(key: str, default: float) -> float:

@@ -30,7 +30,7 @@ from pliant.study.parameters import (
     parse_entry,
     parse_numbers,
 )
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 __all__ = ["Function", "Load", "Output", "Situation", "parse_outputs"]
 
@@ -77,7 +77,7 @@ def parse_load(given: Mapping[str, Any], parameters: Sequence[str], where: str) 
 def _parse_wrench(body: str, entries: Any, parameters: Sequence[str], where: str) -> tuple[Entry, ...]:
     where = f"{where}: wrench on '{body}'"
     if not isinstance(entries, list | tuple) or len(entries) not in (3, 6):
-        raise InputError(f"{where}: three or six numbers expected, not {entries!r:.80}")
+        raise InputError(f"{where}: three or six numbers expected, not {brief(entries)}")
     return tuple(parse_entry(entry, parameters, where) for entry in entries)
 
 
@@ -218,7 +218,7 @@ class _OfBody(Output):
     def parse(cls, given: Mapping[str, Any], parameters: Sequence[str], where: str) -> dict[str, Any]:
         body = given[cls.kind]
         if not isinstance(body, str) or not body:
-            raise InputError(f"{where}: {cls.kind} takes the name of a body, not {body!r:.80}")
+            raise InputError(f"{where}: {cls.kind} takes the name of a body, not {brief(body)}")
         parts = _words(given.get(cls.key, cls.default), cls.known, f"{where}: {cls.key}")
         return {"body": body, "parts": parts}
 
@@ -286,7 +286,7 @@ class Frequencies(Output):
 
     @classmethod
     def parse(cls, given: Mapping[str, Any], parameters: Sequence[str], where: str) -> dict[str, Any]:
-        return {"value": whole(given["frequencies"], f"{where}: frequencies", 1)}
+        return {"value": whole(given["frequencies"], f"{where}: frequencies", 1, 1000)}
 
     def evaluate(self, case: Situation) -> Any:
         found = case.at(self.load).frequencies(self.value)
@@ -399,7 +399,7 @@ def _float(value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise InputError(f"a number expected, not {value!r:.80}") from None
+        raise InputError(f"a number expected, not {brief(value)}") from None
 
 
 # --- from a study's file
@@ -451,8 +451,8 @@ def _find_kind(given: Mapping[str, Any], where: str) -> type[Output]:
 def _words(given: Any, known: Sequence[str], where: str) -> tuple[str, ...]:
     """One or several different words of those known."""
     words = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, list | tuple) else ()
-    if not words or len(set(words)) < len(words):
-        raise InputError(f"{where}: some of {', '.join(known[:6])} expected, each once, not {given!r:.80}")
+    if not words or not all(isinstance(one, str) for one in words) or len(set(words)) < len(words):
+        raise InputError(f"{where}: some of {', '.join(known[:6])} expected, each once, not {brief(given)}")
     for word in words:
         if word not in known:
             raise InputError(f"{where}: unknown '{word}'{suggestion(word, known)}")
@@ -486,7 +486,7 @@ class Reference:
                 raise InputError(f"'{self}': no function '{part}'{suggestion(part, known)}")
             found = getattr(found, part)
         if not callable(found):
-            raise InputError(f"'{self}' is no function but {found!r:.60}")
+            raise InputError(f"'{self}' is no function but {brief(found)}")
         return found
 
     def _import(self) -> ModuleType:
@@ -536,7 +536,7 @@ def _refer(function: Any, where: str) -> Reference:
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if not callable(function) or not module or not name or "<" in name:
         raise InputError(
-            f"{where}: a function at the top level of a module or script expected, not {function!r:.60}: "
+            f"{where}: a function at the top level of a module or script expected, not {brief(function)}: "
             "other processes must find it by its name"
         )
     file = getattr(sys.modules["__main__"], "__file__", None) if module == "__main__" else None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from pliant.checks import number, whole
 from pliant.errors import InputError
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 __all__ = [
     "SAMPLINGS",
@@ -51,7 +51,7 @@ Entry = float | str  # a number; or the name of a parameter, with a minus in fro
 def as_table(value: Any, where: str) -> Mapping[str, Any]:
     """A mapping whose keys are strings."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-        raise InputError(f"{where}: a table of names and values expected, not {value!r:.80}")
+        raise InputError(f"{where}: a table of names and values expected, not {brief(value)}")
     return value
 
 
@@ -73,7 +73,7 @@ def check_name(name: str, where: str) -> None:
 def parse_numbers(value: Any, count: int, where: str) -> tuple[float, ...]:
     """`count` finite numbers."""
     if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != count:
-        raise InputError(f"{where}: {count} numbers expected, not {value!r:.80}")
+        raise InputError(f"{where}: {count} numbers expected, not {brief(value)}")
     return tuple(number(one, where) for one in value)
 
 
@@ -157,9 +157,9 @@ def _parse(name: str, given: Any) -> Parameter:
         raise InputError(f"{where}: its values are missing; give one of {', '.join((*GRID, *RANDOM))}")
     target = _one_of(given, TARGETS, where)
     names = given.get(target, ()) if target else ()
-    names = (names,) if isinstance(names, str) else tuple(names)
+    names = (names,) if isinstance(names, str) else tuple(names) if isinstance(names, list | tuple) else ()
     if target and (not names or not all(isinstance(one, str) for one in names)):
-        raise InputError(f"{where}: {target} takes a name, not {given[target]!r:.80}")
+        raise InputError(f"{where}: {target} takes a name, not {brief(given[target])}")
     if target == "argument" and len(names) > 1:
         raise InputError(f"{where}: argument takes one name, not {len(names)}")
     relative = given.get("relative", False)
@@ -167,7 +167,7 @@ def _parse(name: str, given: Any) -> Parameter:
         raise InputError(f"{where}: relative = true goes with stiffness or damping")
     values = _given(kind, given[kind], f"{where}: {kind}")
     if target in ("stiffness", "damping") and any(isinstance(v, bool | str) for v in values):
-        raise InputError(f"{where}: {target} takes numbers, not {values!r:.80}")
+        raise InputError(f"{where}: {target} takes numbers, not {brief(values)}")
     return Parameter(name, kind, values, target, names, relative)
 
 
@@ -187,14 +187,14 @@ def _given(kind: str, value: Any, where: str) -> tuple[Any, ...]:
         if kind == "normal" and not b > 0:
             raise InputError(f"{where}: [mean, standard deviation] expected, the latter above 0, not {b:g}")
         if kind != "normal" and not a < b:
-            raise InputError(f"{where}: [lowest, highest] expected, not {value!r}")
+            raise InputError(f"{where}: [lowest, highest] expected, not {brief(value)}")
         if kind == "loguniform":
             number(a, where, above=0.0)
         return a, b
     if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
-        raise InputError(f"{where}: [first, last, count] expected, not {value!r:.80}")
+        raise InputError(f"{where}: [first, last, count] expected, not {brief(value)}")
     first, last = (v if isinstance(v, int) else number(v, where) for v in value[:2])
-    count = whole(value[2], f"{where}: count", 1)
+    count = whole(value[2], f"{where}: count", 1, MAX_CASES)
     if kind == "log":
         number(min(number(first, where), number(last, where)), where, above=0.0)
     return first, last, count
@@ -202,7 +202,7 @@ def _given(kind: str, value: Any, where: str) -> tuple[Any, ...]:
 
 def _values(value: Any, where: str) -> tuple[Value, ...]:
     if not isinstance(value, list | tuple) or not value:
-        raise InputError(f"{where}: a list expected, not {value!r:.80}")
+        raise InputError(f"{where}: a list expected, not {brief(value)}")
     kinds = {bool if isinstance(v, bool) else str if isinstance(v, str) else float for v in value}
     if len(kinds) > 1:
         raise InputError(f"{where}: numbers, words, or true and false expected, not a mixture")
@@ -291,8 +291,10 @@ def make_design(parameters: Sequence[Parameter], samples: int | None, sampling: 
         points = np.stack([p.draw(fractions[:, i]) for i, p in enumerate(drawn)], axis=1)
     axes = {p.name: p.axis() for p in parameters if not p.drawn}
     found = Design(tuple(p.name for p in parameters), axes, points, tuple(p.name for p in drawn))
-    if len(found) > MAX_CASES:
-        raise InputError(f"the study has {len(found)} cases, more than {MAX_CASES}: take fewer values")
+    if math.prod(found.shape) > MAX_CASES:
+        raise InputError(
+            f"the study has {math.prod(found.shape):.3g} cases, more than {MAX_CASES}: take fewer values"
+        )
     return found
 
 

@@ -15,7 +15,7 @@ from pliant.mechanism import Mechanism
 from pliant.mechanism.edit import matching_dofs
 from pliant.source import PREFIX, parse_gallery
 from pliant.study.parameters import Parameter
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 __all__ = ["MechanismSource", "find_mechanism"]
 
@@ -87,7 +87,7 @@ def find_mechanism(given: Any, parameters: Sequence[Parameter], folder: Path) ->
     if isinstance(given, Mechanism):
         return MechanismSource(given.name, given)
     if not isinstance(given, str | os.PathLike):
-        raise InputError(f"mechanism: a file, '{PREFIX}NAME' or a Mechanism expected, not {given!r:.80}")
+        raise InputError(f"mechanism: a file, '{PREFIX}NAME' or a Mechanism expected, not {brief(given)}")
     from pliant.formats import load
 
     return MechanismSource(os.fspath(given), load(folder / os.fspath(given)))

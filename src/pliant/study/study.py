@@ -15,18 +15,18 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from pliant.checks import number, whole
+from pliant.checks import MOST_THREADS, number, whole
 from pliant.errors import FormatError, InputError
 from pliant.files import as_path, read_bytes
 from pliant.mechanism import Mechanism
 from pliant.mechanism.edit import matching_dofs
 from pliant.study.outputs import Function, parse_outputs
-from pliant.study.parameters import SAMPLINGS, check_keys, make_design, parse_parameters
+from pliant.study.parameters import MAX_CASES, SAMPLINGS, check_keys, make_design, parse_parameters
 from pliant.study.results import Results, load
 from pliant.study.source import find_mechanism
 from pliant.study.store import Store
 from pliant.study.workers import INSIDE, Case, Pool, Row, core_count, pack, run_here
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 __all__ = ["Study", "read"]
 
@@ -91,9 +91,9 @@ class Study:
         _import_from(self.folder)
         self.seed = whole(seed, "seed")
         if samples is not None:
-            samples = whole(samples, "samples", 1)
-        if sampling not in SAMPLINGS:
-            raise InputError(f"sampling: unknown '{sampling}'{suggestion(sampling, SAMPLINGS)}")
+            samples = whole(samples, "samples", 1, MAX_CASES)
+        if not isinstance(sampling, str) or sampling not in SAMPLINGS:
+            raise InputError(f"sampling: unknown {brief(sampling)}{suggestion(sampling, SAMPLINGS)}")
         self.sampling = sampling
         self.time_limit = None if time_limit is None else number(time_limit, "time_limit", above=0.0)
         self.results = _table(self.folder, results)
@@ -188,7 +188,7 @@ class Study:
             raise InputError(
                 "workers are processes on this machine; a scheduler has its own: give one of them"
             )
-        count = core_count() if workers is None else whole(workers, "workers")
+        count = core_count() if workers is None else whole(workers, "workers", 0, MOST_THREADS)
         client = None
         if scheduler is not None:
             from pliant.study.cluster import connect

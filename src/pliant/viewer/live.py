@@ -24,6 +24,7 @@ from pliant.errors import InputError, PliantError
 from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.scenes.scene import Scene
+from pliant.text import brief
 from pliant.viewer.guard import Guard, guarded
 from pliant.viewer.messages import Inspector
 from pliant.viewer.page import MechanismPage, Page, PathPage, WorldPage
@@ -403,7 +404,7 @@ def _session(what: Any) -> Session | WorldSession | PathSession:
 
 def _checked(host: Any, port: Any) -> str:
     if not isinstance(host, str):
-        raise InputError(f"host: an address such as '127.0.0.1' expected, not {host!r:.80}")
+        raise InputError(f"host: an address such as '127.0.0.1' expected, not {brief(host)}")
     whole(port, "port", 0, 65535, expected="a whole number from 0 (any free one) to 65535")
     return host
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.extras import require
 from pliant.mechanism import kinematics
-from pliant.text import FORCES, LENGTHS, unit_for
+from pliant.text import FORCES, LENGTHS, escape_markdown, unit_for
 from pliant.viewer.live import Served
 from pliant.viewer.map_picture import PALETTE, ellipsoid_force, spread_out
 from pliant.viewer.meshes import sphere_mesh
@@ -238,4 +238,4 @@ def _facts(found: ComplianceMap, sample: int) -> str:
     if np.isfinite(found.sag[sample]).all():
         lines.append(f"sags by {np.linalg.norm(found.sag[sample]) / factor:.4g} {unit}")
     lines += [f"{name} {found.coordinates(name)[sample]:.4g}" for name in found.joints[:12]]
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {escape_markdown(line)}" for line in lines)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pliant.errors import InputError, PliantError
-from pliant.text import counted
+from pliant.text import counted, escape_markdown
 from pliant.viewer.path_session import PathMeasures, PathSession
 from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
 from pliant.viewer.stage import Overlay, Stage, force_text
@@ -60,7 +60,7 @@ class Page(ABC):
         gui = server.gui
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(31, 111, 180))
         gui.main_panel.dock_right()
-        title = f"**{_escape(session.mechanism.name)}**, {size}"
+        title = f"**{escape_markdown(session.mechanism.name)}**, {size}"
         drag = "Drag a body to pull it, click it" if self.pulling else "Click a body"
         gui.add_markdown(f"{title}  \n{drag} to select it.")
         with gui.add_folder(self.heading):
@@ -244,7 +244,7 @@ class Page(ABC):
 
     def show_compilation(self, notice: str) -> None:
         """Show which kernels compile, in place of the time, which stands still."""
-        self._status.content = f"*{_escape(notice)} …*"
+        self._status.content = f"*{escape_markdown(notice)} …*"
         self._read_out = 0.0
         self._server.flush()
 
@@ -260,7 +260,9 @@ class Page(ABC):
             f"t = {now.time:.2f} s{slow}",
             f"steps of 1/{1 / session.timestep:.0f} s, {1e6 * now.step_time:.0f} µs each",
         ]
-        lines += [f"**{_escape(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()]
+        lines += [
+            f"**{escape_markdown(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()
+        ]
         self._status.content = "  \n".join(lines)
 
 
@@ -410,7 +412,7 @@ class MechanismPage(Page):
             self._selection.content = ""
             return
         mass = session.mechanism.mass[session.mechanism.body_index(body)]
-        self._selection.content = f"Selected: **{_escape(body)}**, {mass:.3g} kg"
+        self._selection.content = f"Selected: **{escape_markdown(body)}**, {mass:.3g} kg"
         self._toggle.label = "Remove selected" if body in session.end_effectors else "Add selected"
 
     def _show_readouts(self) -> None:
@@ -437,7 +439,7 @@ class MechanismPage(Page):
         self._principal.visible = self._shape is not None
         if self._shape is not None:
             stiffness = ", ".join(_stiffness_text(value) for value in self._shape[1].stiffness)
-            text = f"Stiffness of **{_escape(body)}**: {stiffness}"
+            text = f"Stiffness of **{escape_markdown(body)}**: {stiffness}"
             self._principal.content = f"{text}  \nEllipsoid: moved by {force:g} N"
 
     def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
@@ -499,7 +501,7 @@ class WorldPage(Page):
             x, y, z = force / np.linalg.norm(force)
             direction = f", along ({x:.2f}, {y:.2f}, {z:.2f})"
         text = f"contacts act with {force_text(force)}{direction}"
-        self._selection.content = f"On **{_escape(self.selected)}** {text}"
+        self._selection.content = f"On **{escape_markdown(self.selected)}** {text}"
 
     def _update_details(self) -> None:
         self._show_selection()
@@ -585,7 +587,7 @@ class PathPage(Page):
             self._selection.content = ""
             return
         x, y, z = 1000 * self._session.poses[self._session.mechanism.body_index(self.selected), :3, 3]
-        self._selection.content = f"**{_escape(self.selected)}** at ({x:.4g}, {y:.4g}, {z:.4g}) mm"
+        self._selection.content = f"**{escape_markdown(self.selected)}** at ({x:.4g}, {y:.4g}, {z:.4g}) mm"
 
     def _show_readouts(self) -> None:
         """Write factor and stability, and move the slider and the mark in the diagram along."""
@@ -595,7 +597,7 @@ class PathPage(Page):
         if now.negative:
             text += f", {counted(now.negative, 'motion')} with negative stiffness"
         self._status.content = text
-        self._points.content = "  \n".join(_escape(line) for line in path.point_texts)
+        self._points.content = "  \n".join(escape_markdown(line) for line in path.point_texts)
         if (now, session.chosen) != self._marked:
             self._marked = (now, session.chosen)
             self._image.image = self._diagram.image(now)
@@ -673,11 +675,6 @@ def _stiffness_text(value: float) -> str:
     if not np.isfinite(value):
         return "rigid"
     return f"{value / 1000:.3g} kN/m" if value >= 1e3 else f"{value:.3g} N/m"
-
-
-def _escape(text: str) -> str:
-    """Text with Markdown's special characters escaped."""
-    return "".join(f"\\{c}" if c in r"\`*_{}[]()#+-.!|<>&" else c for c in text)
 
 
 def _split_names(text: Any) -> tuple[str, ...]:

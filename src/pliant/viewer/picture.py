@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.checks import vector
+from pliant.checks import flag, vector
 from pliant.errors import InputError
 from pliant.extras import require
 from pliant.mechanism import Mechanism
 from pliant.plotting import save, target_path
 from pliant.statics.loads import Load
-from pliant.text import LENGTHS, round_down, unit_for
+from pliant.text import LENGTHS, brief, round_down, unit_for
 from pliant.viewer.meshes import Triangles, triangulate
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def picture(
     target = None if path is None else target_path(path)
     width, height = _pair(size, "size")
     if not (16 <= width <= 20_000 and 16 <= height <= 20_000):
-        raise InputError(f"size: a width and height from 16 to 20000 pixels expected, not {size!r}")
+        raise InputError(f"size: a width and height from 16 to 20000 pixels expected, not {brief(size)}")
     figure = Figure(figsize=(width / _DPI, height / _DPI), dpi=_DPI)
     FigureCanvasAgg(figure)
     axes = figure.add_axes((0.01, 0.01, 0.98, 0.98 if title is None else 0.91))
@@ -133,6 +133,9 @@ def draw(
     further drawing.
     """
     m, poses = _subject(what)
+    reference = flag(reference, "reference")
+    if title is not None and not isinstance(title, str):
+        raise InputError(f"title: a text expected, not {brief(title)}")
     camera = Camera.at(*_pair(view, "view"))
     acting = _load_forces(what) if forces is None else _given_forces(m, poses, forces)
     ghost = reference and not isinstance(what, Mechanism)

@@ -29,7 +29,7 @@ from pliant.scenes.scene import Scene
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.point_springs import PointSpring, equilibrium_with_springs
-from pliant.text import counted
+from pliant.text import brief, counted
 from pliant.world import World
 
 __all__ = [
@@ -366,7 +366,7 @@ class Session(RealTimePlayer):
     def set_engine(self, engine: str) -> None:
         """Continue with another engine, from the same motion or the nearest it has."""
         if engine not in ENGINES:
-            raise InputError(f"the engine is one of {', '.join(ENGINES)}, not {engine!r:.80}")
+            raise InputError(f"the engine is one of {', '.join(ENGINES)}, not {brief(engine)}")
         if engine != self.engine:
             self._change_setup(replace(self.setup, engine=engine))
 

@@ -1,6 +1,8 @@
 """Batches: every copy has the same bits as a single simulation."""
 
+import os
 import pickle
+import signal
 import threading
 from copy import copy as copied
 from copy import deepcopy
@@ -233,3 +235,20 @@ def test_rotations_stay_orthonormal_under_any_load_that_is_taken(reconstruction)
         turn = simulation.poses[:, :3, :3]
         assert np.abs(turn @ turn.transpose(0, 2, 1) - np.eye(3)).max() < 1e-12
     assert 1 < taken < 20
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are those of POSIX")
+def test_threads_start_again_in_a_forked_process():
+    """It inherits none: without new ones it would wait for ever."""
+    model = pliant.reduce(pliant.gallery.arm())
+    batch = pliant.ReducedBatch(model, 1e-3, 4, threads=2)
+    one = pliant.ReducedSimulation(model, 1e-3, reconstruction="twist", threads=2)
+    for moved in (batch, one):
+        moved.step(2)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            moved.step(2)
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        moved.step(2)

@@ -231,11 +231,11 @@ class ConstrainedSimulation(Simulation):
         dofs, given = self._torques(joint, torque)
         try:
             numbers = np.array([target, stiffness, velocity, damping], dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise InputError(f"motor of '{joint}': numbers expected") from None
-        if not np.isfinite(numbers).all():
+        if numbers.shape != (4,) or not np.isfinite(numbers).all():
             raise InputError(f"motor of '{joint}': not all numbers are finite")
-        if stiffness < 0 or damping < 0:
+        if numbers[1] < 0 or numbers[3] < 0:
             raise InputError(f"motor of '{joint}': stiffness and damping must not be negative")
         if (m.dof_kind[dofs] == BALL).any() and numbers[1:].any():
             raise InputError(f"motor of '{joint}': a ball takes a torque only")

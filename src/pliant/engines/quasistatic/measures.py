@@ -19,6 +19,7 @@ from pliant.engines.quasistatic.arrays import (
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, edit
 from pliant.mechanism.joints import SLIDE
+from pliant.text import brief
 
 __all__ = ["MEASURES", "WEIGHTS", "dof_weights"]
 
@@ -50,7 +51,7 @@ def dof_weights(m: Mechanism, given: str | Mapping[str, ArrayLike] | ArrayLike) 
         if given == "plain":
             return np.ones(m.nv)
         known = ", ".join(f"'{name}'" for name in WEIGHTS)
-        raise InputError(f"weights: {known}, an array or a mapping expected, not {given!r}")
+        raise InputError(f"weights: {known}, an array or a mapping expected, not {brief(given)}")
     if isinstance(given, Mapping):
         for name, value in given.items():
             dofs = edit.matching_dofs(m, name)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import EARTH, choice, number
+from pliant.checks import EARTH, choice, flag, number
 from pliant.engines.quasistatic.measures import MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
 from pliant.engines.simulation import Effort, Simulation
@@ -82,11 +82,12 @@ class QuasistaticSimulation(Simulation):
         """
         self._begin(mechanism, timestep, gravity)
         choice(measure, "measure", tuple(MEASURES))
+        implicit = flag(implicit, "implicit")
         tolerance = number(tolerance, "tolerance", above=0.0)
         m, h = mechanism, self._timestep
         self._given = {"tolerance": tolerance, "measure": measure, "weights": weights, "implicit": implicit}
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
-        tendons = (h * h * m.tendon_stiffness + h * m.tendon_damping) * bool(implicit)
+        tendons = (h * h * m.tendon_stiffness + h * m.tendon_damping) * implicit
         self._scale = h * h  # of accelerations, to displacements
         self._unit = h * h if measure == "world" else 1.0
         self._solver = Solver(

@@ -19,7 +19,7 @@ from pliant.plotting import logarithmic, panels, png, save
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.equilibria import solve_cases
 from pliant.statics.loads import Load
-from pliant.text import counted, table
+from pliant.text import brief, counted, table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,13 +174,13 @@ def measure(
         True
     """
     if not isinstance(model, ReducedModel | BlendedModel):
-        raise InputError(f"measure: a ReducedModel or a BlendedModel expected, not {model!r:.80}")
+        raise InputError(f"measure: a ReducedModel or a BlendedModel expected, not {brief(model)}")
     if isinstance(wrenches, Mapping | str) or not isinstance(wrenches, Iterable):
         raise InputError("wrenches: a sequence of mappings {end effector: wrench} expected")
     given = tuple(wrenches)
     for i, each in enumerate(given):
         if not isinstance(each, Mapping):
-            raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {each!r:.80}")
+            raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {brief(each)}")
         for body, value in each.items():
             model.index(body)
             Load.parse(value, body)

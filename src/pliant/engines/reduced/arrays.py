@@ -30,6 +30,7 @@ from pliant.mechanism import kinematics
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LINK_HINGE
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import LOAD_SIZE
+from pliant.text import brief
 
 __all__ = [
     "BaseViews",
@@ -122,7 +123,7 @@ class Packed:
 def check_arguments(model: Any, timestep: Any, reconstruction: str, gravity: ArrayLike | None) -> Floats:
     """Gravity, m/s², (3,), after all arguments of a simulation of a reduced model were checked."""
     if not isinstance(model, ReducedModel | BlendedModel):
-        raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {model!r:.80}")
+        raise InputError(f"a ReducedModel expected, as `pliant.reduce` makes it, not {brief(model)}")
     seconds(timestep)
     choice(reconstruction, "reconstruction", ("joint", "twist"))
     if gravity is not None and model.base is None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pliant.checks import choice, numbers, whole
+from pliant.checks import MOST_THREADS, choice, numbers, room, whole
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced.arrays import METHODS, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
@@ -22,6 +21,8 @@ from pliant.one_thread import Use, exclusive
 from pliant.statics.equilibrium import beside_springs
 from pliant.statics.load_kernels import FOLLOWER_FORCE, FOLLOWER_TORQUE, FORCE, TORQUE
 from pliant.statics.loads import LOAD_SIZE, Load
+from pliant.text import brief
+from pliant.threads import Threads
 
 __all__ = ["ReducedBatch"]
 
@@ -63,7 +64,7 @@ class ReducedBatch:
         """
         force = check_arguments(model, timestep, reconstruction, gravity)
         copies = whole(copies, "copies", 1)
-        threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1)
+        threads = whole(os.cpu_count() or 1 if threads is None else threads, "threads", 1, MOST_THREADS)
         choice(method, "method", METHODS)
         packed = pack_model(model, float(timestep), reconstruction, force, method, len(model.end_effectors))
         self._kernels, self._use = packed.kernels, Use()
@@ -71,8 +72,9 @@ class ReducedBatch:
         self._model, self._timestep, self._copies = model, float(timestep), copies
         self._constant = packed.sizes, packed.links, packed.constants
         self._start = packed.state
-        self._states = np.tile(packed.state, (copies, 1))
-        self._all_poses = np.tile(packed.poses, (copies, 1, 1, 1))
+        self._states = room((copies, *packed.state.shape), f"copies: {brief(copies)} states")
+        self._all_poses = room((copies, *packed.poses.shape), f"copies: {brief(copies)} times all poses")
+        self._states[:], self._all_poses[:] = packed.state, packed.poses
         self._shown = self._all_poses[:, : model.mechanism.body_count].view()
         self._shown.flags.writeable = False
         self._moving = self._states[:, : packed.sizes[kernels.WRENCH]]
@@ -82,7 +84,7 @@ class ReducedBatch:
         threads = min(threads, copies)
         edges = np.linspace(0, self._copies, threads + 1).astype(int).tolist()
         self._parts = [slice(a, b) for a, b in pairwise(edges)]
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
+        self._pool = Threads(threads) if threads > 1 else None
         self._stride = Stride()
 
     def _map(self, kernel: Any, *arguments: Any) -> list[Any]:
@@ -93,13 +95,7 @@ class ReducedBatch:
 
         if self._pool is None:
             return [run(part) for part in self._parts]
-        running: list[Future[Any]] = []
-        try:
-            for part in self._parts:
-                running.append(self._pool.submit(run, part))
-            return [future.result() for future in running]
-        finally:  # after Ctrl-C, too: no thread goes on in the background
-            wait(running)
+        return self._pool.run(run, self._parts)
 
     @property
     def model(self) -> ReducedModel | BlendedModel:
@@ -176,9 +172,9 @@ class ReducedBatch:
         frame: str = "world",
     ) -> None:
         """Set the wrench on an end effector of all copies: 3 numbers for all, or (copies, 3)."""
+        place = self._model.index(body)
         load = Load.of(body, force, torque, point, frame, self._copies)
-        rows = self._wrenches[:, self._model.index(body)]
-        load.write(rows, self._model.mechanism.body_index(body))
+        load.write(self._wrenches[:, place], self._model.mechanism.body_index(body))
 
     @exclusive
     def clear_wrenches(self) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.checks import choice, number
+from pliant.checks import choice, mapping, number
 from pliant.engines.reduced.model import FreeBase, Model, ReducedModel
 from pliant.engines.reduced.reduce import reduce
 from pliant.errors import ConvergenceError, InputError
@@ -35,7 +35,7 @@ from pliant.formats.archive import mechanism_bytes
 from pliant.mechanism import Mechanism, kinematics
 from pliant.statics import Configuration
 from pliant.statics.loads import Load, chart, load_rows, parse_wrenches
-from pliant.text import counted
+from pliant.text import brief, counted
 
 __all__ = ["BlendedModel", "blend"]
 
@@ -181,7 +181,7 @@ class BlendedModel(Model):
         if isinstance(at, Configuration):
             model = reduce(at.mechanism, self.end_effectors, at=at, inertia=self.models[0].inertia)
         if not isinstance(model, ReducedModel):
-            raise InputError(f"add: a Configuration or a ReducedModel expected, not {at!r:.80}")
+            raise InputError(f"add: a Configuration or a ReducedModel expected, not {brief(at)}")
         return BlendedModel([*self.models, model], self.exponent, self.distance, self.matrices)
 
     # --- the samples
@@ -280,7 +280,7 @@ class BlendedModel(Model):
     def static_wrench(self, wrenches: Mapping[str, Any]) -> Floats:
         """Wrenches on end effectors, as `pliant.equilibrium` takes them, in body axes at rest under them, (6e,)."""
         given = []
-        for body, value in wrenches.items():
+        for body, value in mapping(wrenches, "wrenches", "{body: wrench}").items():
             force, torque, point, frame = Load.parse(value, body)
             place = self.index(body), self.mechanism.body_index(body)
             given.append((*place, force, torque, spatial.hat(point), frame == "world"))
@@ -415,9 +415,9 @@ def _other_loads(model: ReducedModel) -> bytes:
 
 def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
     """The models, if they can be blended."""
-    if not isinstance(models, Iterable):
+    if not isinstance(models, Iterable) or isinstance(models, np.ndarray):
         raise InputError(
-            f"blend: a list of models expected, as `pliant.reduce` makes them, not {models!r:.80}"
+            f"blend: a list of models expected, as `pliant.reduce` makes them, not {brief(models)}"
         )
     out = tuple(models)
     if not out:
@@ -425,7 +425,7 @@ def _checked(models: Sequence[ReducedModel]) -> tuple[ReducedModel, ...]:
     first = out[0]
     for i, model in enumerate(out):
         if not isinstance(model, ReducedModel):
-            raise InputError(f"blend: model {i} is no ReducedModel but {model!r:.80}")
+            raise InputError(f"blend: model {i} is no ReducedModel but {brief(model)}")
         a, b = first.mechanism, model.mechanism
         if a is not b and (a.body_names, a.dof_names) != (b.body_names, b.dof_names):
             raise InputError(f"blend: model {i} is one of '{b.name}', the first of '{a.name}'")

@@ -19,6 +19,7 @@ from pliant.formats.archive import Arrays, mechanism_bytes, read_archive, requir
 from pliant.formats.json_file import read
 from pliant.mechanism import Mechanism
 from pliant.statics.loads import Load, parse_wrenches
+from pliant.text import brief
 
 __all__ = ["load_blend", "load_model", "load_single", "save_model"]
 
@@ -158,7 +159,7 @@ def _restore_blend(about: dict[str, Any], arrays: Arrays, path: Path) -> Blended
     for i, one in enumerate(models):
         number = one.get("mechanism")
         if not isinstance(number, int) or not 0 <= number < len(models):
-            raise FormatError(f"'{path}': model {i}: the number of a mechanism expected, not {number!r:.80}")
+            raise FormatError(f"'{path}': model {i}: the number of a mechanism expected, not {brief(number)}")
         if number not in mechanisms:
             require(arrays, (f"mechanism{number}",), path)
             mechanisms[number] = read(arrays[f"mechanism{number}"].tobytes(), path)

@@ -237,7 +237,7 @@ class ReducedModel(Model):
 
     def index(self, body: str) -> int:
         """Number of a body among the end effectors."""
-        if body not in self.end_effectors:
+        if not isinstance(body, str) or body not in self.end_effectors:
             self.mechanism.body_index(body)  # raises if there is no such body
             raise UnknownNameError(
                 f"'{body}' is no end effector of this model{suggestion(body, self.end_effectors)}; "

@@ -37,7 +37,7 @@ from pliant.statics.loads import (
     parse_wrenches,
 )
 from pliant.statics.tangent import Tangent
-from pliant.text import counted, track
+from pliant.text import brief, counted, track
 
 __all__ = ["append_vectors", "extend", "extend_basis", "measure_reach", "reaching", "span"]
 
@@ -534,7 +534,7 @@ def extend(model: ReducedModel, configuration: Configuration) -> ReducedModel:
     """See `ReducedModel.extend`."""
     if not isinstance(configuration, Configuration):
         raise InputError(
-            f"extend: a Configuration expected, as `pliant.equilibrium` gives it, not {configuration!r:.80}"
+            f"extend: a Configuration expected, as `pliant.equilibrium` gives it, not {brief(configuration)}"
         )
     m = model.mechanism
     if configuration.mechanism.joint_names != m.joint_names or len(configuration.q) != m.nq:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.checks import number, whole
+from pliant.checks import choice, number, whole
 from pliant.engines.reduced.condensation import (
     INERTIAS,
     admissible_directions,
@@ -23,6 +23,7 @@ from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.statics import Configuration
 from pliant.statics.loads import Load
+from pliant.text import brief
 
 __all__ = ["reduce"]
 
@@ -141,10 +142,9 @@ def _check(
     m: object, projection: str, inertia: str, modes: int, default: float | None, rank_tolerance: float | None
 ) -> None:
     if not isinstance(m, Mechanism):
-        raise InputError(f"reduce: a Mechanism expected, not {m!r:.80}")
-    for word, value, known in (("projection", projection, _PROJECTIONS), ("inertia", inertia, INERTIAS)):
-        if value not in known:
-            raise InputError(f"{word} is one of {', '.join(map(repr, known))}, not {value!r}")
+        raise InputError(f"reduce: a Mechanism expected, not {brief(m)}")
+    choice(projection, "projection", _PROJECTIONS)
+    choice(inertia, "inertia", INERTIAS)
     if whole(modes, "modes") and inertia != "condensed":
         raise InputError(f'modes go with inertia="condensed": with {inertia!r} they would count mass twice')
     if default is not None:
@@ -165,6 +165,8 @@ def _check_reach(reach: float | None, tolerance: float, inertia: str) -> None:
 
 
 def _end_effectors(m: Mechanism, given: str | Sequence[str] | None) -> tuple[str, ...]:
+    if given is not None and not isinstance(given, str | Sequence):
+        raise InputError(f"end effectors: a name or a list of names expected, not {brief(given)}")
     bodies = m.end_effectors if given is None else (given,) if isinstance(given, str) else tuple(given)
     if not bodies:
         raise InputError(
@@ -180,7 +182,7 @@ def _end_effectors(m: Mechanism, given: str | Sequence[str] | None) -> tuple[str
 
 def _check_configuration(m: Mechanism, at: object) -> None:
     if not isinstance(at, Configuration):
-        raise InputError(f"at: a Configuration expected, as `pliant.equilibrium` gives it, not {at!r:.80}")
+        raise InputError(f"at: a Configuration expected, as `pliant.equilibrium` gives it, not {brief(at)}")
     if at.mechanism is not m:
         raise InputError(
             f"at: a configuration of this very '{m.name}' expected; after an edit, find the equilibrium again"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.checks import number, whole
+from pliant.checks import flag, number, whole
 from pliant.engines.reduced.accuracy import (
     NO_EQUILIBRIUM,
     UNSETTLED,
@@ -39,7 +39,7 @@ from pliant.mechanism import Mechanism
 from pliant.plotting import logarithmic, panels, png, save
 from pliant.statics import Configuration
 from pliant.statics.loads import Load
-from pliant.text import counted, table, track
+from pliant.text import brief, counted, table, track
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,6 +54,7 @@ _STATES = (None, NO_EQUILIBRIUM, UNSTABLE)  # problem of state 1, 2, 3 in a file
 _BUCKLING = 0.2  # of the lowest frequency at rest: an equilibrium with a lower one is near buckling
 _REACH = 0.5  # of the radius: displacement of the softest end effector by the default force, to first order
 _SECONDS = 5.0  # between two writes of a file: large mechanisms take long to write
+_MOST_CASES = 1_000_000  # equilibria that may be asked for
 _MOST = 15  # problems listed
 _PART = 20  # equilibria that are searched at once
 
@@ -193,9 +194,10 @@ def sample(
         True
     """
     tolerance = number(tolerance, "tolerance", least=0.0, below=1.0)
-    budget = whole(budget, "budget", 1)
+    progress = flag(progress, "progress")
+    budget = whole(budget, "budget", 1, _MOST_CASES)
     seed = whole(seed, "seed", 0)
-    counts = whole(candidates, "candidates", 1), whole(held_out, "held_out", 1)
+    counts = whole(candidates, "candidates", 1, _MOST_CASES), whole(held_out, "held_out", 1, _MOST_CASES)
     # At the reference pose joint limits add neither force nor stiffness: the model itself stays the same.
     rest = replace(reduce(mechanism, end_effectors, inertia=inertia), limits=bool(limits))
     if rest.base is not None:
@@ -305,15 +307,15 @@ def wrench_space(rest: ReducedModel, given: Any) -> WrenchSpace:
             raise InputError("no end effector gives way to a force at its origin: give `wrenches`")
         return WrenchSpace(bodies, *plain, size=softest * _REACH * rest.mechanism.radius)
     kind = "a force in N, or a sequence of mappings {end effector: wrench}"
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or isinstance(given, np.ndarray):
         size = number(given, "wrenches", above=0.0, kind=kind, expected="a force above 0 N")
         return WrenchSpace(bodies, *plain, size=size)
     if isinstance(given, Mapping | str):
-        raise InputError(f"wrenches: {kind} expected, not {given!r:.80}")
+        raise InputError(f"wrenches: {kind} expected, not {brief(given)}")
     corners, held = [], {}
     for i, each in enumerate(given):
         if not isinstance(each, Mapping):
-            raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {each!r:.80}")
+            raise InputError(f"wrenches: item {i} is no mapping {{end effector: wrench}} but {brief(each)}")
         corners.append(np.zeros((len(bodies), 6)))
         for body, value in each.items():
             force, torque, point, frame = Load.parse(value, body)

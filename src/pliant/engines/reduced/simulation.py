@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import checks, spatial
-from pliant.checks import choice, vector, whole
+from pliant.checks import MOST_THREADS, choice, vector, whole
 from pliant.engines.actor import Actor
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced import manifold_arrays as mk
@@ -37,6 +37,8 @@ from pliant.one_thread import exclusive
 from pliant.read_only import read_only
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import LOAD_SIZE, Load
+from pliant.text import brief
+from pliant.threads import Threads
 
 __all__ = ["ReducedSimulation"]
 
@@ -124,12 +126,12 @@ class ReducedSimulation(Simulation):
         """
         down = check_arguments(model, timestep, reconstruction, gravity)
         self._method = choice(method, "method", METHODS)
-        self._reconstruction, threads = reconstruction, whole(threads, "threads", 1)
+        self._reconstruction, threads = reconstruction, whole(threads, "threads", 1, MOST_THREADS)
         if threads > 1 and reconstruction != "twist":
             raise InputError('threads are for reconstruction="twist": joints depend on those before them')
         if threads > 1 and isinstance(model, BlendedModel):
             raise InputError("threads are for a single model: a blend reconstructs its bodies on one")
-        self._threads, self._pool = threads, ThreadPoolExecutor(threads) if threads > 1 else None
+        self._threads, self._pool = threads, Threads(threads) if threads > 1 else None
         self._begin(_whole(model), timestep, down)
         self._slots, self._alarm = 0, False
         self._twin: ReducedSimulation | None = None
@@ -561,8 +563,8 @@ class ReducedSimulation(Simulation):
 
         `impulse_response` gives the change at the end of the next step, stiffness and damping included.
         """
-        push = Load.of(body, impulse).force
         levers, arm = self._levers(body, point)
+        push = Load.of(body, impulse).force
         self._place(self._y, self._rates + self._map.impulse_velocity(self._y) @ (levers.T @ push))
         base = self._floating
         if base is not None:
@@ -574,8 +576,8 @@ class ReducedSimulation(Simulation):
 
         The position is relative to the centre of mass if the base floats.
         """
-        at = Load.of(body, point=point).point
         e = 6 * self._model.index(body)
+        at = Load.of(body, point=point).point
         pose = self._room[self._mechanism.body_index(body)]
         levers = np.zeros((3, 6 * len(self._model.end_effectors)))
         levers[:, e : e + 3] = pose[:3, :3]
@@ -645,7 +647,7 @@ class ReducedSimulation(Simulation):
         floating base, the wrenches on end effectors that both models have, and motors.
         """
         if not isinstance(model, ReducedModel | BlendedModel):
-            raise InputError(f"switch: a ReducedModel expected, not {model!r:.80}")
+            raise InputError(f"switch: a ReducedModel expected, not {brief(model)}")
         a, b = self._model.mechanism, model.mechanism
         if a is not b and (a.body_names, a.dof_names) != (b.body_names, b.dof_names):
             raise InputError(f"switch: a model of '{a.name}' expected, this is one of '{b.name}'")
@@ -679,8 +681,8 @@ class ReducedSimulation(Simulation):
         Between mixed models with the same end effectors, static wrenches may be kept instead of joint coordinates: the
         choice is the one that moves bodies less.
         """
-        poses = other.poses
-        self._set_motion(*matching_motion(other, self._mechanism))
+        motion, poses = matching_motion(other, self._mechanism), other.poses
+        self._set_motion(*motion)
         ways = [self._read()]
         if isinstance(other, ReducedSimulation) and other.model.end_effectors == self._model.end_effectors:
             a, b = other._map, self._map
@@ -701,7 +703,7 @@ class ReducedSimulation(Simulation):
         kernels.base_displacement(self._packed.sizes, self._packed.constants, self._state, self._packed.poses)
         edges = np.linspace(0, len(self._room), self._threads + 1).astype(int).tolist()
         run = partial(_by_twists, self._arrays)
-        list(self._pool.map(run, edges[:-1], edges[1:]))
+        self._pool.run(run, pairwise(edges))
 
 
 def _whole(model: ReducedModel | BlendedModel) -> Mechanism:
@@ -717,5 +719,5 @@ def _across(m: Mechanism, poses: Floats, joints: NDArray[np.int64]) -> Floats:
     return np.einsum("nji,nj->ni", parents[:, :3, :3], children[:, :3, 3] - parents[:, :3, 3])
 
 
-def _by_twists(arguments: tuple[Any, ...], first: int, last: int) -> None:
-    kernels.by_twists(first, last, *arguments)
+def _by_twists(arguments: tuple[Any, ...], bodies: tuple[int, int]) -> None:
+    kernels.by_twists(*bodies, *arguments)
