@@ -32,7 +32,7 @@ def test_places_are_checked(tmp_path):
         (tmp_path / "none" / "a.png", "there is no folder"),
         (tmp_path, "it is a folder"),
         (tmp_path / "a.odd", "cannot be written as"),
-        (3, "a file name expected"),
+        (3, "a string or a path expected"),
     ):
         with pytest.raises(InputError, match=message):
             plotting.save(made, path)  # pyright: ignore[reportArgumentType]

@@ -23,6 +23,7 @@ ORDER = [
         "child",
         "one_thread",
         "read_only",
+        "threads",
     ),
     ("spatial", "shapes"),
     ("mechanism",),

@@ -233,9 +233,9 @@ def _facts(found: ComplianceMap, sample: int) -> str:
         lines.append(f"first frequency {found.frequency[sample]:.4g} Hz")
     if np.isfinite(found.margin[sample]):
         lines.append(
-            f"{100 * found.margin[sample]:.3g} % of the range of {found.margin_joint[sample]} to its limit"
+            f"{100 * found.margin[sample]:.3g} % of the range of {escape_markdown(found.margin_joint[sample])} to its limit"
         )
     if np.isfinite(found.sag[sample]).all():
         lines.append(f"sags by {np.linalg.norm(found.sag[sample]) / factor:.4g} {unit}")
-    lines += [f"{name} {found.coordinates(name)[sample]:.4g}" for name in found.joints[:12]]
-    return "\n".join(f"- {escape_markdown(line)}" for line in lines)
+    lines += [f"{escape_markdown(name)} {found.coordinates(name)[sample]:.4g}" for name in found.joints[:12]]
+    return "\n".join(f"- {line}" for line in lines)
