@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pliant
 from pliant import files
 from pliant.errors import FormatError, InputError
 
@@ -80,3 +82,17 @@ def test_places_are_checked_beforehand(tmp_path):
 def test_values_for_json():
     given = {1: np.array([1.0, np.inf]), "a": (np.float64("nan"), np.int64(2), Path("b") / "c", True, None)}
     assert files.json_value(given) == {"1": [1.0, None], "a": [None, 2, str(Path("b") / "c"), True, None]}
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize("way", ["archive", "text", "trajectory", "model"])
+def test_devices_are_not_replaced(tmp_path, way):
+    """Not even by root, who could make a file of /dev/null."""
+    pipe = tmp_path / ("pipe.npz" if way != "text" else "pipe.json")
+    os.mkfifo(pipe)
+    m = pliant.gallery.two_link()
+    saved = {"trajectory": pliant.simulate(m, "reduced").record(1), "model": pliant.reduce(m)}.get(way, m)
+    with pytest.raises(FormatError, match="it is no regular file"):
+        saved.save(pipe)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    assert list(tmp_path.iterdir()) == [pipe]

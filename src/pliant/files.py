@@ -19,6 +19,7 @@ __all__ = [
     "check_writable",
     "json_value",
     "read_bytes",
+    "refuse_device",
     "replacing",
     "replacing_path",
 ]
@@ -83,6 +84,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     Raises:
         FormatError: it cannot be written.
     """
+    refuse_device(path)
     temporary = None
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:50]}.", suffix=".tmp", dir=path.parent)
@@ -106,6 +108,7 @@ def replacing_path(path: Path) -> Iterator[Path]:
     Raises:
         FormatError: it cannot be written; a `PliantError` of the writer becomes one that names `path`.
     """
+    refuse_device(path)
     temporary = None
     try:
         with tempfile.TemporaryDirectory(prefix=f".{path.name[:50]}.", dir=path.parent) as folder:
@@ -130,14 +133,19 @@ def check_writable(path: Path, *suffixes: str) -> None:
     """
     if path.is_dir():
         raise FormatError(f"'{path}' cannot be written: it is a folder; add a file name")
-    if path.exists() and not path.is_file():  # a device must not be replaced
-        raise FormatError(f"'{path}' cannot be written: it is no regular file")
+    refuse_device(path)
     if not path.parent.is_dir():
         raise FormatError(f"'{path}' cannot be written: there is no folder '{path.parent}'; create it first")
     if not os.access(path.parent, os.W_OK):
         raise FormatError(f"'{path}' cannot be written: the folder '{path.parent}' is read-only")
     if suffixes and path.suffix.lower() not in suffixes:
         raise FormatError(f"'{path}': a name that ends in {' or '.join(suffixes)} expected")
+
+
+def refuse_device(path: Path) -> None:
+    """Refuse to replace what is neither a file nor a folder: for root, `/dev/null` would become a file."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        raise FormatError(f"'{path}' cannot be written: it is no regular file")
 
 
 def json_value(value: Any) -> Any:

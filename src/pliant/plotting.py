@@ -11,7 +11,7 @@ import numpy as np
 
 from pliant.errors import InputError
 from pliant.extras import require
-from pliant.files import as_path
+from pliant.files import as_path, refuse_device
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -86,8 +86,10 @@ def target_path(path: Any) -> Path:
 
     Raises:
         InputError: it is no file name, or its folder is not there.
+        FormatError: it is a device or a pipe.
     """
     target = as_path(path)
+    refuse_device(target)
     if not target.parent.is_dir():
         raise InputError(
             f"'{target}' cannot be written: there is no folder '{target.parent}'; create it first"

@@ -290,5 +290,5 @@ def test_numpy_integers_are_whole_numbers():
 def test_unknown_name():
     with pytest.raises(InputError, match="did you mean 'helix'"):
         gallery.make("helyx")
-    with pytest.raises(InputError, match="no '3'"):
+    with pytest.raises(InputError, match="has no 3;"):
         gallery.make(3)  # pyright: ignore[reportArgumentType]

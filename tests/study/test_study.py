@@ -118,7 +118,7 @@ def test_whole_numbers_stay_whole(make):
         ),
         ({"outputs": {"f": {**F, "compliance": "top"}}}, "output 'f': one thing to compute expected"),
         ({"outputs": {"f": {**F, "entries": ["x.x"]}}}, "output 'f': unknown key 'entries'"),
-        ({"outputs": {"f": {"frequencies": 0}}}, "a whole number from 1 expected"),
+        ({"outputs": {"f": {"frequencies": 0}}}, "a whole number from 1 to 1000 expected"),
         ({"outputs": {"c": {"compliance": "nobody"}}}, "output 'c': .*nobody"),
         (
             {"outputs": {"c": {"compliance": "rung12", "entries": ["x.q"]}}},

@@ -97,7 +97,7 @@ def test_no_workers_no_processes(make, monkeypatch):
     results = make("slow", time_limit=0.01).run(workers=0, watch=seen.append)
     assert results.complete
     assert [row.index for row in seen] == list(range(6))
-    with pytest.raises(PliantError, match="workers: a whole number from 0 expected, not -1"):
+    with pytest.raises(PliantError, match="workers: a whole number from 0 to 1024 expected, not -1"):
         make(results="other.parquet").run(workers=-1)
 
 

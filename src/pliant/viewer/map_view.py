@@ -232,9 +232,8 @@ def _facts(found: ComplianceMap, sample: int) -> str:
     if np.isfinite(found.frequency[sample]):
         lines.append(f"first frequency {found.frequency[sample]:.4g} Hz")
     if np.isfinite(found.margin[sample]):
-        lines.append(
-            f"{100 * found.margin[sample]:.3g} % of the range of {escape_markdown(found.margin_joint[sample])} to its limit"
-        )
+        joint = escape_markdown(found.margin_joint[sample])
+        lines.append(f"{100 * found.margin[sample]:.3g} % of the range of {joint} to its limit")
     if np.isfinite(found.sag[sample]).all():
         lines.append(f"sags by {np.linalg.norm(found.sag[sample]) / factor:.4g} {unit}")
     lines += [f"{escape_markdown(name)} {found.coordinates(name)[sample]:.4g}" for name in found.joints[:12]]
