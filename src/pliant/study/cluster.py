@@ -141,7 +141,12 @@ def _lost_connection() -> tuple[type[BaseException], ...]:
     from distributed.client import FutureCancelledError
     from distributed.comm.core import CommClosedError
 
-    return CancelledError, FutureCancelledError, CommClosedError, TimeoutError, ConnectionError
+    return (
+        CancelledError,
+        FutureCancelledError,
+        CommClosedError,
+        OSError,
+    )  # the last when connecting took too long
 
 
 def _run(
