@@ -628,7 +628,7 @@ def _moving_first(found: Kinematics, m: Mechanism, plain: bool) -> tuple[Kinemat
     if not plain or len(m.tendons) or not count:
         return found, count
     index = {place: k for k, place in enumerate(found.links[:, PLACE].tolist())}
-    moves = found.motions.any(axis=0)
+    moves: NDArray[np.bool_] = np.any(found.motions, axis=0)
     for k in range(count - 1, -1, -1):
         above = index.get(int(found.links[k, PARENT]))
         if moves[k] and above is not None:
