@@ -1,4 +1,7 @@
-"""Detection of contacts: margins of bodies, their frames in MuJoCo's arrays, and contacts out of its records."""
+"""Detection of contacts: margins of bodies, their frames in MuJoCo's arrays, and contacts out of its records.
+
+Contacts of a few round shapes are found by `_round`, without MuJoCo.
+"""
 
 import math
 
@@ -6,6 +9,7 @@ from numba import types
 
 from pliant.compilation import njit
 from pliant.contact._free import MASS, MOMENTUM
+from pliant.contact._round import UNKNOWN, find_round
 from pliant.contact.arrays import (
     CONTACTS,
     DONE,
@@ -233,27 +237,31 @@ def _is_redundant(c, d, near, height_field, shape_first, shape_second, point, no
 
 @_jit
 def detect_contacts(step):
-    """Contacts of bodies at their poses, by MuJoCo's collider; returns how it ended and a number that explains."""
+    """Contacts of bodies at their poses; returns how it ended and a number that explains."""
     native, scene, found = step.native, step.scene, step.found
     widen_margins(step)
     bad = _place(step.bodies.previous.shape[0], scene, step.bodies.poses)  # the others never move
     if bad >= 0:
         return NOT_FINITE, bad
-    _collide(native.model, native.data)
-    count = int(native.count[0])
+    count = find_round(scene, found)
+    known = count != UNKNOWN
+    if not known:
+        _collide(native.model, native.data)
+        count = int(native.count[0])
     if count > found.first.shape[0]:
         return MORE_CONTACTS, count
-    reals, layout = native.reals, native.layout
-    point, frame, geoms = layout[RECORD_POINT], layout[RECORD_FRAME], layout[RECORD_GEOMS]
-    _collect(
-        count,
-        native.integers[:, geoms : geoms + 2],
-        reals[:, point : point + 3],
-        reals[:, frame : frame + 3],
-        reals[:, RECORD_DISTANCE],
-        scene,
-        found,
-    )
+    if not known:
+        reals, layout = native.reals, native.layout
+        point, frame, geoms = layout[RECORD_POINT], layout[RECORD_FRAME], layout[RECORD_GEOMS]
+        _collect(
+            count,
+            native.integers[:, geoms : geoms + 2],
+            reals[:, point : point + 3],
+            reals[:, frame : frame + 3],
+            reals[:, RECORD_DISTANCE],
+            scene,
+            found,
+        )
     step.report.counts[CONTACTS] = _merge(count, step.settings.near, scene.height_field, found)
     return DONE, 0
 
@@ -268,7 +276,18 @@ def place(scene, poses):
 
 
 @_jit
-def collect(count, geoms, points, frames, distances, near, scene, found):
-    """`_collect` and `_merge`, for Python."""
+def find(scene, found):
+    """`find_round`, for Python."""
+    return find_round(scene, found)
+
+
+@_jit
+def collect(count, geoms, points, frames, distances, scene, found):
+    """`_collect`, for Python."""
     _collect(count, geoms, points, frames, distances, scene, found)
+
+
+@_jit
+def merge(count, near, scene, found):
+    """`_merge`, for Python."""
     return _merge(count, near, scene.height_field, found)
