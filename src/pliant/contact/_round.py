@@ -28,7 +28,7 @@ _jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the 
 def find_round(scene, found):
     """Contacts of all pairs of shapes, where geoms are; returns their number, or UNKNOWN.
 
-    Contacts beyond the room in `found` are counted only.
+    Contacts beyond the room in `found` are counted only. Comparisons are such that numbers that overflow are near.
     """
     pairs, extents, xpos, xmat = scene.pairs, scene.extents, scene.xpos, scene.xmat
     count = 0 if pairs.shape[0] > 0 else UNKNOWN
@@ -55,7 +55,7 @@ def find_round(scene, found):
             nx, ny, nz = xmat[b, 2], xmat[b, 5], xmat[b, 8]
             height = nx * x + ny * y + nz * z
             if half < 0.0:
-                if height + _lowest(a, nx, ny, nz, extents, xmat) <= margin:
+                if not height + _lowest(a, nx, ny, nz, extents, xmat) > margin:
                     return UNKNOWN
                 continue
             ux, uy, uz = half * xmat[a, 2], half * xmat[a, 5], half * xmat[a, 8]
@@ -114,7 +114,7 @@ def _reaches_box(a, b, reach, x, y, z, extents, xmat):
         along = x * xmat[b, j] + y * xmat[b, 3 + j] + z * xmat[b, 6 + j] - extents[b, MIDDLE + j]
         beyond = max(abs(along) - extents[b, BOX + j], 0.0)
         square += beyond * beyond
-    return square <= reach * reach
+    return not square > reach * reach
 
 
 @_jit
@@ -131,8 +131,8 @@ def _touch_field(count, p, margin, scene, found):
     high = R[2] * x + R[5] * y + R[8] * z + field[ORIGIN + 2]
     top, reach = field[TOP], radius + margin
     if half < 0.0:
-        near = high + _lowest(a, R[2], R[5], R[8], extents, xmat) <= top + margin
-        return UNKNOWN if near else count
+        far = high + _lowest(a, R[2], R[5], R[8], extents, xmat) > top + margin
+        return count if far else UNKNOWN
     uz = half * (R[2] * xmat[a, 2] + R[5] * xmat[a, 5] + R[8] * xmat[a, 8])
     if high - abs(uz) > top + reach:
         return count
@@ -151,7 +151,7 @@ def _touch_field(count, p, margin, scene, found):
     south, north = y + min(uy, 0.0) - reach, y + max(uy, 0.0) + reach
     if east < -half_x or west > half_x or north < -half_y or south > half_y:
         return count
-    if west < -half_x or east > half_x or south < -half_y or north > half_y:
+    if not (west >= -half_x and east <= half_x and south >= -half_y and north <= half_y):  # or not a number
         return UNKNOWN
     rows, columns, start = int(field[ROWS]), int(field[COLUMNS]), int(field[START])
     dx, dy = 2.0 * half_x / (columns - 1), 2.0 * half_y / (rows - 1)
