@@ -55,6 +55,12 @@ def detect(first, second, pose_first, pose_second, margin=0.0):
     return collider.detect(np.stack([pose_first, pose_second]))
 
 
+def by_mujoco(collider):
+    """The collider, from now on by MuJoCo's for all shapes."""
+    collider.scene = collider.scene._replace(pairs=collider.scene.pairs[:0])
+    return collider
+
+
 def touching(rng, first, second, gap):
     """Poses of two shapes, about so far apart; from deep inside each other MuJoCo may not find the shortest way out."""
     here, there = pose(rng, 0.1), pose(rng, 0.1)

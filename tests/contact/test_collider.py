@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pliant
-from contact.scenes import CONVEX, KINDS, MOVING, at, detect, on_body
+from contact.scenes import CONVEX, KINDS, MOVING, at, by_mujoco, detect, on_body
 from formats import corpus
 from pliant import shapes, spatial
 from pliant.contact import Collider, adjacent_pairs, colliding_shapes, overlapping_pairs, static_bodies
@@ -30,7 +30,7 @@ def same(a, b):
 
 
 def brute_force(scene, poses, static, ignore, margin):
-    """Every shape a body of its own, within bounds so wide that every pair is looked at: {pair: (distance, points)}."""
+    """Every shape a body of its own, within bounds so wide that MuJoCo sees every pair: {pair: (distance, points)}."""
     order = sorted(
         range(len(scene)), key=lambda i: scene[i][0]
     )  # of two equal kinds, the lower body comes first
@@ -44,7 +44,7 @@ def brute_force(scene, poses, static, ignore, margin):
     model.geom_rbound[:] = np.maximum(model.geom_rbound, 1e4)
     model.geom_aabb[:, 3:] = np.maximum(model.geom_aabb[:, 3:], 1e4)
     placed = np.array([poses[scene[i][0]] if scene[i][0] >= 0 else np.eye(4) for i in order])
-    found = collider.detect(placed.reshape(-1, 4, 4))
+    found = by_mujoco(collider).detect(placed.reshape(-1, 4, 4))
     out = {}
     for a, b, distance in zip(
         found.first.tolist(), found.second.tolist(), found.distance.tolist(), strict=True

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import pliant
-from contact.scenes import at, detect, pose
+from contact.scenes import at, by_mujoco, detect, pose
 from pliant import shapes, spatial
 from pliant.contact import Collider
 from pliant.errors import InputError, MechanismError
@@ -88,11 +88,13 @@ def test_a_slim_body_meets_the_field_in_one_piece():
     for radius in (0.01, 0.03, 0.05):
         half = 0.5 * 0.05 * (18 / (2 * radius / 0.05 + 2) - 2) - radius
         slim, wide = (
-            Collider(
-                [(0, field), (1, shapes.capsule(radius, x * half))],
-                2,
-                static=np.array([True, False]),
-                margin=0.02,
+            by_mujoco(
+                Collider(
+                    [(0, field), (1, shapes.capsule(radius, x * half))],
+                    2,
+                    static=np.array([True, False]),
+                    margin=0.02,
+                )
             )
             for x in (1 - 1e-6, 1 + 1e-6)
         )
@@ -119,8 +121,8 @@ def test_tiles_are_the_field():
     rng = np.random.default_rng(2)
     field = shapes.height_field(rng.uniform(0, 0.1, (23, 17)), (1.0, 1.2), position=(0.1, 0, 0.2))
     ball, wide = shapes.sphere(0.03), shapes.box((1, 1, 1))
-    whole = Collider([(0, field), (1, ball)], 2, static=np.array([True, False]))
-    tiled = Collider([(0, field), (1, ball), (2, wide)], 3, static=np.array([True, False, False]))
+    whole = by_mujoco(Collider([(0, field), (1, ball)], 2, static=np.array([True, False])))
+    tiled = by_mujoco(Collider([(0, field), (1, ball), (2, wide)], 3, static=np.array([True, False, False])))
     assert whole._model.ngeom == 2 < tiled._model.ngeom - 10
     touched = 0
     for _ in range(300):

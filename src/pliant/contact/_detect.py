@@ -1,4 +1,7 @@
-"""Detection of contacts: margins of bodies, their frames in MuJoCo's arrays, and contacts out of its records."""
+"""Detection of contacts: margins of bodies, their frames in MuJoCo's arrays, and contacts out of its records.
+
+Contacts of a few round shapes are found by `_round`, without MuJoCo.
+"""
 
 import math
 
@@ -6,6 +9,7 @@ from numba import types
 
 from pliant.compilation import njit
 from pliant.contact._free import MASS, MOMENTUM
+from pliant.contact._round import UNKNOWN, find_round
 from pliant.contact.arrays import (
     CONTACTS,
     DONE,
@@ -102,8 +106,6 @@ def _place(count, scene, poses):
     A matrix that is not finite, or no rotation, would make MuJoCo end the process. It adds the margins of two geoms.
     """
     margins, cores = scene.margins, scene.core_margins
-    body, core, xipos, ximat = scene.body, scene.core, scene.xipos, scene.ximat
-    body_margin = scene.body_margin
     local, geom_body, geom_core = scene.local, scene.geom_body, scene.geom_core
     xpos, xmat, geom_margin = scene.xpos, scene.xmat, scene.geom_margin
     for b in range(count):
@@ -111,14 +113,6 @@ def _place(count, scene, poses):
             x, y, z = poses[b, i, 0], poses[b, i, 1], poses[b, i, 2]
             if not abs(x * x + y * y + z * z - 1.0) <= _ROTATION or not math.isfinite(poses[b, i, 3]):
                 return b
-    for k in range(body.shape[0]):
-        b = body[k]
-        if 0 <= b < count:
-            body_margin[k] = cores[b] if core[k] else margins[b]
-            for i in range(3):
-                xipos[k, i] = poses[b, i, 3]
-                for j in range(3):
-                    ximat[k, 3 * i + j] = poses[b, i, j]
     for g in range(geom_body.shape[0]):
         b = geom_body[g]
         if 0 <= b < count:
@@ -129,6 +123,22 @@ def _place(count, scene, poses):
                     xmat[g, 3 * i + j] = r0 * local[g, 0, j] + r1 * local[g, 1, j] + r2 * local[g, 2, j]
                 xpos[g, i] = r0 * local[g, 0, 3] + r1 * local[g, 1, 3] + r2 * local[g, 2, 3] + poses[b, i, 3]
     return -1
+
+
+@_inline
+def _place_bodies(count, scene, poses):
+    """Write frames and margins of the first `count` bodies themselves, for MuJoCo's broad phase."""
+    margins, cores = scene.margins, scene.core_margins
+    body, core, xipos, ximat = scene.body, scene.core, scene.xipos, scene.ximat
+    body_margin = scene.body_margin
+    for k in range(body.shape[0]):
+        b = body[k]
+        if 0 <= b < count:
+            body_margin[k] = cores[b] if core[k] else margins[b]
+            for i in range(3):
+                xipos[k, i] = poses[b, i, 3]
+                for j in range(3):
+                    ximat[k, 3 * i + j] = poses[b, i, j]
 
 
 @_inline
@@ -233,27 +243,32 @@ def _is_redundant(c, d, near, height_field, shape_first, shape_second, point, no
 
 @_jit
 def detect_contacts(step):
-    """Contacts of bodies at their poses, by MuJoCo's collider; returns how it ended and a number that explains."""
+    """Contacts of bodies at their poses; returns how it ended and a number that explains."""
     native, scene, found = step.native, step.scene, step.found
     widen_margins(step)
     bad = _place(step.bodies.previous.shape[0], scene, step.bodies.poses)  # the others never move
     if bad >= 0:
         return NOT_FINITE, bad
-    _collide(native.model, native.data)
-    count = int(native.count[0])
+    count = find_round(scene, found)
+    known = count != UNKNOWN
+    if not known:
+        _place_bodies(step.bodies.previous.shape[0], scene, step.bodies.poses)
+        _collide(native.model, native.data)
+        count = int(native.count[0])
     if count > found.first.shape[0]:
         return MORE_CONTACTS, count
-    reals, layout = native.reals, native.layout
-    point, frame, geoms = layout[RECORD_POINT], layout[RECORD_FRAME], layout[RECORD_GEOMS]
-    _collect(
-        count,
-        native.integers[:, geoms : geoms + 2],
-        reals[:, point : point + 3],
-        reals[:, frame : frame + 3],
-        reals[:, RECORD_DISTANCE],
-        scene,
-        found,
-    )
+    if not known:
+        reals, layout = native.reals, native.layout
+        point, frame, geoms = layout[RECORD_POINT], layout[RECORD_FRAME], layout[RECORD_GEOMS]
+        _collect(
+            count,
+            native.integers[:, geoms : geoms + 2],
+            reals[:, point : point + 3],
+            reals[:, frame : frame + 3],
+            reals[:, RECORD_DISTANCE],
+            scene,
+            found,
+        )
     step.report.counts[CONTACTS] = _merge(count, step.settings.near, scene.height_field, found)
     return DONE, 0
 
@@ -263,12 +278,26 @@ def detect_contacts(step):
 
 @_jit
 def place(scene, poses):
-    """`_place` of all bodies, for Python."""
-    return _place(poses.shape[0], scene, poses)
+    """`_place` and `_place_bodies` of all bodies, for Python."""
+    bad = _place(poses.shape[0], scene, poses)
+    if bad < 0:
+        _place_bodies(poses.shape[0], scene, poses)
+    return bad
 
 
 @_jit
-def collect(count, geoms, points, frames, distances, near, scene, found):
-    """`_collect` and `_merge`, for Python."""
+def find(scene, found):
+    """`find_round`, for Python."""
+    return find_round(scene, found)
+
+
+@_jit
+def collect(count, geoms, points, frames, distances, scene, found):
+    """`_collect`, for Python."""
     _collect(count, geoms, points, frames, distances, scene, found)
+
+
+@_jit
+def merge(count, near, scene, found):
+    """`_merge`, for Python."""
     return _merge(count, near, scene.height_field, found)

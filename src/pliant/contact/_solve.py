@@ -17,10 +17,14 @@ _LEAST_RATIO, _MOST_RATIO = 0.3, 0.995  # ratios of successive changes at which 
 _NEWTON = 60  # most iterations of Newton's method for one contact; it takes a few
 
 _jit = njit(counts_references=True, error_model="numpy", nogil=True)  # for the structure of a step
+# sums over rows, in any order: several at once
+_sums = njit(
+    counts_references=True, error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"}
+)
 _inline = njit(error_model="numpy", nogil=True, inline="always")  # called once: not compiled by itself
 
 
-@_jit
+@_sums
 def delassus(step):
     """Diagonal blocks of the Delassus matrix, `J Y` and the softness of the rows, and their inverses."""
     rows = step.rows
@@ -68,7 +72,7 @@ def _invert(a, out):
     out[2, 2] = d * (a[0, 0] * a[1, 1] - a[0, 1] * a[1, 0])
 
 
-@_jit
+@_sums
 def _row_velocity(b, i, side, J, u):
     """Velocity along row i of block b."""
     total = 0.0
@@ -80,7 +84,7 @@ def _row_velocity(b, i, side, J, u):
     return total
 
 
-@_jit
+@_sums
 def _velocity(b, side, J, u):
     """Velocity along the three rows of block b; three sums at once hide the latency of each."""
     x = y = z = 0.0
@@ -96,7 +100,7 @@ def _velocity(b, side, J, u):
     return x, y, z
 
 
-@_jit
+@_sums
 def _push(b, x, y, z, side, Y, u):
     """Add the effect of impulses along the three rows of block b to the velocities u."""
     for s in range(2):

@@ -120,6 +120,7 @@ class Scene(NamedTuple):
         xpos, xmat, geom_margin: frame and margin per geom.
         height_field: per shape, whether it is a height field.
         shape_body: body of each shape.
+        pairs, extents, fields, heights: pairs and extents of geoms, height fields and their heights, see `_round`.
     """
 
     margins: Floats
@@ -138,6 +139,10 @@ class Scene(NamedTuple):
     geom_margin: Floats
     height_field: Bools
     shape_body: Ints
+    pairs: Ints
+    extents: Floats
+    fields: Floats
+    heights: Floats
 
 
 class Found(NamedTuple):

@@ -1,4 +1,4 @@
-"""`Collider`: contacts between bodies, by MuJoCo's collider on a scene of their shapes.
+"""`Collider`: contacts between bodies, by MuJoCo's collider on a scene of their shapes, of round ones in closed form.
 
 Compiled code calls `mj_collision`, a public function of MuJoCo's library, by its name, and reads contacts where it
 leaves them, see `records`. If these are not found, contacts are detected from Python.
@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.contact import _detect, records
+from pliant.contact import _detect, _round, records
 from pliant.contact.arrays import Found, Native, Scene, make_found
 from pliant.contact.collision_scene import compiled, make_scene, quiet
 from pliant.errors import InputError
@@ -23,12 +24,17 @@ from pliant.text import brief
 __all__ = ["Collider", "Contacts"]
 
 Floats = NDArray[np.float64]
+_PLANE, _HEIGHT_FIELD, _SPHERE, _CAPSULE = (
+    int(getattr(mujoco.mjtGeom, f"mjGEOM_{name}")) for name in ("PLANE", "HFIELD", "SPHERE", "CAPSULE")
+)
 _FULL = int(mujoco.mjtWarning.mjWARN_CONTACTFULL)
 _MEMORY = 1 << 24  # bytes of the arena at first; pages that are not used take no memory
 _MOST_MEMORY = 1 << 36
 _PAIR = 50  # most contacts that MuJoCo reports of two geoms
 _RECORD = 1 << 10  # bytes; the record of a contact is smaller
 _MOST_KEPT = 1 << 28  # bytes up to which the arena has room for the contacts of all pairs of geoms
+# Pairs of shapes up to which they are looked at one by one; geoms, and pairs of them, up to which these are counted.
+_FEW_PAIRS, _FEW_GEOMS, _COUNTED = 256, 1024, 4096
 
 
 class Contacts:
@@ -106,7 +112,8 @@ class Collider:
         names: Sequence[str] | None = None,
     ):
         self._names, self._near = names, float(near)
-        self._height_field = np.array([shape.kind == "height field" for _, shape in shapes], dtype=bool)
+        self._shapes = [shape for _, shape in shapes]
+        self._height_field = np.array([shape.kind == "height field" for shape in self._shapes], dtype=bool)
         self._shape_body = np.array([body for body, _ in shapes], dtype=np.int64)
         self._bodies = bodies
         still = np.asarray(static, dtype=bool)
@@ -165,7 +172,74 @@ class Collider:
             ximat=data.ximat, body_margin=model.body_margin, local=self._local, geom_body=made.geom_body,
             geom_shape=made.geom_shape, geom_core=made.geom_core, xpos=data.geom_xpos, xmat=data.geom_xmat,
             geom_margin=model.geom_margin, height_field=self._height_field, shape_body=self._shape_body,
+            **self._single_pairs(),
         )  # fmt: skip
+
+    def _single_pairs(self) -> dict[str, Any]:
+        """Pairs of shapes that kernels look at one by one; none of them if there are many.
+
+        The tiles of a height field count as one, the first of them: all their triangles are in the field's heights.
+        """
+        model, made = self._model, self._made
+        kind, size = model.geom_type, model.geom_size
+        extents = np.zeros((model.ngeom, _round.EXTENT_SIZE))
+        extents[:, _round.HALF], extents[:, _round.RADIUS] = -1.0, model.geom_rbound
+        extents[:, _round.MIDDLE :] = model.geom_aabb
+        spheres, capsules = kind == _SPHERE, kind == _CAPSULE
+        extents[spheres, _round.HALF], extents[capsules, _round.HALF] = 0.0, size[capsules, 1]
+        extents[capsules, _round.RADIUS] = size[capsules, 0]
+        fields, heights, place = [], [np.zeros(0)], {}
+        for g in np.flatnonzero(kind == _HEIGHT_FIELD).tolist():
+            shape = self._shapes[made.geom_shape[g]]
+            if made.geom_shape[g] not in place:
+                place[made.geom_shape[g]] = len(fields)
+                own = shape.heights
+                offset = shape.pose[:3, :3].T @ (self._local[g, :, 3] - shape.pose[:3, 3])
+                start = sum(map(len, heights))
+                fields.append([*own.shape, start, *shape.size[:2], own.max(), *offset])
+                heights.append(own.ravel())
+        pairs = self._touching_pairs(extents, place) if model.ngeom <= _FEW_GEOMS else []
+        table = np.array(pairs if len(pairs) <= _FEW_PAIRS else [], dtype=np.int64)
+        return {
+            "pairs": table.reshape(-1, _round.PAIR_SIZE),
+            "extents": extents,
+            "fields": np.array(fields, dtype=np.float64).reshape(-1, _round.FIELD_SIZE),
+            "heights": np.concatenate(heights),
+        }
+
+    def _touching_pairs(self, extents: Floats, place: dict[int, int]) -> list[tuple[int, ...]]:
+        """Pairs of geoms that may touch, as `_round` has them, by bodies; a height field is its first geom.
+
+        None if there are too many.
+        """
+        model, made = self._model, self._made
+        kind, body = model.geom_type, model.geom_bodyid
+        weld = model.body_weldid[body]
+        bits = (model.geom_contype[:, None] & model.geom_conaffinity) != 0
+        may = np.triu((bits | bits.T) & (weld[:, None] != weld), 1)
+        if may.sum() > _COUNTED:
+            return []
+        excluded = set(model.exclude_signature.tolist())
+        first = {shape: int(np.argmax(made.geom_shape == shape)) for shape in place}
+        out = set()
+        for a, b in np.argwhere(may).tolist():
+            if {(body[a] << 16) + body[b], (body[b] << 16) + body[a]} & excluded:
+                continue
+            if kind[a] > kind[b] or (
+                kind[a] == kind[b] and extents[a, _round.RADIUS] > extents[b, _round.RADIUS]
+            ):
+                a, b = b, a
+            if kind[a] == _PLANE:
+                out.add((_round.PLANE, b, a, 0))
+            elif kind[a] == _HEIGHT_FIELD:
+                shape = int(made.geom_shape[a])
+                out.add((_round.GROUND, b, first[shape], place[shape]))
+            elif kind[a] == _SPHERE and kind[b] <= _CAPSULE:
+                out.add((_round.BALLS, a, b, 0))
+            else:
+                out.add((_round.OTHERS, a, b, 0))
+        own = made.geom_body
+        return sorted(out, key=lambda p: (*sorted((own[p[1]], own[p[2]])), *p[1:3]))
 
     def _name(self, body: int) -> str:
         if body < 0:
@@ -196,17 +270,21 @@ class Collider:
         poses = np.require(poses, np.float64, ["C", "W"])  # kernels are compiled for such arrays
         while True:
             self.place(poses)
-            if self._collide():
+            count = _detect.find(self.scene, self.found)
+            if count > self.capacity:
+                self.reserve(count)
+            elif count >= 0 or self._collide():
                 break
-            self._grow()
-        count, contact = self._data.ncon, self._data.contact
-        if count:
+            else:
+                self._grow()
+        if count < 0:
+            count, contact = self._data.ncon, self._data.contact
             self.reserve(count)
             fields = (
                 np.ascontiguousarray(x) for x in (contact.geom, contact.pos, contact.frame, contact.dist)
             )
-            count = _detect.collect(count, *fields, self._near, self.scene, self.found)
-        return Contacts(self.found, count)
+            _detect.collect(count, *fields, self.scene, self.found)
+        return Contacts(self.found, _detect.merge(count, self._near, self.scene, self.found))
 
     def place(self, poses: Floats) -> None:
         """Tell MuJoCo poses and margins of all bodies.
