@@ -47,6 +47,7 @@ from pliant.engines.reduced.manifold_arrays import (
     ORIGIN,
     PER_RATE,
     STOPS,
+    TANGENT_AT,
     WIDTH,
     WORLD_INVERSE,
 )
@@ -110,7 +111,10 @@ def begin(count, rows, first, model, before, u):
     if sizes[FREE] == 1:
         orient(0.0, sizes, constants, state)
         locate(state[Y : Y + n], sizes, links, constants, state, poses)
-    find_tangent(state[Y : Y + n], sizes, links, constants, state, poses)
+        find_tangent(state[Y : Y + n], sizes, links, constants, state, poses)
+    elif state[sizes[TANGENT_AT] + n] == 0.0:  # else that of the end of the last step
+        find_tangent(state[Y : Y + n], sizes, links, constants, state, poses)
+        state[sizes[TANGENT_AT] + n] = 1.0
     if sizes[FREE] == 1:
         weigh_base(sizes, constants, state)
         base_velocities(0.0, sizes, constants, state, before[w:])
