@@ -331,7 +331,11 @@ def factor(tree, fronts, matrix, kind):
             block[7, a] = G[a, a]
             fronts.pivot[first + a] = 1
         while lower and j + 4 <= c:
-            negative -= _close_four(G, j, size, definite, block[7], numbers[at:])
+            # Two calls: a single one would be compiled into this loop, which costs small linkages a tenth of a step.
+            if definite:
+                negative -= _close_four(G, j, size, True, block[7], numbers[at:])
+            else:
+                negative -= _close_four(G, j, size, False, block[7], numbers[at:])
             at += 4 * (size - j) - 6
             j += 4
         while j < c:
