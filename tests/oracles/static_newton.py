@@ -98,6 +98,10 @@ class Solver:
             if error < 1e-2 * before:
                 shift = 0.0
             before = error
+            known = not len(t.gaps) or self.multipliers.any()
+            if iteration == 0 and not known and t.factor(shift, passive, self.fallback) > 0:
+                springs = Tangent(m, t.q, replace(loads, rows=loads.rows[:0]))
+                t.factor, t.solve = springs.factor, springs.solve
             while t.factor(shift, passive, self.fallback) > 0 and shift < 1e8:
                 shift = max(4 * shift, 1e-3)
             step, change = t.solve(-t.residual, -t.gaps)
@@ -133,7 +137,7 @@ class Solver:
                 radius = length * longest
             elif far and ratio > 0.25:
                 radius = min(2 * radius, 0.5)
-            gaining = radius < np.inf and ratio > 0.25
+            gaining = ratio > 0.25
             shift = 0.0 if shift < 1e-4 else shift / (4 if far else 10)
             if not guarded:
                 self.q, self.multipliers = t.q, t.multipliers

@@ -90,7 +90,7 @@ def make_system(
     system = join_system(m.links.arrays, make_constraints(m), tree, fronts, matrix, motion, border)
     arrays, sides = (tree, fronts, matrix), (border.force, border.gap)
     scratch = motion, border.miss, border.correction, border.unit, 0, border.step, border.multipliers
-    border.calls[FACTOR] = address_of(elimination.factor, *arrays, False)
+    border.calls[FACTOR] = address_of(elimination.factor, *arrays, elimination.GENERAL)
     border.calls[SOLVE] = address_of(elimination.solve_many, *arrays, *sides, *scratch)
     if count:
         places = matrix.position, matrix.screw, border.unit

@@ -16,7 +16,15 @@ from numpy.typing import NDArray
 
 from pliant.compilation import njit, views
 from pliant.compilation.calls import call_returning
-from pliant.mechanism.elimination_kernels import CORRECTIONS, Fronts, Matrix, Motion, Tree, row_motions
+from pliant.mechanism.elimination_kernels import (
+    CORRECTIONS,
+    DEFINITE,
+    Fronts,
+    Matrix,
+    Motion,
+    Tree,
+    row_motions,
+)
 from pliant.mechanism.kernels import forward, move
 from pliant.mechanism.links import LINK_BALL, LINK_FIXED, LinkArrays
 from pliant.spatial import kernels as se3
@@ -157,10 +165,13 @@ def choose_rows(system, hard, gap, soft):
 
 
 @_once
-def factor_system(system, definite):
-    """Factor the matrix; returns the number of allowed motions with negative stiffness."""
+def factor_system(system, kind):
+    """Factor the matrix, which is GENERAL, SYMMETRIC or DEFINITE; returns the number of negative directions.
+
+    That is, of allowed motions with negative stiffness.
+    """
     arrays = system.tree.whole, system.fronts.whole, system.matrix.whole
-    return _call_factor(system.border.calls[FACTOR], (*arrays, definite))
+    return _call_factor(system.border.calls[FACTOR], (*arrays, kind))
 
 
 @_once
@@ -240,7 +251,7 @@ def close(system, free, q, local, poses, turn, gaps):
             return True
         _unit_matrix(links, system.matrix, unit, free, poses)
         choose_rows(system, hard, error, border.none)
-        factor_system(system, True)
+        factor_system(system, DEFINITE)
         solve_system(system, border.force, border.gap, CORRECTIONS, border.step, border.multipliers)
         longest = 0.0
         for d in range(nv):

@@ -34,6 +34,7 @@ from pliant.compilation import njit
 
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract"})
 _inline = njit(inline="always", error_model="numpy", nogil=True, fastmath={"contract"})
+GENERAL, SYMMETRIC, DEFINITE = range(3)  # of H, for `factor`
 _TINY = 1e-200  # in place of a pivot of zero: what follows is not finite, and callers look
 _DIAGONAL = (
     0.64  # share of the largest entry of closing rows from which on the largest diagonal one is the pivot
@@ -284,19 +285,22 @@ def set_rows(tree, fronts):
 
 
 @_jit
-def factor(tree, fronts, matrix, definite):
+def factor(tree, fronts, matrix, kind):
     """Eliminate all joints and rows; returns the number of allowed motions with negative stiffness (if symmetric).
 
-    Where H is symmetric and expected to be positive `definite`, lower triangles of fronts are computed only, and pivots
-    of rows are kept from being less than rounding, so that no sign depends on the last bit. The first joint without
-    positive stiffness, joints above it held, ends the elimination then, with a number that is not 0.
+    `kind` is what is known of H. Where it is SYMMETRIC, lower triangles of fronts are computed only, and rows close
+    without a search for pivots: the error of solutions, which `solve_many` returns, tells whether one was missed. Where
+    H is expected to be positive DEFINITE, too, pivots of rows are kept from being less than rounding, so that no sign
+    depends on the last bit, and the first joint without positive stiffness, joints above it held, ends the elimination,
+    with a number that is not 0.
     """
+    lower, definite = kind != GENERAL, kind == DEFINITE
     order, parent, start, closing, rows = tree.order, tree.parent, fronts.start, fronts.closing, fronts.rows
     place, waiting, stack_at, G = fronts.place, fronts.waiting, fronts.stack_at, fronts.front
     stack, numbers, block = fronts.stack, fronts.numbers, fronts.block
     n = parent.shape[0]
     negative, height, top, at, ready = 0, 0, 0, 0, False
-    fronts.copies[0] = 1 if definite else 2
+    fronts.copies[0] = 1 if lower else 2
     for i in range(n + 1):
         k = order[i]
         first, c = start[k], closing[k]
@@ -304,7 +308,7 @@ def factor(tree, fronts, matrix, definite):
         size = w + (6 if k < n else 0)
         if not ready:
             for a in range(size):
-                line = G[a, : a + 1 if definite else size]
+                line = G[a, : a + 1 if lower else size]
                 for b in range(line.shape[0]):
                     line[b] = 0.0
             _sort(rows, first, first + c)
@@ -312,7 +316,7 @@ def factor(tree, fronts, matrix, definite):
                 place[rows[first + a]] = a
         if k < n:
             for a in range(6):
-                for b in range(a + 1 if definite else 6):
+                for b in range(a + 1 if lower else 6):
                     G[w + a, w + b] -= matrix.tangent[k, a, b]
             for e in range(tree.loop_start[k], tree.loop_start[k + 1]):
                 _add_end(k, tree.loop_at[e], tree, fronts, matrix.position, w)
@@ -321,36 +325,44 @@ def factor(tree, fronts, matrix, definite):
         while height > 0 and parent[waiting[height - 1]] == k:
             height -= 1
             top = stack_at[waiting[height]]
-            _add_child(waiting[height], tree, fronts, w, definite)
+            _add_child(waiting[height], tree, fronts, w, lower)
         j, begin = 0, at
         for a in range(c):
             block[7, a] = G[a, a]
+            fronts.pivot[first + a] = 1
+        while lower and j + 4 <= c:
+            # Two calls: a single one would be compiled into this loop, which costs small linkages a tenth of a step.
+            if definite:
+                negative -= _close_four(G, j, size, True, block[7], numbers[at:])
+            else:
+                negative -= _close_four(G, j, size, False, block[7], numbers[at:])
+            at += 4 * (size - j) - 6
+            j += 4
         while j < c:
             m = 1
             if definite:
                 G[j, j] = min(G[j, j], _ROUNDING * block[7, j])
-                fronts.pivot[first + j] = 1
-            else:
+            elif not lower:
                 m = _choose_pivot(fronts, size, j, c, first, begin)
             negative -= _invert_block(G, j, m, block)
-            at = _store(G, j, m, j + m, size, block, numbers, at, definite)
+            at = _store(G, j, m, j + m, size, block, numbers, at, lower)
             j += m
         if k == n:
             break
         m, high = tree.dofs[k], size if parent[k] < n else w  # the world does not move
         if m > 0:
-            if definite:
+            if lower:
                 _joint_row(k, tree, fronts, matrix, c, w)
             else:
                 _joint_pivot(k, tree, fronts, matrix, c, w)
             negative += m - _invert_block(G, size, m, block)
             if definite and negative > 0:
                 return negative
-            at = _store(G, size, m, c, high, block, numbers, at, definite)
+            at = _store(G, size, m, c, high, block, numbers, at, lower)
         p = parent[k]
         if p < n:
             x, y, z = _arm(matrix.position, k, p)
-            _shift(G, c, w, x, y, z, definite)
+            _shift(G, c, w, x, y, z, lower)
             # The front of an only child with the same rows stays where it is.
             ready = order[i + 1] == p and c == 0 and closing[p] == 0 and start[p + 1] - start[p] == w
             ready = ready and (height == 0 or parent[waiting[height - 1]] != p)
@@ -360,7 +372,7 @@ def factor(tree, fronts, matrix, definite):
         waiting[height], stack_at[k] = k, top
         height += 1
         for a in range(c, high):
-            line = G[a, c : a + 1 if definite else high]
+            line = G[a, c : a + 1 if lower else high]
             kept = stack[top : top + line.shape[0]]
             for b in range(line.shape[0]):
                 kept[b] = line[b]
@@ -660,6 +672,56 @@ def _store(G, j, m, low, high, block, numbers, at, lower):
                 for b in range(line.shape[0]):
                     line[b] -= x * row[b]
     return across + m * rest
+
+
+@_jit
+def _close_four(G, j, size, definite, given, numbers):
+    """Pivots of four closing rows, from j on, of a symmetric front, as four calls of `_store` would take them.
+
+    The front is read and written once instead of four times. `given` are its diagonal entries before any pivot. Returns
+    how many of the four are positive.
+    """
+    rest, positive = size - j - 4, 0
+    # where the numbers of each pivot begin, an inverse before its column
+    a1, a2, a3 = size - j, 2 * (size - j) - 1, 3 * (size - j) - 3
+    p0 = _row_pivot(G[j, j], definite, given[j])
+    c1, c2, c3 = G[j + 1, j], G[j + 2, j], G[j + 3, j]
+    m1, m2, m3 = p0 * c1, p0 * c2, p0 * c3
+    p1 = _row_pivot(G[j + 1, j + 1] - m1 * c1, definite, given[j + 1])
+    d2, d3 = G[j + 2, j + 1] - m2 * c1, G[j + 3, j + 1] - m3 * c1
+    n2, n3 = p1 * d2, p1 * d3
+    p2 = _row_pivot(G[j + 2, j + 2] - m2 * c2 - n2 * d2, definite, given[j + 2])
+    e3 = G[j + 3, j + 2] - m3 * c2 - n3 * d2
+    o3 = p2 * e3
+    p3 = _row_pivot(G[j + 3, j + 3] - m3 * c3 - n3 * d3 - o3 * e3, definite, given[j + 3])
+    numbers[0], numbers[1], numbers[2], numbers[3] = p0, c1, c2, c3
+    numbers[a1], numbers[a1 + 1], numbers[a1 + 2] = p1, d2, d3
+    numbers[a2], numbers[a2 + 1], numbers[a3] = p2, e3, p3
+    for p in (p0, p1, p2, p3):
+        positive += 1 if p > 0.0 else 0
+    r0, r1, r2 = numbers[4 : 4 + rest], numbers[a1 + 3 : a1 + 3 + rest], numbers[a2 + 2 : a2 + 2 + rest]
+    r3 = numbers[a3 + 1 : a3 + 1 + rest]
+    for i in range(rest):
+        line = G[j + 4 + i, j : j + 5 + i]
+        x = line[0]
+        y = line[1] - m1 * x
+        z = line[2] - m2 * x - n2 * y
+        t = line[3] - m3 * x - n3 * y - o3 * z
+        r0[i], r1[i], r2[i], r3[i] = x, y, z, t
+        if x != 0.0 or y != 0.0 or z != 0.0 or t != 0.0:
+            x, y, z, t = p0 * x, p1 * y, p2 * z, p3 * t
+            left = line[4 : 5 + i]
+            for b in range(left.shape[0]):
+                left[b] -= x * r0[b] + y * r1[b] + z * r2[b] + t * r3[b]
+    return positive
+
+
+@_inline
+def _row_pivot(x, definite, given):
+    """Inverse of the pivot of a row; of a `definite` matrix at least rounding of the diagonal entry `given`."""
+    if definite:
+        x = min(x, _ROUNDING * given)
+    return 1.0 / (x if abs(x) >= _TINY else -_TINY)
 
 
 # --- substitution

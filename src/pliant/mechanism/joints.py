@@ -20,7 +20,6 @@ __all__ = [
     "NQ",
     "SLIDE",
     "TYPES",
-    "primitive_screws",
     "primitive_transforms",
     "stack_transform",
 ]
@@ -31,19 +30,6 @@ NQ = np.array([1, 1, 4])
 
 # Joint types, for summaries and files; motion depends on the primitives alone.
 TYPES = ("fixed", "hinge", "slide", "ball", "universal", "free", "planar", "cylindrical", "stack", "bushing")
-
-
-def primitive_screws(kind: NDArray, axis: NDArray, anchor: NDArray) -> NDArray[np.float64]:
-    """Unit twists of the dofs of primitives, joint frame, linear first, (n, 3, 6); hinge and slide use row 0 only."""
-    screws = np.zeros((len(kind), 3, 6))
-    hinge, slide, ball = (kind == value for value in (HINGE, SLIDE, BALL))
-    screws[hinge, 0, :3] = np.cross(anchor[hinge], axis[hinge])
-    screws[hinge, 0, 3:] = axis[hinge]
-    screws[slide, 0, :3] = axis[slide]
-    for d, unit in enumerate(np.eye(3)):
-        screws[ball, d, :3] = np.cross(anchor[ball], unit)
-        screws[ball, d, 3:] = unit
-    return screws
 
 
 def primitive_transforms(

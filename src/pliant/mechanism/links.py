@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from pliant import spatial
 from pliant.chunks import slices
-from pliant.mechanism.joints import BALL, HINGE, NDOF, NQ, SLIDE, primitive_screws
+from pliant.mechanism.joints import BALL, HINGE, NDOF, NQ, SLIDE
 from pliant.mechanism.tree import Topology
 
 __all__ = ["LINK_BALL", "LINK_FIXED", "LINK_HINGE", "LINK_SLIDE", "LinkArrays", "Links", "build_links"]
@@ -188,20 +188,22 @@ def build_links(
     screw = np.zeros((int(NDOF[kind].sum()), 6))
     dof = np.zeros(n, dtype=np.int64)
     coordinate = np.zeros(n, dtype=np.int64)
-    if moving.any():
-        p = primitive[moving]
-        link_kind[moving] = _LINK_KIND[kind[p]]
-        link_anchor[moving] = (
-            np.einsum("nij,nj->ni", to_link[moving, :3, :3], anchor[p]) + to_link[moving, :3, 3]
-        )
-        dof[moving] = np.concatenate([[0], np.cumsum(NDOF[kind])])[p]
-        coordinate[moving] = np.concatenate([[0], np.cumsum(NQ[kind])])[p]
-        twists = _unit_twists(kind[p], axis[p], anchor[p], to_link[moving])
-        if len(topology.backwards):
-            twists[backwards[joint[moving]]] *= -1
-        for d in range(3):
-            has = NDOF[kind[p]] > d
-            screw[dof[moving][has] + d] = twists[has, d]
+    moves = np.flatnonzero(moving)
+    p = primitive[moves]
+    link_kind[moves] = _LINK_KIND[kind[p]]
+    dof[moves] = np.concatenate([[0], np.cumsum(NDOF[kind])])[p]
+    coordinate[moves] = np.concatenate([[0], np.cumsum(NQ[kind])])[p]
+    for part in slices(len(moves)):
+        k, own = moves[part], p[part]
+        link_anchor[k] = np.einsum("nij,nj->ni", to_link[k, :3, :3], anchor[own]) + to_link[k, :3, 3]
+    sign = np.where(backwards[joint], -1.0, 1.0)
+    for d in range(3):
+        has = np.flatnonzero(NDOF[kind[p]] > d)
+        for part in slices(len(has)):
+            k, own = moves[has[part]], p[has[part]]
+            along = np.where((kind[own] == BALL)[:, None], np.eye(3)[d], axis[own])
+            along = np.einsum("nij,nj->ni", to_link[k, :3, :3], along) * sign[k, None]
+            screw[dof[k] + d] = _unit_twists(kind[own], along, link_anchor[k])
     joint_child = np.zeros(len(parents), dtype=np.int64)
     joint_child[joints] = lasts
     joint_child[backwards] = body_link[parents[backwards]]
@@ -224,10 +226,8 @@ def build_links(
     )
 
 
-def _unit_twists(kind: NDArray, axis: NDArray, anchor: NDArray, frames: NDArray) -> NDArray[np.float64]:
-    """Unit twists of the dofs of primitives, joint frames at `frames`, (n, 3, 6); hinge and slide use row 0 only."""
-    out = np.empty((len(kind), 3, 6))
-    for part in slices(len(kind)):
-        screws = primitive_screws(kind[part], axis[part], anchor[part])
-        out[part] = np.einsum("nij,ndj->ndi", spatial.adjoint(frames[part]), screws)
-    return out
+def _unit_twists(kind: NDArray, axis: NDArray, anchor: NDArray) -> NDArray[np.float64]:
+    """Unit twists of turns about, or slides along, an axis through an anchor, linear part first, (n, 6)."""
+    slide = (kind == SLIDE)[:, None]
+    linear = np.where(slide, axis, np.cross(anchor, axis))
+    return np.concatenate([linear, np.where(slide, 0.0, axis)], axis=1)

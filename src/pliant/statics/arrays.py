@@ -15,10 +15,8 @@ __all__ = ["Cases", "Given", "Model", "Point", "Statics", "Work", "join_statics"
 STOP_LOW, STOP_HIGH, STOP_MARGIN, STOP_STIFFNESS, STOP_ROWS = range(5)  # rows of `Given.stops`
 HERE, THERE = 0, 1  # the points of `Statics`
 EVALUATE, PREPARE, BALLS, CALLS = range(4)  # entries of `Work.calls`
-ROWS, SYMMETRIC, FLAGS = range(3)  # entries of `Work.flags`
+ROWS, KIND, FLAGS = range(3)  # entries of `Work.flags`
 NOT_CHOSEN, CHOSEN, CHOSEN_ELSEWHERE = range(3)  # independent rows: `Work.flags[ROWS]`
-# whether the symmetric part of the derivative is factored, and tried as a definite matrix: `Work.flags[SYMMETRIC]`
-EXACT, DEFINITE, INDEFINITE = range(3)
 CLOSINGS = 12  # motions that close loops after a step, at most
 
 
@@ -115,8 +113,9 @@ class Work(NamedTuple):
         motion: softest motion, (nv,).
         moved: motions that close loops after a step, (CLOSINGS, nv), or (0, nv) without loops and couplings.
         chosen: coordinates where independent rows were chosen last, (nq,).
-        flags: ROWS: whether they were chosen, at the point at hand or elsewhere; SYMMETRIC: EXACT ... INDEFINITE,
-            (FLAGS,).
+        flags: ROWS: whether they were chosen, at the point at hand or elsewhere; KIND: what is factored, GENERAL (the
+            exact derivative), SYMMETRIC or DEFINITE (its symmetric part; see `elimination_kernels.factor`), (FLAGS,).
+        begun, kept: coordinates where the first rows of a case were chosen last, (nq,), and 1 for those kept, (m,).
         twist: of links, (1, links, 6).
         free: ones, (nv,).
         pose: scratch, (2, 4, 4).
@@ -135,6 +134,8 @@ class Work(NamedTuple):
     moved: NDArray[np.float64]
     chosen: NDArray[np.float64]
     flags: NDArray[np.int64]
+    begun: NDArray[np.float64]
+    kept: NDArray[np.int64]
     twist: NDArray[np.float64]
     free: NDArray[np.float64]
     pose: NDArray[np.float64]

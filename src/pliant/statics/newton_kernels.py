@@ -16,26 +16,24 @@ from numba import types
 from pliant.compilation import njit
 from pliant.compilation.calls import call_returning
 from pliant.mechanism.border_kernels import close_system, constraint_gaps, solve_system
-from pliant.mechanism.elimination_kernels import CORRECTIONS
+from pliant.mechanism.elimination_kernels import CORRECTIONS, DEFINITE, GENERAL, SYMMETRIC
 from pliant.mechanism.kernels import forward, move
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
 from pliant.statics.arrays import (
     CLOSINGS,
-    DEFINITE,
     EVALUATE,
-    EXACT,
     HERE,
-    INDEFINITE,
+    KIND,
     NOT_CHOSEN,
     PREPARE,
     ROWS,
-    SYMMETRIC,
     Given,
 )
 from pliant.statics.load_kernels import ACTS, FOLLOWER_FORCE, FORCE, LINK, LOAD_SIZE, POINT, TORQUE
 from pliant.statics.point_kernels import (
     ball_rotations,
+    copy,
     factor,
     force_error,
     largest_gap,
@@ -97,12 +95,6 @@ def _prepare(system, statics, which):
     _call_prepare(statics.work.calls[PREPARE], (system, statics, which))
 
 
-@_jit
-def _copy(source, target):
-    for i in range(source.shape[0]):
-        target[i] = source[i]
-
-
 # --- loads
 
 
@@ -113,8 +105,8 @@ def _set_fraction(model, cases, own, fraction, given, turn):
     `own` is the case's row of reference poses, `turn` is scratch, (nv,).
     """
     rest, reference, tendon_rest = given.rest, cases.reference[own], cases.tendon_rest[own]
-    _copy(cases.rest[own], rest)
-    _copy(tendon_rest, given.tendon_rest)
+    copy(cases.rest[own], rest)
+    copy(tendon_rest, given.tendon_rest)
     if fraction == 1.0:
         return
     ball_rotations(model, rest, reference, turn)
@@ -238,7 +230,7 @@ def _move_and_close(system, model, here, motion, there, moved):
     nv).
     """
     links, border, hard = system.links.whole, system.border, there.gaps.shape[0]
-    _copy(here.q, there.q)
+    copy(here.q, there.q)
     move(links, here.q, motion, there.q)
     if hard == 0:
         return True
@@ -260,7 +252,7 @@ def _move_and_close(system, model, here, motion, there, moved):
         for r in range(hard):
             border.gap[0, r] = -there.gaps[r] * border.scale[r]
         solve_system(system, border.force, border.gap, corrections, border.step, border.multipliers)
-        _copy(border.step[0], moved[i])
+        copy(border.step[0], moved[i])
         for j in range(i - 1):
             share = _share(moved[j], moved[i], border.unit)
             for d in range(moved.shape[1]):
@@ -350,6 +342,29 @@ def _newton_step(system, model, here, work):
 
 
 @_once
+def _unknown(multipliers):
+    """Whether there are constraint forces, all of them zero."""
+    for r in range(multipliers.shape[0]):
+        if multipliers[r] != 0.0:
+            return False
+    return multipliers.shape[0] > 0
+
+
+@_once
+def _leave_loads_out(matrix, work):
+    """Keep the stiffness of springs only: without the forces of loops, what loads add to it means little."""
+    for k in range(matrix.tangent.shape[0]):
+        for i in range(6):
+            for j in range(6):
+                matrix.tangent[k, i, j] = 0.0
+    for d in range(matrix.column.shape[0]):
+        for i in range(6):
+            matrix.column[d, i] = matrix.row[d, i] = 0.0
+    if work.flags[KIND] == SYMMETRIC:
+        work.flags[KIND] = DEFINITE
+
+
+@_once
 def _fit(system, work, shift, typical, longest, radius):
     """Stiffness added to every dof, as a fraction of the typical one, with which a step is about as long as `radius`.
 
@@ -380,11 +395,11 @@ def _minimise(system, statics, given, scale, limit, guarded):
     """
     model, work, here, at = statics.model, statics.work, statics.here, HERE
     typical = model.typical if model.typical > 0.0 else scale * model.radius
-    _copy(work.q, here.q)
-    _copy(work.multipliers, here.multipliers)
+    copy(work.q, here.q)
+    copy(work.multipliers, here.multipliers)
     _evaluate(system, statics, given, 1.0, at)
-    if work.flags[SYMMETRIC] == INDEFINITE:
-        work.flags[SYMMETRIC] = DEFINITE
+    if work.flags[KIND] == SYMMETRIC:
+        work.flags[KIND] = DEFINITE
     shift, passive, best, stalled, prepared, found = 0.0, PASSIVE, math.inf, 0, False, False
     before, short = math.inf, False  # error at the point before, and whether the step from there was short
     radius, gaining = (
@@ -416,6 +431,9 @@ def _minimise(system, statics, given, scale, limit, guarded):
             # stiffened until no allowed direction has negative stiffness
             if error < _FAST * before:
                 shift = 0.0
+            first = iteration == 0 and _unknown(work.multipliers)
+            if first and factor(system, statics, at, shift, passive, typical) > 0:
+                _leave_loads_out(system.matrix, work)
             while factor(system, statics, at, shift, passive, typical) > 0 and shift < 1e8:
                 shift = max(4 * shift, 1e-3)
         before, short = error, False
@@ -426,8 +444,8 @@ def _minimise(system, statics, given, scale, limit, guarded):
             shift = _fit(system, work, shift, typical, longest, radius)
             factor(system, statics, at, shift, passive, typical)
             longest, off = _newton_step(system, model, here, work)
-        if off > INACCURATE and work.flags[SYMMETRIC] != EXACT:
-            work.flags[SYMMETRIC], prepared = EXACT, False  # with a search for pivots, from here on
+        if off > INACCURATE and work.flags[KIND] != GENERAL:
+            work.flags[KIND], prepared = GENERAL, False  # with a search for pivots, from here on
             continue
         if not math.isfinite(longest) or (guarded and iteration == 0 and longest > _LONGEST):
             break
@@ -450,14 +468,14 @@ def _minimise(system, statics, given, scale, limit, guarded):
         elif far and ratio > _GOOD:
             radius = min(2 * radius, _LONGEST)
         at, prepared, short = 1 - at, False, shift == 0.0 and longest < _SHORT
-        here, gaining = point_of(statics, at), radius < math.inf and ratio > _GOOD
+        here, gaining = point_of(statics, at), ratio > _GOOD
         shift = 0.0 if shift < 1e-4 else shift / (4 if far else 10)
         if not guarded:
-            _copy(here.q, work.q)
-            _copy(here.multipliers, work.multipliers)
+            copy(here.q, work.q)
+            copy(here.multipliers, work.multipliers)
     if found:
-        _copy(here.q, work.q)
-        _copy(here.multipliers, work.multipliers)
+        copy(here.q, work.q)
+        copy(here.multipliers, work.multipliers)
     return found
 
 
@@ -466,8 +484,8 @@ def _judge(system, statics, given, scale):
     """Residual and stability at the last good point."""
     model, work, here = statics.model, statics.work, statics.here
     typical = model.typical if model.typical > 0.0 else scale * model.radius
-    _copy(work.q, here.q)
-    _copy(work.multipliers, here.multipliers)
+    copy(work.q, here.q)
+    copy(work.multipliers, here.multipliers)
     _evaluate(system, statics, given, 0.5, HERE)
     error, stability = force_error(system, model, here, scale), STABLE
     _prepare(system, statics, HERE)
@@ -509,25 +527,25 @@ def find_equilibria(
     for i in range(first, last):
         own = 0 if alike else i
         if not alike:
-            _copy(cases.reference[own], begin)
+            copy(cases.reference[own], begin)
         if i == first or not alike:
             closed = close_system(system, work.free, begin, here.local, here.poses, here.small, here.gaps)
         work.count[0] = 0
         if not closed:
-            _copy(begin, q[i])
-            _copy(forces, multipliers[i])
+            copy(begin, q[i])
+            copy(forces, multipliers[i])
             results[i, RESIDUAL], results[i, STATE] = largest_gap(model, here.gaps), OPEN_LOOPS
             continue
         count, scale = cases.start[i + 1] - cases.start[i] + cases.weights.shape[0], cases.scale[i]
         given = Given(room[:count], work.rest, work.tendon_rest, cases.stops)
         work.flags[ROWS] = NOT_CHOSEN
-        work.flags[SYMMETRIC] = DEFINITE if _conservative(model, cases, i) else EXACT
+        work.flags[KIND] = DEFINITE if _conservative(model, cases, i) else GENERAL
         stage = _WARM if warm else _IN_STEPS
         if follow and i > first and results[i - 1, STATE] == CONVERGED and _similar(model, cases, i, i - 1):
             stage = _FOLLOW
         else:
-            _copy(begin, work.q)
-            _copy(forces, work.multipliers)
+            copy(begin, work.q)
+            copy(forces, work.multipliers)
         done, increment, error, stability, state = 0.0, 1.0, 0.0, STABLE, NOT_FOUND
         while True:
             trial = min(1.0, done + increment) if stage == _IN_STEPS else 1.0
@@ -546,11 +564,11 @@ def find_equilibria(
                     break
             if stage == _FOLLOW:
                 stage = _WARM if warm else _IN_STEPS
-                _copy(begin, work.q)
-                _copy(forces, work.multipliers)
+                copy(begin, work.q)
+                copy(forces, work.multipliers)
             elif stage == _WARM:
                 stage = _IN_STEPS
-                _copy(cases.reference[own], work.q)
+                copy(cases.reference[own], work.q)
                 for r in range(work.multipliers.shape[0]):
                     work.multipliers[r] = 0.0
             else:
@@ -558,5 +576,5 @@ def find_equilibria(
                 stage = _IN_STEPS if increment >= _SMALLEST_INCREMENT else _LAST
         results[i, RESIDUAL], results[i, STABILITY] = error, stability
         results[i, ITERATIONS], results[i, STATE] = work.count[0], state
-        _copy(work.q, q[i])
-        _copy(work.multipliers, multipliers[i])
+        copy(work.q, q[i])
+        copy(work.multipliers, multipliers[i])

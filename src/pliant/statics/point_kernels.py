@@ -24,7 +24,13 @@ from pliant.mechanism.border_kernels import (
     rows_suffice,
     solve_system,
 )
-from pliant.mechanism.elimination_kernels import CORRECTIONS
+from pliant.mechanism.elimination_kernels import (
+    CORRECTIONS,
+    DEFINITE,
+    GENERAL,
+    SYMMETRIC,
+    set_rows,
+)
 from pliant.mechanism.kernels import forward, rotation_from_rest
 from pliant.spatial import kernels as se3
 from pliant.statics import tree_kernels
@@ -32,17 +38,14 @@ from pliant.statics.arrays import (
     BALLS,
     CHOSEN,
     CHOSEN_ELSEWHERE,
-    DEFINITE,
-    EXACT,
     HERE,
-    INDEFINITE,
+    KIND,
     NOT_CHOSEN,
     ROWS,
     STOP_HIGH,
     STOP_LOW,
     STOP_MARGIN,
     STOP_STIFFNESS,
-    SYMMETRIC,
 )
 from pliant.statics.load_kernels import FORCE, POINT
 
@@ -54,7 +57,7 @@ _call_balls = call_returning(types.none)
 REFINEMENTS = 30
 _REFINED = 1e-14  # relative change of a step at which the regularization is removed
 _SOFTEST_ROUNDS = 50
-_NEAR = 0.1  # motion of joints, radians and radii, up to which rows that were chosen before are tried
+_NEAR = 0.5  # motion of joints, radians and radii, up to which rows that were chosen before are tried
 _CLOSED = 1e-11  # gap of loops, radians and radii, up to which rows are chosen for poses nearby, too
 
 
@@ -242,13 +245,13 @@ def prepare(system, statics, which):
     """The matrix at a point without the stiffness of dofs, and its independent rows.
 
     Rows that were chosen where joints have moved little since are kept, for `factor` to try. The matrix is made
-    symmetric if it is to be (`SYMMETRIC`).
+    symmetric unless it is to be GENERAL.
     """
     model, point, work = statics.model, point_of(statics, which), statics.work
     tree_kernels.world_matrix(
         system.links.whole, point.poses, point.wrench, point.tangent, system.matrix.whole
     )
-    if work.flags[SYMMETRIC] != EXACT:
+    if work.flags[KIND] != GENERAL:
         _make_symmetric(system.matrix)
     _set_tendon_entries(system, model, point)
     if work.flags[ROWS] != NOT_CHOSEN and _largest_motion(system, model, point.q, work.chosen) <= _NEAR:
@@ -259,14 +262,32 @@ def prepare(system, statics, which):
 
 @_jit
 def _choose(system, model, point, work):
-    """Choose independent rows at a point; where its loops are open, for this point only."""
-    gap = 0.0
+    """Choose independent rows at a point; where its loops are open, for this point only.
+
+    Many cases begin at the same configuration: those that were chosen there are chosen again without search.
+    """
+    gap, first, same = 0.0, work.flags[ROWS] == NOT_CHOSEN, True
     for r in range(6 * system.constraints.copy.shape[0]):
         gap = max(gap, abs(point.gaps[r]) / model.gap_unit[r])
-    choose_rows(system, point.gaps.shape[0], gap, system.border.soft)
-    work.flags[ROWS] = CHOSEN if gap <= _CLOSED else NOT_CHOSEN
     for c in range(point.q.shape[0]):
+        same = same and point.q[c] == work.begun[c]
         work.chosen[c] = point.q[c]
+    if same:
+        copy(work.kept, system.fronts.kept)
+        set_rows(system.tree.whole, system.fronts.whole)
+    else:
+        choose_rows(system, point.gaps.shape[0], gap, system.border.soft)
+    work.flags[ROWS] = CHOSEN if gap <= _CLOSED else NOT_CHOSEN
+    if first and work.flags[ROWS] == CHOSEN:
+        copy(point.q, work.begun)
+        copy(system.fronts.kept, work.kept)
+
+
+@_jit
+def copy(source, target):
+    """Copy a vector."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]
 
 
 @_jit
@@ -338,7 +359,7 @@ def factor(system, statics, which, shift, passive, typical):
         added[d] = passive * own if model.stiffness[d] == 0.0 else 0.0
         if model.turning[d] == 0:
             stiffness[d, 0] = point.diagonal[d] + shift * own + added[d]
-    work, symmetric, hard = statics.work, statics.work.flags[SYMMETRIC] != EXACT, point.gaps.shape[0]
+    work, symmetric, hard = statics.work, statics.work.flags[KIND] != GENERAL, point.gaps.shape[0]
     for ball in range(model.ball_dof.shape[0]):
         first = model.ball_dof[ball]
         block = point.blocks[first : first + 3]
@@ -358,15 +379,15 @@ def factor(system, statics, which, shift, passive, typical):
 
 @_jit
 def _factor(system, work):
-    """Factor the matrix, as a definite one if it is symmetric and that succeeds; where it fails once, no more.
+    """Factor the matrix, as a definite one if it may be so; where that fails once, no more.
 
     The matrix of the tree need not be definite for that of the motions which loops allow to be so.
     """
-    if work.flags[SYMMETRIC] == DEFINITE:
-        if factor_system(system, True) == 0:
+    if work.flags[KIND] == DEFINITE:
+        if factor_system(system, DEFINITE) == 0:
             return 0
-        work.flags[SYMMETRIC] = INDEFINITE
-    return factor_system(system, False)
+        work.flags[KIND] = SYMMETRIC
+    return factor_system(system, work.flags[KIND])
 
 
 @_entry

@@ -82,7 +82,7 @@ def respond(servo, links, q, link, hard, redundant, rounds, pose, jacobian, resp
             elimination.choose_rows(
                 servo.tree, servo.fronts, position, screw, servo.unit, redundant, redundant, hard, servo.soft
             )
-        elimination.factor(servo.tree, servo.fronts, servo.matrix, False)
+        elimination.factor(servo.tree, servo.fronts, servo.matrix, elimination.GENERAL)
         step = response[s]
         for round in range(rounds + 1):
             for r in range(rights):

@@ -106,6 +106,8 @@ def _allocate_work(m: Mechanism) -> Work:
         moved=np.zeros((CLOSINGS if hard else 0, nv)),
         chosen=np.zeros(m.nq),
         flags=np.zeros(FLAGS, dtype=np.int64),
+        begun=np.full(m.nq, np.nan),
+        kept=np.zeros(len(m.elimination.scale), dtype=np.int64),
         twist=np.zeros((1, len(m.links), 6)),
         free=np.ones(nv),
         pose=np.zeros((2, 4, 4)),

@@ -239,7 +239,7 @@ def solve(links, t, scratch, multipliers):
     tree, fronts, system, motion = border.tree, border.fronts, border.matrix, border.motion
     force = scratch.force
     tree_matrix(links, t, scratch.work, border, force[0])
-    if elimination.factor(tree, fronts, system, True) != 0:
+    if elimination.factor(tree, fronts, system, elimination.DEFINITE) != 0:
         return False
     elimination.solve_and_close(tree, fronts, system, force, wanted, motion, change, du, multipliers)
     return True

@@ -27,6 +27,10 @@ __all__ = ["Packed", "pack"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_ROW, _COLUMN = np.triu_indices(3, 1)
+_DIAGONAL = (
+    1e-16  # products of inertia, as a fraction of the largest moment, of bodies whose axes are principal
+)
 
 
 @dataclass(eq=False)
@@ -62,7 +66,7 @@ def pack(m: Mechanism, gravity: Floats) -> Packed:
     fronts, motion = plan.allocate()
     n, nv, count, first = len(links), m.nv, len(plan.scale), 6 * m.topology.loops
     info = np.zeros(col.INFO)
-    bare = np.zeros_like(dofs)
+    bare = np.zeros(dofs.shape)
     bare[:, col.ARMATURE] = bare[:, col.GIVEN] = m.armature
     bare[:, col.UNIT] = 1.0
     bare[:, col.LOWER], bare[:, col.UPPER] = -np.inf, np.inf
@@ -140,8 +144,12 @@ def _constants(m: Mechanism, frames: Floats, local: Floats, bodies: Ints, share:
         turn = inverse[:, :3, :3]
         out[has, col.C_MASS] = share[has] * m.mass[body]
         out[has, col.C_COM : col.C_COM + 3] = np.einsum("nij,nj->ni", turn, m.com[body]) + inverse[:, :3, 3]
-        moments, axes = np.linalg.eigh(turn @ m.inertia[body] @ turn.transpose(0, 2, 1))
-        out[has, col.C_AXES : col.C_AXES + 9] = axes.reshape(-1, 9)
+        inertia = turn @ m.inertia[body] @ turn.transpose(0, 2, 1)
+        moments = np.diagonal(inertia, axis1=1, axis2=2).copy()
+        beside = np.abs(inertia[:, _ROW, _COLUMN]).max(axis=1, initial=0.0)
+        turned = np.flatnonzero(beside > _DIAGONAL * moments.max(axis=1, initial=0.0))
+        moments[turned], axes = np.linalg.eigh(inertia[turned])
+        out[has[turned], col.C_AXES : col.C_AXES + 9] = axes.reshape(-1, 9)
         out[has, col.C_MOMENTS : col.C_MOMENTS + 3] = share[has, None] * np.maximum(moments, 0.0)
     return out
 

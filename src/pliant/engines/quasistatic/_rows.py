@@ -107,7 +107,7 @@ def solve_with_rows(joints, world, inertia, wrenches, poses, rows, spare):
     gap = _loop_gaps(poses, rows)
     _joint_gaps(joints.q, rows)
     _choose_rows(joints.q, gap, rows)
-    if elimination.factor(tree, fronts, matrix, True) != 0:
+    if elimination.factor(tree, fronts, matrix, elimination.DEFINITE) != 0:
         return False
     elimination.solve_and_close(tree, fronts, matrix, force, wanted, motion, change, qdd, multipliers)
     return True
