@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any, NamedTuple, NoReturn
@@ -19,7 +19,7 @@ from pliant.contact.handles import FreeBody, MechanismHandle, Static
 from pliant.contact.levels import Level, Levels
 from pliant.contact.materials import Material
 from pliant.engines.simulate import simulate
-from pliant.engines.simulation import MOST_STEPS, Effort, Pull, Simulation, Stride, record
+from pliant.engines.simulation import MOST_STEPS, Effort, Pull, Simulation, Stride, arrow, record
 from pliant.engines.trajectory import Trajectory
 from pliant.engines.transfer import carry_over
 from pliant.errors import InputError, UnknownNameError
@@ -655,6 +655,18 @@ class World:
     def _hand_pulls(self) -> None:
         if self._built is not None and self._built.stepper is not None:
             self._built.stepper.pulls = list(self._pulls.values())
+
+    @property
+    def acting(self) -> dict[Hashable, Floats]:
+        """Point and force, world, m and N, (2, 3), of every wrench and pull, by mechanism or body and name there."""
+        out: dict[Hashable, Floats] = {}
+        for name, handle in self._handles.items():
+            if isinstance(handle, MechanismHandle):
+                out |= {(name, key): ends for key, ends in self.simulation(name).acting.items()}
+            elif isinstance(handle, FreeBody):
+                out |= {(name, key): arrow(load, handle.pose()) for key, load in handle.wrenches.items()}
+        poses = self.poses
+        return out | {("pull", body): np.array([p.at(poses), p.force]) for body, p in self._pulls.items()}
 
     @property
     def pulls(self) -> dict[str, Floats]:

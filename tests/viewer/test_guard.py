@@ -145,3 +145,12 @@ def test_the_token_lets_a_browser_in(chromium):
         page.wait_for_selector("canvas")
         page.get_by_text("Step").first.wait_for()  # controls come by the websocket
         page.context.close()
+
+
+def test_the_page_is_called_pliant(shown):
+    status, headers, text = ask(shown.url)
+    assert status == 200
+    assert int(headers["Content-Length"]) == len(text.encode())
+    assert "<title>pliant</title>" in text
+    assert "Viser</title>" not in text
+    assert 'addEventListener("drop"' in text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -18,7 +19,8 @@ from websockets.sync.client import connect  # noqa: E402
 from websockets.typing import Subprotocol  # noqa: E402
 
 from pliant.viewer import messages  # noqa: E402
-from pliant.viewer.messages import Inspector  # noqa: E402
+from pliant.viewer.messages import Inspector, Sender  # noqa: E402
+from pliant.viewer.opening import LARGEST_FILE  # noqa: E402
 
 PROTOCOL = Subprotocol(f"viser-v{viser.__version__}")
 MESSAGES = 1000  # random ones, to a live view
@@ -65,7 +67,7 @@ def test_what_is_refused_and_why(shown):
         update(speed.uuid, int(speed.props.max)),
         update(buttons.uuid, "Step"),
     ]
-    assert [inspector.refusal(data) for data in sound] == [None] * len(sound)
+    assert [inspector.refusal(data, Sender()) for data in sound] == [None] * len(sound)
     refused = {
         "text instead of bytes": "hello",
         "not understood": b"\xc1\x00",
@@ -90,7 +92,55 @@ def test_what_is_refused_and_why(shown):
         "one of the options": update(buttons.uuid, "Explode"),
     }
     for why, data in refused.items():
-        assert why in (inspector.refusal(data) or ""), why
+        assert why in (inspector.refusal(data, Sender()) or ""), why
+
+
+def start(control, transfer="t", size: Any = 10, parts: int = 1) -> bytes:
+    words = {"source_component_uuid": control, "transfer_uuid": transfer, "filename": "a.xml"}
+    return pack("FileTransferStartUpload", **words, mime_type="", part_count=parts, size_bytes=size)
+
+
+def part(control, transfer="t", index: int = 0, content: Any = b"0123456789") -> bytes:
+    words = {"source_component_uuid": control, "transfer_uuid": transfer}
+    return pack("FileTransferPart", **words, part_index=index, content=content)
+
+
+def test_files_that_are_refused(shown):
+    """One at a time per connection, no larger than said, said no larger than allowed, to the button for files."""
+    page = shown.page
+    inspector = Inspector()
+    inspector.controls = page._server.gui._gui_input_handle_from_uuid
+    button, speed = page._upload._impl.uuid, page._speed._impl.uuid
+
+    def refused(*sent):
+        sender = Sender()
+        return [inspector.refusal(data, sender) for data in sent][-1] or ""
+
+    assert refused(start(button), part(button)) == ""
+    assert refused(start(button, size=2048, parts=2), part(button, index=1, content=bytes(2048))) == ""
+    assert refused(start(button), part(button), start(button, "u"), part(button, "u")) == ""
+    assert refused(start(button, size=0, parts=0), start(button, "u")) == ""
+    refusals = {
+        "no such place": (start(speed),),
+        "no such place for": (start("nobody"),),
+        "another file": (start(button), start(button, "u")),
+        f"up to {LARGEST_FILE}": (start(button, size=LARGEST_FILE + 1, parts=1),),
+        "a file of -1 bytes": (start(button, size=-1),),
+        "10 bytes in 0 parts": (start(button, parts=0),),
+        "10 bytes in 3 parts": (start(button, parts=3),),
+        "in 1000000000 parts": (start(button, size=LARGEST_FILE, parts=10**9),),
+        "a part of no file": (part(button),),
+        "of no file": (start(button), part(button, "other")),
+        "part of no": (start(button), part(button, index=1)),
+        "part of": (start(button), part(button, index=-1)),
+        "a part": (start(button, size=2048, parts=2), part(button), part(button)),
+        "a file longer": (start(button), part(button, content=bytes(11))),
+        "Expected `int`": (start(button, size="large"),),
+        "Expected `bytes`": (start(button), part(button, content=7)),
+        "a value like": (update(button, {"name": "a.xml", "content": b""}),),
+    }
+    for why, sent in refusals.items():
+        assert why in refused(*sent), why
 
 
 def test_lines_in_the_log_are_short_and_few(caplog, monkeypatch):
@@ -120,7 +170,7 @@ def test_a_live_view_stores_nothing_malformed_and_goes_on(shown, caplog, capfd):
     ):
         for _ in range(MESSAGES):
             value = junk[rng.integers(len(junk))]
-            kind = rng.integers(5)
+            kind = rng.integers(7)
             if kind == 0:
                 data: bytes | str = update(speed.uuid, value)
             elif kind == 1:
@@ -133,12 +183,21 @@ def test_a_live_view_stores_nothing_malformed_and_goes_on(shown, caplog, capfd):
                 data = camera(**{("position", "fov", "wxyz")[rng.integers(3)]: value})
                 if value is True:
                     continue
+            elif kind == 4:
+                size = int(rng.integers(-5, 5000))
+                data = start(uuids[rng.integers(len(uuids))], "t", size, int(rng.integers(-1, 4)))
+            elif kind == 5:
+                content = bytes(int(rng.integers(0, 5000)))
+                data = part("x", "t", int(rng.integers(-1, 4)), content)
             elif kind == 3:
                 data = rng.integers(0, 256, rng.integers(1, 60), dtype=np.uint8).tobytes()
             else:
                 data = "text"
             client.send(data)
         assert (speed.value, session.speed) == before
+        assert shown.session is session  # no file that came was one
+        states = page._server.gui._current_file_upload_states.values()
+        assert sum(sum(map(len, state["parts"].values())) for state in states) <= 5000
         # the connection is alive: a sound value arrives
         client.send(update(speed.uuid, speed.props.max))
         for _ in range(200):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,6 +233,95 @@ def test_target_and_ellipsoid(page, shown):
     until(lambda: not ask(shown, lambda s: s.pulls))
     until(lambda: not page.get_by_role("checkbox", name="Target").is_checked())
     page.get_by_role("checkbox", name="Ellipsoid").uncheck()
+
+
+def test_a_joint_is_set_and_made_the_rest_pose(page, shown):
+    page.get_by_text("Joints", exact=True).click()
+    label = page.get_by_text("index_knuckle.1 (°)")
+    row = label.locator("xpath=ancestor::*[.//input[@type='text']][1]").get_by_role("textbox")
+    row.fill("30")
+    row.press("Enter")
+    until(lambda: ask(shown, lambda s: s.posed))
+    assert ask(shown, lambda s: s.joint("index_knuckle.1")) == pytest.approx(np.pi / 6, abs=1e-6)
+    page.get_by_role("button", name="Play").wait_for()  # it is paused
+    page.get_by_role("button", name="Make this the rest pose").click()
+    until(lambda: not ask(shown, lambda s: s.posed))
+    dof = pliant.gallery.hand().dof_index("index_knuckle.1")
+    assert ask(shown, lambda s: s.mechanism.rest[dof]) == pytest.approx(np.pi / 6, abs=1e-6)
+    page.get_by_text("Joints", exact=True).click()
+    shown.open(pliant.gallery.hand())
+    page.get_by_role("button", name="Pause").wait_for()
+
+
+def test_shift_turns(page, shown):
+    start = tip(shown)
+    page.keyboard.down("Shift")
+    drag(page, start, (0, -60))
+    until(lambda: ask(shown, lambda s: s.turns))
+    page.locator("strong", has_text=TIP).wait_for()
+    page.keyboard.up("Shift")
+    page.mouse.up()
+    until(lambda: not ask(shown, lambda s: s.turns or s.simulation.wrenches))
+
+
+def test_cameras_frames_and_inertia(page, shown, look):
+    assert page.title() == "pliant"
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("button", name="Top", exact=True).click()
+    until(lambda: abs(page.client.camera.position[0] - page.client.camera.look_at[0]) < 1e-3)
+    assert page.client.camera.position[2] > page.client.camera.look_at[2] + 0.1
+    page.get_by_role("button", name="Corner", exact=True).click()
+    plain = look(page)
+    for label in ("Frames", "Inertia"):
+        page.get_by_role("checkbox", name=label).check()
+    until(lambda: red(look(page)) > red(plain) + 0.001)  # x axes
+    for label in ("Frames", "Inertia"):
+        page.get_by_role("checkbox", name=label).uncheck()
+    until(lambda: red(look(page)) <= red(plain) + 1e-4)
+
+
+def red(image):
+    """Fraction of pixels that are as red as x axes."""
+    return float((image[..., 0] - image[..., 1:].max(axis=2) > 0.4).mean())
+
+
+def test_a_recording_is_sent(page, shown):
+    page.get_by_role("button", name="Record").click()
+    page.get_by_role("button", name="Stop and save").wait_for()
+    until(lambda: ask(shown, lambda s: len(s.recorder)) > 5)
+    page.get_by_role("button", name="Stop and save").click()
+    for name, start in (("hand.html", b"<!doctype html>"), ("hand.glb", b"glTF")):
+        with page.expect_download() as download:
+            page.get_by_text(name).click()
+        assert download.value.suggested_filename == name
+        assert Path(download.value.path()).read_bytes().startswith(start)
+    assert ask(shown, lambda s: s.recorder) is None
+
+
+def test_a_file_is_opened_by_the_button_or_dropped(page, shown, tmp_path):
+    model = """<mujoco model="two rods"><worldbody><body><joint axis="0 1 0" stiffness="5"/>
+      <geom type="capsule" fromto="0 0 0 .3 0 0" size=".02"/></body></worldbody>
+      <keyframe><key name="raised" qpos="-0.7"/></keyframe></mujoco>"""
+    (tmp_path / "rods.xml").write_text(model)
+    page.set_input_files("input[type=file]", str(tmp_path / "rods.xml"))
+    page.get_by_text("1 body, 1 joint").wait_for()
+    page.get_by_text("Open", exact=True).click()
+    page.wait_for_timeout(600)  # until the folder is open
+    choose(page, "Keyframe", "raised")
+    until(lambda: ask(shown, lambda s: s.mechanism.reference[0]) == -0.7)
+    # dropped, and refused: what is there stays
+    drop = """([name, text]) => {
+        const data = new DataTransfer();
+        data.items.add(new File([text], name));
+        document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
+    }"""
+    page.evaluate(drop, ["broken.urdf", "<robot"])
+    page.get_by_text("broken.urdf").last.wait_for()
+    assert ask(shown, lambda s: s.mechanism.reference[0]) == -0.7
+    page.evaluate(drop, ["dropped.xml", model.replace("two rods", "dropped")])
+    until(lambda: ask(shown, lambda s: s.mechanism.name) == "dropped")
+    shown.open(pliant.gallery.hand())
+    page.get_by_text("17 bodies").wait_for()
 
 
 # --- a world: it waits for somebody to look, contact forces are seen, bodies are dragged

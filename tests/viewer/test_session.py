@@ -12,6 +12,7 @@ from pliant.viewer.session import ENGINES, Session, WorldSession
 
 TIP = "index_tip"
 WEIGHT = 2.0 * 9.81
+UP, ASIDE = np.array([0, 0, 0.01]), np.array([0.01, 0, 0])
 
 
 @pytest.fixture(scope="module")
@@ -824,3 +825,178 @@ def test_two_surfaces_that_both_move_push_each_other():
 def test_an_empty_world_is_refused():
     with pytest.raises(InputError, match="nothing in this world"):
         WorldSession(pliant.World(1 / 60))
+
+
+# --- joints that are set, and torques
+
+
+def test_a_joint_is_set_and_the_simulation_goes_on_from_there():
+    m = pliant.gallery.two_link()
+    session = Session(m)
+    session.set_engine("constrained")
+    session.step(5)
+    dof = session.sliders[0].dof
+    session.set_joint(dof, 0.3)
+    assert not session.playing
+    assert session.joint(dof) == 0.3
+    expected = m.with_pose({dof: 0.3}).reference_poses
+    np.testing.assert_allclose(session.poses, expected, atol=1e-9)
+    before = session.time
+    session.step(1)
+    assert not session.posed
+    assert session.time > before
+    alone = pliant.ConstrainedSimulation(m, session.timestep, (0, 0, 0))
+    alone.q = {dof: 0.3}
+    alone.step()
+    np.testing.assert_allclose(session.poses, alone.poses, atol=1e-9)
+    session.set_joint(dof, 0.3)
+    session.reset()
+    np.testing.assert_allclose(session.poses, m.reference_poses, atol=1e-12)
+
+
+def test_loops_follow_the_joint_that_is_set():
+    m = pliant.gallery.gripper()
+    session = Session(m)
+    session.set_joint("left_driver", 0.25)
+    at = pliant.Configuration(m, session.q)
+    assert np.abs(at.loop_residual).max() < 1e-9
+    # geared: the other driver mirrors it
+    assert abs(session.joint("right_driver")) == pytest.approx(0.25, abs=1e-9)
+    np.testing.assert_allclose(session.poses, at.poses, atol=1e-12)
+
+
+def test_loops_that_do_not_close_are_refused_and_nothing_changes():
+    m = pliant.gallery.scissor_lift()
+    session = Session(m)
+    slide = next(one for one in session.sliders if one.unit != "°")
+    with pytest.raises(ConvergenceError, match="do not close"):
+        session.set_joint(slide.dof, 30.0)
+    assert not session.posed
+    assert session.playing
+
+
+@pytest.mark.parametrize("engine", ["reduced", "constrained", "quasistatic", "blended"])
+def test_the_pose_becomes_the_rest_pose(engine):
+    m = pliant.gallery.two_link()
+    session = Session(m)
+    session.set_engine(engine)
+    session.set_stiffness(2.0)
+    session.set_joint(session.sliders[1].dof, -0.4)
+    shown = session.poses.copy()
+    session.make_rest()
+    assert (session.time, session.engine) == (0.0, engine)
+    np.testing.assert_allclose(session.poses, shown, atol=1e-9)
+    session.step(120)
+    np.testing.assert_allclose(session.poses, shown, atol=1e-6)  # at rest there
+    np.testing.assert_allclose(session.mechanism.stiffness, 2 * m.stiffness)
+    # with weight, springs act about the new rest: what the same mechanism built there does
+    session.set_gravity(True)
+    session.reset()
+    expected = session.mechanism
+    np.testing.assert_allclose(expected.rest, expected.reference)
+    session.set_stiffness(1.0)
+    np.testing.assert_allclose(session.mechanism.reference_poses, shown, atol=1e-9)
+
+
+def test_a_torque_turns_a_body_by_the_angle_of_the_drag():
+    """On one hinge, the torque of a drag by an angle holds the hinge at that angle."""
+    b = pliant.Builder("lever")
+    b.body("arm", mass=1.0, inertia=(0.01, 0.01, 0.01), com=(0.1, 0, 0))
+    b.hinge("pivot", "world", "arm", anchor=(0, 0, 0), axis=(0, 0, 1), stiffness=7.0, damping=2.0)
+    session = Session(b.build())
+    session.set_engine("constrained")
+    turned = session.turn("mouse", "arm", (0.2, 0, 0), (0.2, 0.02, 0))
+    np.testing.assert_allclose(turned.torque, (0, 0, 0.7), atol=1e-9)
+    session.step(2000)
+    assert session.joint("pivot") == pytest.approx(0.1, abs=1e-6)
+    session.move("mouse", (0.2, 1e6, 0))
+    assert np.linalg.norm(turned.torque) == pytest.approx(7.0 * np.pi)  # half a turn at most
+    session.set_engine("reduced")  # it acts on
+    np.testing.assert_allclose(session.simulation.wrenches["arm"].torque, (0, 0, 7.0 * np.pi))
+    session.release("mouse")
+    assert not session.turns
+    assert not session.simulation.wrenches
+
+
+def test_a_torque_puts_a_wrench_aside(hand):
+    session = Session(hand)
+    session.simulation.apply_wrench(TIP, force=(0, 0, 2.0))
+    at = session.pose(TIP)[:3, 3] + ASIDE
+    session.turn("mouse", TIP, at, at + UP)
+    assert not session.simulation.wrenches[TIP].force.any()
+    session.release("mouse")
+    np.testing.assert_array_equal(session.simulation.wrenches[TIP].force, (0, 0, 2))
+    # a body that the model does not know becomes an end effector
+    at = session.pose("index_medial")[:3, 3] + ASIDE
+    session.turn("mouse", "index_medial", at, at + UP)
+    assert "index_medial" in session.setup.end_effectors
+    with pytest.raises(InputError, match="the world cannot be turned"):
+        session.turn("mouse", "world", (0, 0, 0), (0, 0, 1))
+
+
+def test_a_torque_spins_a_free_body():
+    world = pliant.World(1 / 100, gravity=(0, 0, 0))
+    world.add_body("box", pliant.shapes.box((0.1, 0.1, 0.1)), mass=2.0)
+    session = WorldSession(world)
+    turned = session.turn("mouse", "box", (0.1, 0, 0), (0.1, 0.01, 0))
+    session.step(10)
+    inertia = 2.0 * (0.2**2 + 0.2**2) / 12  # `box` takes half lengths
+    spin = world["box"].twist()[3:]
+    np.testing.assert_allclose(spin, turned.torque / inertia * 0.1, rtol=1e-9)
+    session.release("mouse")
+    assert not world["box"].wrenches
+
+
+# --- engines and energies of worlds
+
+
+def test_engines_of_a_world():
+    session = WorldSession(pliant.scenes.grasp())
+    assert session.mechanisms == ("hand",)
+    assert session.engines("hand") == ("reduced", "constrained")
+    session.step(60)
+    model = session.world.level("hand")
+    before = session.poses.copy()
+    moved = session.set_engine("hand", "constrained")
+    assert session.engine("hand") == "constrained"
+    assert np.linalg.norm(session.poses[:, :3, 3] - before[:, :3, 3], axis=1).max() == pytest.approx(
+        moved, abs=1e-12
+    )
+    session.step(5)
+    session.set_engine("hand", "reduced")
+    assert session.world.level("hand") is model  # the one that was given
+    for name, engine, words in (
+        ("hand", "blended", "is one of reduced, constrained"),
+        ("hand", "", "is one of"),
+        ("hadn", "reduced", "did you mean 'hand'"),
+        ("ball", "reduced", "no mechanism"),
+    ):
+        with pytest.raises(InputError, match=words):
+            session.set_engine(name, engine)
+    session.set_engine("hand", "constrained")
+    session.reset()
+    assert session.engine("hand") == "reduced"
+
+
+def test_a_mechanism_of_a_world_is_reduced_when_asked_for():
+    world = pliant.World(1 / 100)
+    world.add(pliant.gallery.hand())
+    session = WorldSession(world)
+    assert session.engine("hand") == "constrained"
+    session.set_engine("hand", "reduced")
+    assert session.world.level("hand").end_effectors == pliant.gallery.hand().end_effectors
+
+
+def test_energy_of_a_world_is_that_of_its_parts():
+    """A ball in free fall and a mechanism under load: known in closed form, and from the mechanism alone."""
+    world = pliant.World(1 / 1000)
+    world.add_body("ball", pliant.shapes.sphere(0.05), mass=3.0, position=(5, 0, 2.0))
+    world.add(pliant.gallery.helix(6))
+    session = WorldSession(world)
+    session.step(100)
+    now, alone = session.measure(), pliant.ConstrainedSimulation(pliant.gallery.helix(6), 1 / 1000)
+    alone.step(100)
+    speed, height = 9.81 * 0.1, world["ball"].position[2]
+    assert now.energy.kinetic == pytest.approx(1.5 * speed**2 + alone.energy.kinetic, rel=1e-6)
+    assert now.energy.elastic == pytest.approx(alone.energy.elastic, rel=1e-6)
+    assert now.energy.gravity == pytest.approx(3.0 * 9.81 * height + alone.energy.gravity, rel=1e-6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -41,15 +42,23 @@ def view(
       pliant view gallery:grasp
     """
     from pliant.errors import InputError
-    from pliant.source import resolve
+    from pliant.source import PREFIX, Source, resolve
+    from pliant.viewer.opening import file_keyframes
 
-    found = resolve(
-        file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness, worlds=True
-    )
+    def read(keyframe: str | None) -> Source:
+        return resolve(
+            file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness, worlds=True
+        )
+
+    found = read(keyframe)
     if found.play is not None and (bodies or engine is not None):
         raise InputError(f"'{file}' is a world, which has its own engines: leave -e and --engine out")
     what = found.scene or found.play or found.model or found.mechanism
     with pliant.view(what, host=host, port=port, block=False) as shown:
+        if not file.startswith(PREFIX):
+            shown.offer_keyframes(
+                file_keyframes(Path(file)), lambda name: read(name).mechanism, shown=keyframe
+            )
         session = shown.session
         if bodies:
             shown.runner.ask(lambda: session.set_end_effectors(bodies))

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.checks import acceleration, flag, instance, number, numbers, room, seconds, vector, whole
 from pliant.engines.actor import Actor
-from pliant.engines.trajectory import Trajectory
+from pliant.engines.trajectory import Trajectory, loads_over_time
 from pliant.errors import ConvergenceError, InputError, PliantError
 from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.one_thread import DEPTH, USER, Use, exclusive
@@ -41,6 +41,7 @@ __all__ = [
     "State",
     "Stride",
     "are_poses",
+    "arrow",
     "free_coordinates",
     "free_rates",
     "matching_motion",
@@ -546,6 +547,14 @@ class Simulation(ABC):
         """The springs of all pulls."""
         return tuple(self._pulls.values())
 
+    @property
+    def acting(self) -> dict[Hashable, Floats]:
+        """Point and force, world, m and N, (2, 3), of every wrench, by body, and pull, by ("pull", its name)."""
+        poses, names = self.poses, self._mechanism.body_names
+        out: dict[Hashable, Floats] = {names[i]: arrow(load, poses[i]) for i, load in self._loads.items()}
+        out |= {("pull", key): np.array([pull.at(poses), pull.force]) for key, pull in self._pulls.items()}
+        return out
+
     def _advance_in_strides(self, n: int) -> int:
         """`_advance` with pulls, with wrenches that change over the first step, or in several calls."""
         if self._pulls:
@@ -993,6 +1002,13 @@ def _sum(load: Load | None, pull: Pull, pose: Floats) -> Load:
     return Load(force + pull.force, torque + moment, np.zeros(3))
 
 
+def arrow(load: Load, pose: Floats) -> Floats:
+    """Point and force of a load, world, m and N, (2, 3), on a body at a pose."""
+    turn = pose[:3, :3]
+    force = load.force if load.frame == "world" else turn @ load.force
+    return np.array([turn @ load.point + pose[:3, 3], force])
+
+
 def are_poses(poses: Floats) -> bool:
     """Whether all of these matrices, (..., 4, 4), hold rotations and places whose squares are finite."""
     turn = poses[..., :3, :3]
@@ -1055,6 +1071,7 @@ def record(
         flag(progress, "record: progress")
     out = room((n, mechanism.body_count, 4, 4), f"record: {brief(n)} frames")
     time, i = np.empty(n), 0
+    acting: list[dict[Hashable, Floats]] = []
     tell = progress if callable(progress) else None
     try:
         for i in track(range(n), "recording", bool(progress) and tell is None):
@@ -1065,9 +1082,11 @@ def record(
                     act(simulation.time)
                     simulation.step()
             out[i], time[i] = simulation.poses[: mechanism.body_count], simulation.time
+            acting.append(simulation.acting)
             if tell is not None:
                 tell(i + 1)
     except BaseException as error:
-        error.trajectory = Trajectory(mechanism, time[:i].copy(), out[:i].copy())  # type: ignore[attr-defined]
+        loads = loads_over_time(acting[:i])
+        error.trajectory = Trajectory(mechanism, time[:i].copy(), out[:i].copy(), loads)  # type: ignore[attr-defined]
         raise
-    return Trajectory(mechanism, time, out)
+    return Trajectory(mechanism, time, out, loads_over_time(acting))

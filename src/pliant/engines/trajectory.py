@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from pliant.mechanism import Mechanism
 from pliant.read_only import read_only
 from pliant.text import counted
 
-__all__ = ["FORMAT", "VERSION", "Trajectory"]
+__all__ = ["FORMAT", "VERSION", "Trajectory", "loads_over_time"]
 
 FORMAT, VERSION = "pliant-trajectory", 1
 _ROTATION = 1e-6  # largest entry of R R^T - 1 that is accepted in a file
@@ -30,15 +31,20 @@ class Trajectory:
         mechanism: the mechanism of the bodies.
         time: seconds, (frames,).
         poses: world poses, (frames, bodies, 4, 4).
+        loads: points and forces of wrenches and pulls, world, m and N, (frames, loads, 2, 3), for pictures; a load
+            that does not act has no force.
     """
 
     mechanism: Mechanism
     time: NDArray[np.float64]
     poses: NDArray[np.float64]
+    loads: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, 0, 2, 3)))
 
     def __post_init__(self) -> None:
         instance(self.mechanism, Mechanism, "trajectory: mechanism")
-        for word in ("time", "poses"):
+        if isinstance(self.loads, np.ndarray) and not self.loads.size:
+            object.__setattr__(self, "loads", np.zeros((np.size(self.time), 0, 2, 3)))
+        for word in ("time", "poses", "loads"):
             object.__setattr__(self, word, read_only(numbers(getattr(self, word), f"trajectory: {word}")))
         frames = len(self.time) if self.time.ndim == 1 else -1
         if self.poses.shape != (frames, self.mechanism.body_count, 4, 4):
@@ -46,6 +52,8 @@ class Trajectory:
                 f"trajectory: times (frames,) and poses (frames, {self.mechanism.body_count}, 4, 4) expected, got "
                 f"{self.time.shape} and {self.poses.shape}"
             )
+        if self.loads.ndim != 4 or self.loads.shape[::2] != (frames, 2) or self.loads.shape[3] != 3:
+            raise InputError(f"trajectory: loads (frames, loads, 2, 3) expected, got {self.loads.shape}")
 
     def __len__(self) -> int:
         return len(self.time)
@@ -78,6 +86,8 @@ class Trajectory:
             "time": np.asarray(self.time, dtype=np.float64),
             "poses": np.asarray(self.poses[..., :3, :], dtype=np.float64),  # the fourth row is 0 0 0 1
         }
+        if self.loads.size:
+            arrays["loads"] = np.asarray(self.loads, dtype=np.float64)
         write_archive(path, {"format": FORMAT, "version": VERSION}, arrays)
 
     @staticmethod
@@ -99,7 +109,26 @@ class Trajectory:
         _check(path, mechanism, time, rows)
         poses = np.zeros((*rows.shape[:2], 4, 4))
         poses[..., :3, :], poses[..., 3, 3] = rows, 1.0
-        return Trajectory(mechanism, time, poses)
+        loads = arrays.get("loads", np.zeros((len(time), 0, 2, 3)))
+        _check_loads(path, len(time), loads)
+        return Trajectory(mechanism, time, poses, loads)
+
+
+def loads_over_time(frames: Sequence[Mapping[Hashable, NDArray[np.float64]]]) -> NDArray[np.float64]:
+    """`Trajectory.loads` from point and force (2, 3) of every load by name, frame by frame."""
+    names = {name: i for i, name in enumerate(dict.fromkeys(name for frame in frames for name in frame))}
+    out = np.zeros((len(frames), len(names), 2, 3))
+    for row, frame in zip(out, frames, strict=True):
+        for name, ends in frame.items():
+            row[names[name]] = ends
+    return out
+
+
+def _check_loads(path: Path, frames: int, loads: NDArray[np.float64]) -> None:
+    """Refuse loads of the wrong shape, or that are not finite."""
+    sound = loads.dtype == np.float64 and loads.ndim == 4 and loads.shape[::2] == (frames, 2)
+    if not sound or loads.shape[3] != 3 or not np.isfinite(loads).all():
+        raise FormatError(f"'{path}': 'loads' are no finite points and forces, ({frames}, loads, 2, 3)")
 
 
 def _check(path: Path, m: Mechanism, time: NDArray[np.float64], rows: NDArray[np.float64]) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from pliant.viewer.messages import Inspector
+from pliant.viewer.shell import dress
 
 __all__ = ["Guard", "guarded", "is_local"]
 
@@ -87,6 +88,10 @@ class Guard:
                     http.HTTPStatus.FORBIDDEN, "Forbidden", Headers(_HEADERS), f"{why}\n".encode()
                 )
             found = None if answer is None else answer(connection, request)
+            if found is not None and found.body:
+                found.body = dress(found.body, found.headers.get("Content-Encoding") == "gzip")
+                del found.headers["Content-Length"]
+                found.headers["Content-Length"] = str(len(found.body))
             if found is not None and self.token:
                 found.headers["Set-Cookie"] = (
                     f"{self._cookie}={self.token}; HttpOnly; SameSite=Strict; Path=/"

@@ -27,6 +27,7 @@ from pliant.scenes.scene import Scene
 from pliant.text import brief
 from pliant.viewer.guard import Guard, guarded
 from pliant.viewer.messages import Inspector
+from pliant.viewer.opening import Opener
 from pliant.viewer.page import MechanismPage, Page, PathPage, WorldPage
 from pliant.viewer.path_session import PathSession
 from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSession
@@ -186,17 +187,69 @@ class View(Served):
     def __init__(self, session: Session | WorldSession | PathSession, host: str, port: int):
         super().__init__(session.mechanism.name, host, port)
         self.session: Any = session
-        self.page = page = _page(self._server, session)
+        self.opener = Opener()
+        self.page = _page(self._server, session, self.opener)
         self.pacing = pacing = Pacing(self._server)
-        self.runner = Runner(
-            session, page.show, page.show_error, lambda: pacing.interval, page.show_compilation
+        self.runner = runner = Runner(
+            session,
+            lambda: self.page.show(),
+            lambda message, who: self.page.show_error(message, who),
+            lambda: pacing.interval,
+            lambda notice: self.page.show_compilation(notice),
         )
-        page.connect(self.runner, pacing)
-        self.runner.start()
+        self.page.connect(runner, pacing, self._show)
+        runner.start()
+
+        @self._server.on_client_connect
+        async def _(client: Any) -> None:
+            pacing.watch(client)
+            runner.do(lambda: self.page.welcome(client))
+
+        @self._server.on_client_disconnect
+        async def _(client: Any) -> None:
+            runner.do(lambda: self.session.release(client.client_id))
+
+    def open(self, what: Any) -> None:
+        """Show something else in place of what is shown, to all browsers; anything that `pliant.view` takes."""
+        self.runner.ask(lambda: self._show(lambda: what))
+
+    def offer_keyframes(
+        self, keyframes: tuple[str, ...], load: Callable[[str | None], Any], shown: str | None = None
+    ) -> None:
+        """Offer keyframes of what is shown; `load` takes the name of one, or None, and returns what is viewed then."""
+        self.opener.offer(keyframes, load, shown)
+        self.runner.ask(lambda: self._build(self.session))
+
+    def _show(self, make: Callable[[], Any]) -> None:
+        """Show what a function returns, in the runner's thread. After an error everything is as it was."""
+        known = self.opener.keyframes, self.opener.keyframe
+        try:
+            session = _session(make())
+            self._build(session)
+        except BaseException:
+            self.opener.keyframes, self.opener.keyframe = known
+            raise
+        self._title = session.mechanism.name
+        for client in self._server.get_clients().values():
+            self.page.stage.aim(client, "Corner", session.poses)
+            for remark in self.opener.remarks:
+                client.add_notification("Left out", remark[:1000], color="yellow", auto_close_seconds=20.0)
+
+    def _build(self, session: Any) -> None:
+        """Make the page of a session and run it."""
+        self.page.retired = True
+        with self._server.atomic():
+            self._server.gui.reset()
+            self._server.scene.reset()
+            self.page = _page(self._server, session, self.opener)
+        self.page.connect(self.runner, self.pacing, self._show)
+        self.session = self.runner.session = session
+        self.page.welcome()
 
     def _end(self) -> None:
         self.pacing.stopped = True
         self.runner.stop()
+        self.opener.close()
 
 
 # --- the thread of a session
@@ -389,10 +442,12 @@ def _spread(values: list[float]) -> float:
 # --- arguments
 
 
-def _page(server: Any, session: Session | WorldSession | PathSession) -> Page:
+def _page(server: Any, session: Session | WorldSession | PathSession, opener: Opener) -> Page:
     if isinstance(session, WorldSession):
-        return WorldPage(server, session)
-    return PathPage(server, session) if isinstance(session, PathSession) else MechanismPage(server, session)
+        return WorldPage(server, session, opener)
+    if isinstance(session, PathSession):
+        return PathPage(server, session, opener)
+    return MechanismPage(server, session, opener)
 
 
 def _session(what: Any) -> Session | WorldSession | PathSession:

@@ -24,6 +24,7 @@ __all__ = [
     "Part",
     "Triangles",
     "bounds",
+    "box_mesh",
     "decimate",
     "make_parts",
     "place_parts",
@@ -322,6 +323,11 @@ def bounds(parts: list[Part], poses: Floats) -> tuple[Floats, Floats]:
 def sphere_mesh(around: int) -> Mesh:
     """Vertices and faces of the unit sphere, with `around` vertices along its equator."""
     return _indexed(_ball(around), "sphere")
+
+
+def box_mesh() -> Mesh:
+    """Vertices and faces of the cube from -1 to 1."""
+    return _indexed(_box(), "box")
 
 
 def _mesh_key(table: ShapeTable, s: int) -> tuple[str, Any]:

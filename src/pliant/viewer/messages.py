@@ -2,7 +2,8 @@
 
 viser takes what a websocket sends: a slider would hold text, a control of a position infinity, and strange messages end
 in tracebacks. The inspector drops those of unknown types, with members of the wrong type, with numbers that are not
-finite or are huge, and values that a control cannot have. Each makes a line in the log, a few in ten seconds.
+finite or are huge, values that a control cannot have, and files that are too large or come from nowhere. Each makes a
+line in the log, a few in ten seconds.
 """
 
 from __future__ import annotations
@@ -11,15 +12,63 @@ import logging
 import math
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-__all__ = ["Inspector"]
+from pliant.viewer.opening import LARGEST_FILE
+
+__all__ = ["Inspector", "Sender"]
 
 _log = logging.getLogger("pliant.viewer")
 _LARGEST = 1e15  # number in a message; times are in milliseconds
 _LONGEST = 100_000  # characters or entries
+_PART = 1024  # bytes: a file comes in parts of at least that, besides the last
 _LINES, _SECONDS = 5, 10.0  # lines in the log, in that many seconds
+
+
+@dataclass
+class Sender:
+    """A connection, as far as its files are concerned: one at a time.
+
+    Attributes:
+        transfer: identifier of the file on its way; empty: none.
+        missing: numbers of its parts that have not come.
+        bytes_left: bytes of the file that have not come.
+    """
+
+    transfer: str = ""
+    missing: set[int] = field(default_factory=set)
+    bytes_left: int = 0
+
+    def start_refusal(self, message: dict[str, Any], controls: dict[str, Any]) -> str | None:
+        """Why a file may not come; None: it may, and is the one on its way."""
+        size, parts = message["size_bytes"], message["part_count"]
+        handle = controls.get(message["source_component_uuid"])
+        if handle is None or not hasattr(handle, "mime_type"):
+            return "no such place for files"
+        if self.transfer:
+            return "another file is on its way"
+        if not 0 <= size <= LARGEST_FILE:
+            return f"a file of {size} bytes; up to {LARGEST_FILE} are allowed"
+        if not (size > 0) <= parts <= 1 + size // _PART:
+            return f"a file of {size} bytes in {parts} parts"
+        if parts:
+            self.transfer, self.missing, self.bytes_left = message["transfer_uuid"], set(range(parts)), size
+        return None
+
+    def part_refusal(self, message: dict[str, Any]) -> str | None:
+        """Why a part of a file is refused; None: it is the one on its way."""
+        index, content = message["part_index"], message["content"]
+        if message["transfer_uuid"] != self.transfer or index not in self.missing:
+            return "a part of no file"
+        if len(content) > self.bytes_left:
+            return "a file longer than it said"
+        self.missing.remove(index)
+        self.bytes_left -= len(content)
+        if not self.missing:
+            self.transfer = ""
+        return None
 
 
 class Inspector:
@@ -38,12 +87,12 @@ class Inspector:
         """A handler of websocket connections that receives sound messages alone."""
 
         async def handle(connection: Any) -> None:
-            receive = connection.recv
+            receive, sender = connection.recv, Sender()
 
             async def receive_sound(*args: Any, **words: Any) -> Any:
                 while True:
                     data = await receive(*args, **words)
-                    why = self.refusal(data)
+                    why = self.refusal(data, sender)
                     if why is None:
                         return data
                     self.tell(why)
@@ -53,8 +102,8 @@ class Inspector:
 
         return handle
 
-    def refusal(self, data: Any) -> str | None:
-        """Why a message is refused; None: it is sound."""
+    def refusal(self, data: Any, sender: Sender) -> str | None:
+        """Why a message of a sender is refused; None: it is sound."""
         import msgspec
 
         if not isinstance(data, bytes):
@@ -77,6 +126,10 @@ class Inspector:
             return f"not understood: {_short(error)}"
         if why is None and name == "GuiUpdateMessage":
             why = self._value_refusal(content["uuid"], content["updates"])
+        elif why is None and name == "FileTransferStartUpload":
+            why = sender.start_refusal(content, self.controls)
+        elif why is None and name == "FileTransferPart":
+            why = sender.part_refusal(content)
         return None if why is None else f"{_short(name)}: {why}"
 
     def _value_refusal(self, uuid: str, updates: dict[str, Any]) -> str | None:

@@ -6,19 +6,25 @@ run in viser's threads: none touches the session, each hands a command to the ru
 
 from __future__ import annotations
 
-import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pliant.errors import InputError, PliantError
+from pliant.source import gallery_names
 from pliant.text import counted, escape_markdown
+from pliant.viewer.opening import LARGEST_FILE, Opener
 from pliant.viewer.path_session import PathMeasures, PathSession
+from pliant.viewer.posing import Slider
+from pliant.viewer.recorder import Recorder
+from pliant.viewer.recording import export_gltf, record_html
 from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
-from pliant.viewer.stage import Overlay, Stage, force_text
+from pliant.viewer.stage import CAMERAS, Overlay, Stage, force_text
 
 if TYPE_CHECKING:
     from pliant.viewer.live import Pacing, Runner
@@ -27,10 +33,14 @@ __all__ = ["MechanismPage", "Page", "PathPage", "WorldPage"]
 
 _READOUTS, _PLOTS = 0.2, 0.5  # s between updates of readouts and of plots
 _MOST_NAMES = 200  # in a list
+_MOST_ENGINES = 12  # mechanisms of a world whose engine can be chosen
+_STEPS = 200  # of a joint's slider
+_GALLERY = "choose one"  # in the list of the gallery
 _LONGEST_MESSAGE = 500  # characters
 _TARGET = "target"  # key of the pull to the target handle
 _MARK, _MARK_COLOUR = 5, (198, 40, 40)  # half the size of the mark in a diagram, pixels
 _BLUE, _ORANGE, _GREEN, _RED = "#1f6fb4", "#d9822b", "#2e8b57", "#c62828"
+_ENERGIES = (("kinetic", _BLUE), ("elastic", _ORANGE), ("gravity", _GREEN))
 
 
 class Page(ABC):
@@ -39,29 +49,33 @@ class Page(ABC):
     Attributes:
         stage: the session's bodies.
         selected: name of the selected body, or None.
+        retired: whether another page has taken its place.
     """
 
     camera_distance = 1.0  # at first; 1: everything just fits
     heading = "Simulation"  # of the first folder of controls
     pulling = True  # whether bodies can be pulled
 
-    def __init__(self, server: Any, session: Any, size: str):
+    def __init__(self, server: Any, session: Any, opener: Opener, size: str):
         """Build the page.
 
         Args:
             server: a `viser.ViserServer`.
             session: a `Session`, `WorldSession` or `PathSession`.
+            opener: what may be shown instead.
             size: number of bodies and so on, for the title.
         """
-        self._server, self._session = server, session
+        self._server, self._session, self._opener = server, session, opener
+        self._asking: Any = None  # client whose command is executed
         self.selected: str | None = None
+        self.retired = False
         self._last_frame: tuple[Any, ...] = ()
         self._read_out, self._plotted = 0.0, 0.0  # s: when readouts and plots were last updated
         gui = server.gui
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(31, 111, 180))
         gui.main_panel.dock_right()
         title = f"**{escape_markdown(session.mechanism.name)}**, {size}"
-        drag = "Drag a body to pull it, click it" if self.pulling else "Click a body"
+        drag = "Drag a body to pull it, with Shift to turn it, click it" if self.pulling else "Click a body"
         gui.add_markdown(f"{title}  \n{drag} to select it.")
         with gui.add_folder(self.heading):
             self._play = gui.add_button("Pause", icon="player-pause")
@@ -76,9 +90,36 @@ class Page(ABC):
                 "Starting. An engine that runs for the first time compiles for a while."
             )
         self._add_folders(gui)
+        self._add_view(gui)
+        self._add_files(gui)
         self.stage = Stage(server, session.mechanism, session.poses, self.camera_distance)
         self._overlay = Overlay(server, self.stage.size)
         self.show_controls()
+
+    def _add_view(self, gui: Any) -> None:
+        with gui.add_folder("View"):
+            self._camera = gui.add_button_group("Camera", tuple(CAMERAS))
+            self._frames = gui.add_checkbox("Frames", False, hint="of bodies: x red, y green, z blue")
+            self._inertia = gui.add_checkbox(
+                "Inertia", False, hint="boxes of uniform density with the mass and inertia of the bodies"
+            )
+            self._record = gui.add_button(
+                "Record", icon="player-record", hint="then a web page and a glTF file to keep"
+            )
+            self._recorded = gui.add_markdown("", visible=False)
+
+    def _add_files(self, gui: Any) -> None:
+        with gui.add_folder("Open", expand_by_default=False):
+            kinds = ".xml,.mjcf,.urdf,.json,.npz"
+            self._upload = gui.add_upload_button(
+                "A file", icon="upload", mime_type=kinds, hint=f"up to {LARGEST_FILE / 1e6:g} MB"
+            )
+            gui.add_markdown("MJCF, URDF, JSON or NPZ, alone; or drop it on the page.")
+            names = self._opener.keyframes or ("",)
+            self._keyframe = gui.add_dropdown(
+                "Keyframe", names, visible=len(names) > 1, initial_value=names[0]
+            )
+            self._gallery = gui.add_dropdown("Gallery", (_GALLERY, *gallery_names()))
 
     # --- hooks
 
@@ -121,30 +162,45 @@ class Page(ABC):
 
     # --- requests of clients
 
-    def connect(self, runner: Runner, pacing: Pacing) -> None:
-        """Connect controls, clicks and drags to the session, by way of its runner; report frames to `pacing`."""
+    def connect(self, runner: Runner, pacing: Pacing, show: Callable[[Callable[[], Any]], None]) -> None:
+        """Connect controls, clicks and drags to the session, by way of its runner.
+
+        Args:
+            runner: the thread that owns the session.
+            pacing: is told of frames.
+            show: shows what a function returns in place of the session, to all clients.
+        """
         self._runner, self._pacing, session = runner, pacing, self._session
         for handle in self.stage.handles:
             if self.pulling:
                 handle.on_drag("left")(self._drag)
+                handle.on_drag("left", modifier="shift")(self._drag)
             handle.on_click(self._click)
+        opener = self._opener
+        self._bind(self._camera, lambda name: self.stage.aim(self._asking, name, session.poses))
+        self._bind(self._frames, lambda _: None)
+        self._bind(self._inertia, lambda _: None)
+        self._bind(self._record, lambda _: self._toggle_recording())
+        self._bind(self._upload, lambda file: show(lambda: opener.file(file.name, file.content)))
+        self._bind(self._keyframe, lambda name: show(lambda: opener.at_keyframe(name)))
+        self._bind(
+            self._gallery, lambda name: None if name == _GALLERY else show(lambda: opener.gallery(name))
+        )
         self._bind(self._play, lambda _: self._set_playing(not session.playing))
         self._bind(self._buttons, self._press)
         self._bind(self._speed, session.set_speed)
         self._bind(self._strength, session.set_strength)
 
-        @self._server.on_client_connect
-        async def _(client: Any) -> None:
-            pacing.watch(client)
-            runner.do(self._redraw)
-
-        @self._server.on_client_disconnect
-        async def _(client: Any) -> None:
-            runner.do(lambda: session.release(client.client_id))
+    def welcome(self, client: Any = None) -> None:
+        """Have everything drawn for a client that has just connected; a window higher than wide gets a camera."""
+        if client is not None and client.camera.image_width < client.camera.image_height:
+            self.stage.aim(client, next(iter(CAMERAS)), self._session.poses)
+        self._redraw()
 
     def _bind(self, control: Any, change: Callable[[Any], None]) -> None:
         """Call `change` with the control's value, in the runner, whenever a client uses the control."""
-        button = hasattr(control, "on_click")
+        event_name = next(word for word in ("on_click", "on_upload", "on_update") if hasattr(control, word))
+        lasting = event_name == "on_update"  # a slider sends many values, of which the last counts
 
         async def callback(event: Any) -> None:
             if event.client is None:
@@ -152,15 +208,38 @@ class Page(ABC):
             value = event.target.value
 
             def command() -> None:
+                self._asking = event.client
                 try:
                     change(value)
                 finally:  # after an error as well: the control then shows the session's value again
-                    self.show_controls()
-                    self._redraw()
+                    if not self.retired:
+                        self.show_controls()
+                        self._redraw()
 
-            self._runner.do(command, event.client, None if button else id(control))
+            self._runner.do(command, event.client, id(control) if lasting else None)
 
-        (control.on_click if button else control.on_update)(callback)
+        getattr(control, event_name)(callback)
+
+    def _toggle_recording(self) -> None:
+        """Start to record, or stop and send the client who asked a web page and a glTF file."""
+        session = self._session
+        if session.recorder is None:
+            session.recorder = Recorder(session)
+            return
+        found, session.recorder = session.recorder, None
+        self._send_recording(found)
+
+    def _send_recording(self, found: Recorder) -> None:
+        trajectory, client = found.trajectory(), self._asking
+        note = client.add_notification("Recording", "Writing the files ...", loading=True)
+        try:
+            with TemporaryDirectory(prefix="pliant-view-") as folder:
+                stem = "".join(c if c.isalnum() or c in "-_" else "_" for c in found.mechanism.name)[:60]
+                for write, suffix in ((record_html, ".html"), (export_gltf, ".glb")):
+                    path = write(trajectory, Path(folder) / f"{stem}{suffix}")
+                    client.send_file_download(path.name, path.read_bytes())
+        finally:
+            note.remove()
 
     def _press(self, button: str) -> None:
         if button == "Step":
@@ -182,7 +261,8 @@ class Page(ABC):
             body = self.stage.body(event.target, event.instance_index)
             if body >= 0:
                 name, point = session.mechanism.body_names[body], event.start_position
-                self._runner.do(lambda: session.pull(key, name, point, target), event.client)
+                act = session.turn if event.modifier == "shift" else session.pull
+                self._runner.do(lambda: act(key, name, point, target), event.client)
             return
         self._runner.do(lambda: session.move(key, target), event.client, ("drag", key))
 
@@ -206,17 +286,26 @@ class Page(ABC):
         if not self._server.get_clients():
             return
         session, now = self._session, time.monotonic()
-        frame = (*self._frame_state(), *(p.target.tobytes() for p in session.pulls.values()))
+        frame = (
+            *self._frame_state(),
+            *(p.target.tobytes() for p in session.pulls.values()),
+            *(t.torque.tobytes() for t in session.turns.values()),
+        )
         if frame != self._last_frame:
             self._last_frame = frame
             with self._server.atomic():
-                self.stage.update(session.poses)
-                self._overlay.show_pulls(session.pulls, session.poses)
+                poses = session.poses
+                self.stage.update(poses)
+                self._overlay.show_pulls(session.pulls, poses)
+                self._overlay.show_turns(session.turns, poses)
+                self._overlay.show_frames(poses if self._frames.value else None)
+                self._overlay.show_inertia(session.mechanism, poses if self._inertia.value else None)
                 self._draw_overlay()
             self._pacing.drawn = True
         if now - self._read_out >= _READOUTS:
             self._read_out = now
             self._show_readouts()
+            self._show_recorded()
             self._update_details()
         if now - self._plotted >= _PLOTS:
             self._plotted = now
@@ -234,6 +323,19 @@ class Page(ABC):
         self._play.label = "Pause" if session.playing else "Play"
         self._play.icon = "player-pause" if session.playing else "player-play"
         self._speed.value, self._strength.value = session.speed, session.strength
+        self._record.label = "Record" if session.recorder is None else "Stop and save"
+        self._record.icon = "player-record" if session.recorder is None else "player-stop"
+        self._gallery.value = _GALLERY
+        if self._opener.keyframe in self._keyframe.options:
+            self._keyframe.value = self._opener.keyframe
+
+    def _show_recorded(self) -> None:
+        """Write how much is recorded."""
+        recorder = self._session.recorder
+        self._recorded.visible = recorder is not None
+        if recorder is not None:
+            full = ": there is room for no more" if recorder.full else ""
+            self._recorded.content = f"{counted(len(recorder), 'frame')}, {recorder.seconds:.1f} s{full}"
 
     def show_error(self, message: str, client: Any) -> None:
         """Show an error to a client, or to all if None."""
@@ -260,9 +362,8 @@ class Page(ABC):
             f"t = {now.time:.2f} s{slow}",
             f"steps of 1/{1 / session.timestep:.0f} s, {1e6 * now.step_time:.0f} µs each",
         ]
-        lines += [
-            f"**{escape_markdown(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()
-        ]
+        lines += [f"**{escape_markdown(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()]
+        lines += [f"**{escape_markdown(turn.body)}** {force_text(turn.torque)} m" for turn in session.turns.values()]
         self._status.content = "  \n".join(lines)
 
 
@@ -271,12 +372,12 @@ class MechanismPage(Page):
 
     _session: Session
 
-    def __init__(self, server: Any, session: Session):
+    def __init__(self, server: Any, session: Session, opener: Opener):
         m = session.mechanism
         self._shape: tuple[str, Ellipsoid] | None = None  # ellipsoid shown, and its body
         loops = f", {counted(m.topology.loops, 'loop')}" if m.topology.loops else ""
         size = f"{counted(m.body_count, 'body', 'bodies')}, {counted(m.joint_count, 'joint')}{loops}"
-        super().__init__(server, session, size)
+        super().__init__(server, session, opener, size)
 
     def _add_simulation_controls(self, gui: Any) -> None:
         session = self._session
@@ -304,18 +405,26 @@ class MechanismPage(Page):
                 icon="circle-plus",
                 hint="find the true equilibrium under the present pulls, and let the model know its shape",
             )
-        with gui.add_folder("Plots", expand_by_default=False):
-            self._energy_plot = _add_plot(
-                gui, "Energy (J)", ("kinetic", _BLUE), ("elastic", _ORANGE), ("gravity", _GREEN)
+        with gui.add_folder("Joints", expand_by_default=False):
+            self._rest = gui.add_button(
+                "Make this the rest pose",
+                icon="pin",
+                hint="all springs are slack in the pose that is shown, and the simulation starts there",
             )
+            self._joints = [(one, _add_joint(gui, one)) for one in self._session.sliders]
+        with gui.add_folder("Plots", expand_by_default=False):
+            self._energy_plot = _add_plot(gui, "Energy (J)", *_ENERGIES)
             self._violation_plot = _add_plot(gui, "Violation (mm)", ("violation", _RED))
             self._step_plot = _add_plot(gui, "Step (µs)", ("step", _BLUE))
 
     # --- requests of clients
 
-    def connect(self, runner: Runner, pacing: Pacing) -> None:
-        super().connect(runner, pacing)
+    def connect(self, runner: Runner, pacing: Pacing, show: Callable[[Callable[[], Any]], None]) -> None:
+        super().connect(runner, pacing, show)
         session = self._session
+        for one, slider in self._joints:
+            self._bind(slider, lambda value, one=one: session.set_joint(one.dof, value * one.factor))
+        self._bind(self._rest, lambda _: self._make_rest())
         self._overlay.target.on_update(self._move_target)
         self._bind(self._apply, lambda _: self._set_effectors(_split_names(self._names.value)))
         self._bind(self._toggle, lambda _: self._toggle_effector())
@@ -329,6 +438,10 @@ class MechanismPage(Page):
 
     def _reset(self) -> None:
         super()._reset()
+        self._set_target(False)
+
+    def _make_rest(self) -> None:
+        self._session.make_rest()
         self._set_target(False)
 
     def _toggle_effector(self) -> None:
@@ -357,7 +470,7 @@ class MechanismPage(Page):
         self._overlay.target.visible = on
         session.release(_TARGET)
         if on:
-            position = session.simulation.pose(body)[:3, 3]
+            position = session.pose(body)[:3, 3]
             self._overlay.target.position = position
             session.pull(_TARGET, body, position, position)
 
@@ -391,19 +504,27 @@ class MechanismPage(Page):
         session = self._session
         self._engine.value, self._gravity.value = session.engine, session.gravity
         self._stiffness.value = session.stiffness
+        self._show_joints()
 
     def _frame_state(self) -> tuple[Any, ...]:
-        return (self._session.time, self._session.simulation)
+        session = self._session
+        return (session.time, session.simulation, session.q.tobytes() if session.posed else b"")
 
     def _draw_overlay(self) -> None:
         self._draw_ellipsoid()
+
+    def _show_joints(self) -> None:
+        """Set the sliders of joints to the pose that is shown."""
+        m, q = self._session.mechanism, self._session.q
+        for one, slider in self._joints:
+            slider.value = _slider_value(one, float(q[m.dof_coordinate[m.dof_index(one.dof)]]))
 
     def _draw_ellipsoid(self) -> float:
         """Draw the ellipsoid at its body's pose, or none; returns its force, N."""
         if self._shape is None:
             return self._overlay.show_ellipsoid(None, None)
         body, shape = self._shape
-        return self._overlay.show_ellipsoid(shape, self._session.simulation.pose(body))
+        return self._overlay.show_ellipsoid(shape, self._session.pose(body))
 
     def _show_selection(self) -> None:
         body, session = self.selected, self._session
@@ -443,8 +564,9 @@ class MechanismPage(Page):
             self._principal.content = f"{text}  \nEllipsoid: moved by {force:g} N"
 
     def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
-        energies = np.array([(n.energy.kinetic, n.energy.elastic, n.energy.gravity) for n in history])
-        self._energy_plot.data = (time, *np.ascontiguousarray(energies.T))
+        if not self._session.posed:
+            self._show_joints()
+        self._energy_plot.data = (time, *_energies(history))
         self._violation_plot.data = (time, _series(history, "violation", 1000))
         self._step_plot.data = (time, _series(history, "step_time", 1e6))
 
@@ -454,11 +576,21 @@ class WorldPage(Page):
 
     camera_distance = 1.8  # room for bodies to move
     _session: WorldSession
+    _started = False
 
-    def __init__(self, server: Any, session: WorldSession):
+    def __init__(self, server: Any, session: WorldSession, opener: Opener):
         session.playing = False
         bodies = counted(session.mechanism.body_count, "moving body", "moving bodies")
-        super().__init__(server, session, bodies)
+        super().__init__(server, session, opener, bodies)
+
+    def _add_simulation_controls(self, gui: Any) -> None:
+        session = self._session
+        self._engines = {
+            name: gui.add_dropdown(
+                f"Engine of {name}", session.engines(name), initial_value=session.engine(name)
+            )
+            for name in session.mechanisms[:_MOST_ENGINES]
+        }
 
     def _add_folders(self, gui: Any) -> None:
         with gui.add_folder("Contacts"):
@@ -467,25 +599,35 @@ class WorldPage(Page):
             self._contacts = gui.add_markdown("")
             self._selection = gui.add_markdown("")
         with gui.add_folder("Plots", expand_by_default=False):
+            self._energy_plot = _add_plot(gui, "Energy (J)", *_ENERGIES)
             self._force_plot = _add_plot(gui, "Sum of contact forces (N)", ("force", _GREEN))
             self._depth_plot = _add_plot(gui, "Penetration (mm)", ("penetration", _RED))
             self._step_plot = _add_plot(gui, "Step (µs)", ("step", _BLUE))
 
-    def connect(self, runner: Runner, pacing: Pacing) -> None:
-        super().connect(runner, pacing)
+    def connect(self, runner: Runner, pacing: Pacing, show: Callable[[Callable[[], Any]], None]) -> None:
+        super().connect(runner, pacing, show)
         self._bind(self._forces, lambda _: None)
         self._bind(self._see_through, self.stage.fade)
-        started = threading.Event()
+        for name, control in self._engines.items():
+            self._bind(control, lambda engine, name=name: self._set_engine(name, engine))
 
-        @self._server.on_client_connect
-        async def _(_: Any) -> None:
-            if not started.is_set():
-                started.set()
-                runner.do(self._start)
+    def _set_engine(self, name: str, engine: str) -> None:
+        moved = self._session.set_engine(name, engine)
+        if moved > 0:
+            self._notify("Engine changed", f"It moved no body by more than {1000 * moved:.2g} mm.")
 
-    def _start(self) -> None:
-        self._set_playing(True)
-        self.show_controls()
+    def welcome(self, client: Any = None) -> None:
+        """The world starts when the first client looks."""
+        super().welcome(client)
+        if not self._started:
+            self._started = True
+            self._set_playing(True)
+            self.show_controls()
+
+    def show_controls(self) -> None:
+        super().show_controls()
+        for name, control in self._engines.items():
+            control.value = self._session.engine(name)
 
     def _draw_overlay(self) -> None:
         self._overlay.show_contacts(self._session.contacts if self._forces.value else None)
@@ -518,6 +660,7 @@ class WorldPage(Page):
         self._contacts.content = text
 
     def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
+        self._energy_plot.data = (time, *_energies(history))
         self._force_plot.data = (time, _series(history, "force"))
         self._depth_plot.data = (time, _series(history, "depth", 1000))
         self._step_plot.data = (time, _series(history, "step_time", 1e6))
@@ -531,10 +674,10 @@ class PathPage(Page):
     pulling = False
     _session: PathSession
 
-    def __init__(self, server: Any, session: PathSession):
+    def __init__(self, server: Any, session: PathSession, opener: Opener):
         self._diagram = _PathDiagram(session)
         self._marked: tuple[PathMeasures, str] | None = None  # what the diagram shows
-        super().__init__(server, session, counted(len(session.path), "equilibrium", "equilibria"))
+        super().__init__(server, session, opener, counted(len(session.path), "equilibrium", "equilibria"))
 
     def _add_simulation_controls(self, gui: Any) -> None:
         session = self._session
@@ -551,8 +694,8 @@ class PathPage(Page):
             self._points = gui.add_markdown("")
             self._selection = gui.add_markdown("")
 
-    def connect(self, runner: Runner, pacing: Pacing) -> None:
-        super().connect(runner, pacing)
+    def connect(self, runner: Runner, pacing: Pacing, show: Callable[[Callable[[], Any]], None]) -> None:
+        super().connect(runner, pacing, show)
         self._bind(self._position, self._go_to)
         self._bind(self._chosen, self._session.choose)
 
@@ -648,6 +791,22 @@ def _add_slider(gui: Any, label: str, limits: tuple[float, float], hint: str) ->
     low, high = limits
     marks = tuple((value, f"{value:g}") for value in (low, 1.0, high))
     return gui.add_slider(label, low, high, low, 1.0, marks=marks, hint=hint)
+
+
+def _add_joint(gui: Any, one: Slider) -> Any:
+    """Slider of a joint, in degrees or a unit of length."""
+    low, high = one.low / one.factor, one.high / one.factor
+    return gui.add_slider(f"{one.dof} ({one.unit})", low, high, (high - low) / _STEPS, low)
+
+
+def _slider_value(one: Slider, at: float) -> float:
+    """Value of a joint's slider at a coordinate, rad or m; the nearest end beyond its range."""
+    return float(np.clip(at, one.low, one.high)) / one.factor
+
+
+def _energies(history: Sequence[Any]) -> Any:
+    """Kinetic, elastic and gravitational energy of all measurements, J, (3, measurements)."""
+    return np.ascontiguousarray(np.array([now.energy for now in history]).T)
 
 
 def _add_plot(gui: Any, title: str, *series: tuple[str, str]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -167,6 +168,16 @@ class PathSession(RealTimePlayer):
 
     def _fit(self, pull: Pull) -> None:
         pass
+
+    def _torsion(self, body: str, lever: Floats) -> float:
+        raise InputError("a path of equilibria cannot be turned: view its mechanism for that")
+
+    def _carrier(self, body: str) -> tuple[Any, str]:
+        raise InputError("a path of equilibria carries its own loads")
+
+    @property
+    def loads(self) -> dict[Hashable, Floats]:
+        return {}
 
 
 def _named(path: Path, prefix: str) -> Iterator[tuple[str, Path]]:

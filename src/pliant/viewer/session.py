@@ -11,6 +11,7 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -19,17 +20,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
 from pliant.checks import EARTH, number, vector
+from pliant.contact.handles import MechanismHandle, Static
 from pliant.engines.reduced import BlendedModel, ReducedModel, blend, reduce
 from pliant.engines.reduced.report import reach_words
 from pliant.engines.simulate import ENGINES, simulate
 from pliant.engines.simulation import Energy, Pull, Simulation, matching_motion
 from pliant.errors import InputError, PliantError
 from pliant.mechanism import Mechanism
+from pliant.mechanism.loop_closure import close_loops
 from pliant.scenes.scene import Scene
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy, gravity_energy
+from pliant.statics.loads import Load
 from pliant.statics.point_springs import PointSpring, equilibrium_with_springs
-from pliant.text import brief, counted
+from pliant.text import brief, counted, suggestion
+from pliant.viewer.posing import Slider, posed, sliders
+from pliant.viewer.recorder import Recorder
 from pliant.world import World
 
 __all__ = [
@@ -37,12 +43,14 @@ __all__ = [
     "SCALES",
     "SPEEDS",
     "STRENGTHS",
+    "WORLD_ENGINES",
     "Added",
     "Contacts",
     "Ellipsoid",
     "Measures",
     "RealTimePlayer",
     "Session",
+    "Turn",
     "WorldMeasures",
     "WorldSession",
 ]
@@ -71,6 +79,38 @@ _LARGE = 2000  # bodies: beyond this, reduction takes seconds and is done on req
 _HUGE = 100_000  # dofs: beyond this, a pull's stiffness does not depend on the mechanism's (40 ms for 13,000 dofs)
 _MANY = 20  # end effectors: beyond this, reduction takes seconds
 _MODELS_KEPT = 200
+_SLIDERS = 30  # joints with a slider, at most
+_TURN = np.pi  # rad: largest angle that a drag asks for
+WORLD_ENGINES = ("reduced", "blended", "constrained")
+
+
+@dataclass(eq=False)
+class Turn:
+    """A torque on a body, set by a drag from a point.
+
+    Attributes:
+        body: name of the body.
+        index: its number in the mechanism.
+        place: where the drag began, world, m.
+        lever: from the body's origin to that point, world, m.
+        gain: N m per radian that the drag spans about the origin.
+        torque: N m, world.
+        before: wrench that the body carried, which comes back at the end.
+    """
+
+    body: str
+    index: int
+    place: Floats
+    lever: Floats
+    gain: float
+    torque: Floats
+    before: Load | None
+
+    def aim(self, target: Floats) -> None:
+        """Set the torque by the point that the drag has reached, world."""
+        angle = np.cross(self.lever, target - self.place) / max(float(self.lever @ self.lever), 1e-18)
+        size = float(np.linalg.norm(angle))
+        self.torque[:] = self.gain * min(1.0, _TURN / max(size, 1e-18)) * angle
 
 
 class RealTimePlayer(ABC):
@@ -81,7 +121,9 @@ class RealTimePlayer(ABC):
         speed: simulated time per real time.
         strength: factor on the stiffness of pulls.
         pulls: the active springs, by key.
+        turns: the active torques, by key.
         history: measurements, the latest last.
+        recorder: keeps frames after every step; None: nothing is recorded.
     """
 
     reach = np.inf  # m: largest distance of a pull's target from its point
@@ -89,7 +131,9 @@ class RealTimePlayer(ABC):
     def __init__(self) -> None:
         self.playing, self.speed, self.strength = True, 1.0, 1.0
         self.pulls: dict[Hashable, Pull] = {}
+        self.turns: dict[Hashable, Turn] = {}
         self.history: deque[Any] = deque(maxlen=_HISTORY)
+        self.recorder: Recorder | None = None
         self._act: Callable[[Any, float], None] | None = None
         self._owed, self._step_time, self._rate = 0.0, 0.0, 1.0
 
@@ -124,6 +168,19 @@ class RealTimePlayer(ABC):
     def _fit(self, pull: Pull) -> None:
         """Adapt the spring of a pull to the strength."""
 
+    @abstractmethod
+    def _torsion(self, body: str, lever: Floats) -> float:
+        """Torque per angle of a drag on a body, N m/rad, before the strength."""
+
+    @abstractmethod
+    def _carrier(self, body: str) -> tuple[Any, str]:
+        """What takes wrenches on a body, and the body's name there."""
+
+    @property
+    @abstractmethod
+    def loads(self) -> dict[Hashable, Floats]:
+        """Point and force, world, m and N, of every wrench and pull, (2, 3)."""
+
     # --- time
 
     @property
@@ -142,13 +199,15 @@ class RealTimePlayer(ABC):
         try:
             if self._act is None:
                 moving.step(n)
-                return
-            for _ in range(n):
-                self._act(moving, moving.time)
-                moving.step()
+            else:
+                for _ in range(n):
+                    self._act(moving, moving.time)
+                    moving.step()
         except PliantError:
             self.playing = False
             raise
+        if self.recorder is not None:
+            self.recorder.note(self)
 
     def advance(self, real: float, budget: float = 0.03) -> int:
         """Advance by real time times speed, if playing; steps that do not fit into the budget (s) are dropped.
@@ -184,6 +243,9 @@ class RealTimePlayer(ABC):
         self._owed = 0.0
         self.history.clear()
         self.pulls.clear()
+        self.turns.clear()
+        if self.recorder is not None:
+            self.recorder.rewind(self)
 
     def _remember(self, now: Any) -> None:
         """Append a measurement to the history, unless time has stood still."""
@@ -210,16 +272,50 @@ class RealTimePlayer(ABC):
         self.pulls[key] = made
         return made
 
+    def turn(self, key: Hashable, body: str, point: ArrayLike, target: ArrayLike) -> Turn:
+        """Turn a body by a torque across the lever of a point and the way from it to a target.
+
+        Args:
+            key: name of the torque; it replaces the pull or torque of that name. `move` and `release` take it, too.
+            body: as for `pull`. A wrench on it is put aside until the end.
+            point: where the drag began, world.
+            target: where it is now, world. The torque is proportional to the angle between both about the body's
+                origin, half a turn at most.
+        """
+        index = self.mechanism.body_index(body)
+        if index < 0:
+            raise InputError("the world cannot be turned: take a body")
+        place, end = vector(point, "point", below=_FAR), vector(target, "target", below=_FAR)
+        self.release(key)
+        lever = place - self.poses[index, :3, 3]
+        gain = self.strength * self._torsion(body, lever)
+        carrier, name = self._carrier(body)
+        made = Turn(body, index, place, lever, gain, np.zeros(3), carrier.wrenches.get(name))
+        made.aim(end)
+        carrier.apply_wrench(name, torque=made.torque)
+        self.turns[key] = made
+        return made
+
     def move(self, key: Hashable, target: ArrayLike) -> None:
-        """Move the target of a pull, if it exists."""
+        """Move the target of a pull or the end of the drag of a torque, if it exists."""
+        if key in self.turns:
+            turned = self.turns[key]
+            turned.aim(vector(target, "target", below=_FAR))
+            carrier, name = self._carrier(turned.body)
+            carrier.apply_wrench(name, torque=turned.torque)
         if key in self.pulls:
             pull = self.pulls[key]
             pull.target[:] = self._within_reach(pull.at(self.poses), target)
 
     def release(self, key: Hashable) -> None:
-        """End a pull, if it exists."""
+        """End a pull or torque, if it exists."""
         if key in self.pulls:
             self._detach(key, self.pulls.pop(key))
+        if key in self.turns:
+            turned = self.turns.pop(key)
+            carrier, name = self._carrier(turned.body)
+            load = turned.before or Load.of(name)
+            carrier.apply_wrench(name, load.force, load.torque, point=load.point, frame=load.frame)
 
     def set_strength(self, strength: float) -> None:
         """Set the factor on the stiffness of pulls."""
@@ -294,6 +390,7 @@ class Session(RealTimePlayer):
         self._base = self.setup.mechanism
         self.end_effectors = self.setup.end_effectors
         self._given = self.simulation if isinstance(what, Simulation) else None
+        self._posed: Configuration | None = None
         self.reach = _REACH * self._base.radius
 
     @property
@@ -312,11 +409,21 @@ class Session(RealTimePlayer):
 
     @property
     def poses(self) -> Floats:
-        return self.simulation.poses
+        return self.simulation.poses if self._posed is None else self._posed.poses
+
+    def pose(self, body: str) -> Floats:
+        """World pose of a body, 4 x 4."""
+        return self.poses[self.mechanism.body_index(body)]
+
+    @property
+    def loads(self) -> dict[Hashable, Floats]:
+        return self.simulation.acting
 
     @property
     def q(self) -> Floats:
         """Joint coordinates of `mechanism`."""
+        if self._posed is not None:
+            return np.array(self._posed.q)
         return matching_motion(self.simulation, self.mechanism)[0]
 
     @property
@@ -351,6 +458,7 @@ class Session(RealTimePlayer):
 
     def reset(self) -> None:
         """Return to the start of the present engine: time zero, no pulls; at rest, or as the scene starts."""
+        self._posed = None
         setup = replace(self.setup, end_effectors=self.end_effectors)
         if self.simulation is not self._given:
             self.simulation = start_simulation(setup, self._models)
@@ -360,6 +468,53 @@ class Session(RealTimePlayer):
             self.simulation.reset()
         self.setup = setup
         self._restart()
+
+    def step(self, n: int = 1) -> None:
+        self._let_go()
+        super().step(n)
+
+    # --- joints
+
+    @property
+    def posed(self) -> bool:
+        """Whether joints were set, and the simulation waits to go on from there."""
+        return self._posed is not None
+
+    @property
+    def sliders(self) -> tuple[Slider, ...]:
+        """Ranges of the first hinges and slides."""
+        return sliders(self._base, _SLIDERS)
+
+    def joint(self, dof: str) -> float:
+        """Coordinate of a hinge or slide, rad or m."""
+        m = self.mechanism
+        return float(self.q[m.dof_coordinate[m.dof_index(dof)]])
+
+    def set_joint(self, dof: str, value: float) -> None:
+        """Pause, and show the mechanism with a hinge or slide at a value, rad or m; others follow to close loops.
+
+        The simulation goes on from there: at the next step, or when something else is changed.
+        """
+        q = posed(self.mechanism, self.q, dof, value)
+        self.playing = False
+        self._posed = Configuration(self.mechanism, q)
+
+    def make_rest(self) -> None:
+        """Make the present pose the reference pose, at which all springs are slack, and start there, at rest."""
+        q = close_loops(self._base, self.q)
+        base = self._base.with_pose(q).replace(rest=q)
+        m = _with_scale(base, self._scale)
+        setup = replace(self.setup, mechanism=m, samples=(None,), end_effectors=self.end_effectors)
+        setup = with_rest_sample(setup) if setup.reduced else setup
+        self.simulation = start_simulation(setup, self._models)
+        self._base, self.setup, self._given, self._posed = base, setup, None, None
+        self._restart()
+
+    def _let_go(self) -> None:
+        """Have the simulation go on from the joints that were set, or the nearest pose it can express."""
+        if self._posed is not None:
+            q, self._posed = self._posed.q, None
+            self.simulation.q = q
 
     # --- engine, end effectors, stiffness, gravity
 
@@ -386,9 +541,7 @@ class Session(RealTimePlayer):
     def set_stiffness(self, scale: float) -> int:
         """Multiply the stiffness of all joints; returns the number of models of a blend that were lost."""
         scale = number(scale, "stiffness", least=SCALES[0], most=SCALES[1])
-        base = self._base
-        m = base.replace(stiffness=scale * base.stiffness, tendon_stiffness=scale * base.tendon_stiffness)
-        lost = self._change_statics(replace(self.setup, mechanism=m))
+        lost = self._change_statics(replace(self.setup, mechanism=_with_scale(self._base, scale)))
         self._scale = scale
         return lost
 
@@ -411,9 +564,10 @@ class Session(RealTimePlayer):
 
         Reduced models also get the bodies of all pulls, and those named `pulled`, as end effectors.
         """
+        self._let_go()
         before = self.simulation
         if setup.reduced:
-            bodies = (pull.body for pull in self.pulls.values())
+            bodies = (pull.body for pull in (*self.pulls.values(), *self.turns.values()))
             known = tuple(dict.fromkeys([*setup.end_effectors, *bodies, *pulled]))
             setup = with_rest_sample(replace(setup, end_effectors=known))
         after = start_simulation(setup, self._models)
@@ -434,10 +588,29 @@ class Session(RealTimePlayer):
     # --- pulls
 
     def _attach(self, key: Hashable, body: str, point: Floats, target: Floats) -> Pull:
-        if self.setup.reduced and body not in self.setup.end_effectors:
-            self._change_setup(replace(self.setup, end_effectors=self.end_effectors), body)
+        self._let_go()
+        self._know(body)
         stiffness, damping = choose_spring(self.simulation, body, point, self.strength)
         return self.simulation.pull(body, target, point, stiffness=stiffness, damping=damping, key=key)
+
+    def _know(self, body: str) -> None:
+        """Make a body an end effector of a reduced model, if it is none."""
+        if self.setup.reduced and body not in self.setup.end_effectors:
+            self._change_setup(replace(self.setup, end_effectors=self.end_effectors), body)
+
+    def _torsion(self, body: str, lever: Floats) -> float:
+        self._let_go()
+        self._know(body)
+        m, softness = self.mechanism, 0.0
+        if m.nv <= _HUGE:
+            with suppress(PliantError):  # no springs hold it
+                softness = _largest(self.simulation.configuration.compliance(body)[3:, 3:])
+        if softness > 0:
+            return 1 / softness
+        return _PACE**2 * _turning_inertia(m, m.body_index(body), lever)
+
+    def _carrier(self, body: str) -> tuple[Any, str]:
+        return self.simulation, body
 
     def _detach(self, key: Hashable, pull: Pull) -> None:
         self.simulation.release(key)
@@ -520,6 +693,17 @@ def choose_spring(simulation: Simulation, body: str, point: Floats, strength: fl
     return stiffness, min(2 * _DAMPING * float(np.sqrt(stiffness / mobility)), _SHARE / (h * mobility))
 
 
+def _turning_inertia(m: Mechanism, body: int, lever: Floats) -> float:
+    """Moment of inertia of a body about an axis through its origin across a lever, at most, kg m²."""
+    arm = m.com[body]
+    return float(np.linalg.eigvalsh(m.inertia[body])[-1] + m.mass[body] * max(arm @ arm, lever @ lever))
+
+
+def _with_scale(base: Mechanism, scale: float) -> Mechanism:
+    """The mechanism with the stiffness of all joints and tendons times a factor."""
+    return base.replace(stiffness=scale * base.stiffness, tendon_stiffness=scale * base.tendon_stiffness)
+
+
 def _largest(matrix: Floats) -> float:
     """Largest eigenvalue of the symmetric part of a matrix; 0 if it is not finite."""
     return float(np.linalg.eigvalsh((matrix + matrix.T) / 2).max()) if np.isfinite(matrix).all() else 0.0
@@ -588,6 +772,7 @@ class WorldMeasures:
         contacts: number of contacts.
         force: sum of the magnitudes of all contact forces, N.
         depth: largest penetration, m.
+        energy: of all mechanisms and free bodies, J.
         step_time: real time of a step, s.
         rate: simulated time per real time.
     """
@@ -596,6 +781,7 @@ class WorldMeasures:
     contacts: int
     force: float
     depth: float
+    energy: Energy
     step_time: float
     rate: float
 
@@ -617,6 +803,12 @@ class WorldSession(RealTimePlayer):
         if not len(tuple(self.world)):
             raise InputError("view: there is nothing in this world; add something first")
         self._mechanism = self.world.scene.replace(name=_title(tuple(self.world)))
+        self._levels = {(name, self.engine(name)): self.world.level(name) for name in self.mechanisms}
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Names of the mechanisms, which have engines; free and static bodies are left out."""
+        return tuple(name for name in self.world if isinstance(self.world[name], MechanismHandle))
 
     @property
     def moving(self) -> World:
@@ -651,6 +843,49 @@ class WorldSession(RealTimePlayer):
     def _fit(self, pull: Pull) -> None:
         pull.frequency = _FREQUENCY * float(np.sqrt(self.strength))
 
+    def _torsion(self, body: str, lever: Floats) -> float:
+        m = self.mechanism
+        return (2 * np.pi * _FREQUENCY) ** 2 * _turning_inertia(m, m.body_index(body), lever)
+
+    def _carrier(self, body: str) -> tuple[Any, str]:
+        name, _, link = body.partition("/")
+        return self.world[name], link or name
+
+    @property
+    def loads(self) -> dict[Hashable, Floats]:
+        return self.world.acting
+
+    # --- engines: levels of detail
+
+    def engine(self, name: str) -> str:
+        """Engine of a mechanism, one of `WORLD_ENGINES`."""
+        level = self.world.level(name)
+        kinds = ((BlendedModel, "blended"), (ReducedModel, "reduced"), (Mechanism, "constrained"))
+        return next(word for kind, word in kinds if isinstance(level, kind))
+
+    def engines(self, name: str) -> tuple[str, ...]:
+        """Engines that a mechanism may have: "blended" only if it came as a blend."""
+        return tuple(word for word in WORLD_ENGINES if word != "blended" or (name, word) in self._levels)
+
+    def set_engine(self, name: str, engine: str) -> float:
+        """Continue the motion of a mechanism by another engine; a reduced model is made when first asked for.
+
+        Returns the largest displacement of any of its bodies, m.
+        """
+        if name not in self.mechanisms:
+            raise InputError(f"this world has no mechanism '{name!s:.80}'{suggestion(name, self.mechanisms)}")
+        if engine not in self.engines(name):
+            raise InputError(
+                f"the engine of '{name}' is one of {', '.join(self.engines(name))}, not {engine!r:.80}"
+            )
+        if engine == self.engine(name):
+            return 0.0
+        if (name, engine) not in self._levels:
+            level = self.world.level(name)
+            whole = level if isinstance(level, Mechanism) else _whole(level)
+            self._levels[name, engine] = whole if engine == "constrained" else reduce(whole)
+        return self.world.switch(name, self._levels[name, engine])
+
     # --- contacts and measurements
 
     @property
@@ -670,7 +905,9 @@ class WorldSession(RealTimePlayer):
     def measure(self) -> WorldMeasures:
         found = self.contacts
         force = float(np.linalg.norm(found.forces, axis=1).sum())
-        now = WorldMeasures(self.time, len(found), force, found.depth, self._step_time, self._rate)
+        parts = [self.world[name].energy for name in self.world if not isinstance(self.world[name], Static)]
+        energy = Energy(*(float(sum(column)) for column in zip(*parts, strict=True)))
+        now = WorldMeasures(self.time, len(found), force, found.depth, energy, self._step_time, self._rate)
         self._remember(now)
         return now
 
@@ -800,7 +1037,7 @@ def _initial_effectors(m: Mechanism) -> tuple[str, ...]:
 
 
 def _model_setup(model: ReducedModel | BlendedModel, models: Models) -> Setup:
-    m, samples = model.mechanism if model.base is None else model.base.mechanism, []
+    m, samples = _whole(model), []
     blended = isinstance(model, BlendedModel)
     for one in model.models if blended else (model,):
         samples.append(_model_sample(one, m))
@@ -809,6 +1046,11 @@ def _model_setup(model: ReducedModel | BlendedModel, models: Models) -> Setup:
         models.copy_blend_options(model)
     engine = "blended" if blended else "reduced"
     return Setup(engine, m, np.zeros(3), model.end_effectors, tuple(samples))
+
+
+def _whole(model: ReducedModel | BlendedModel) -> Mechanism:
+    """The mechanism that a model was made of, with its floating base."""
+    return model.mechanism if model.base is None else model.base.mechanism
 
 
 def _model_sample(model: ReducedModel, m: Mechanism) -> Sample:

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.mechanism import Mechanism
 from pliant.text import FORCES, round_down, unit_for
-from pliant.viewer.meshes import Part, bounds, make_parts, place_parts, sphere_mesh
+from pliant.viewer.meshes import Part, bounds, box_mesh, make_parts, place_parts, sphere_mesh
 
 if TYPE_CHECKING:
     from pliant.engines.simulation import Pull
-    from pliant.viewer.session import Contacts, Ellipsoid
+    from pliant.viewer.session import Contacts, Ellipsoid, Turn
 
-__all__ = ["Overlay", "Stage", "force_text", "silence"]
+__all__ = ["CAMERAS", "Overlay", "Stage", "force_text", "silence"]
 
 Floats = NDArray[np.float64]
 _MANY = 2000  # copies: beyond this, no shadows
@@ -34,6 +34,15 @@ _GRID, _GRID_SECTION = (222, 226, 232), (196, 203, 213)
 _SELECTED = np.array([255.0, 140.0, 40.0])  # tint of a selected body
 
 _PULL, _CONTACT, _SOFT = (198, 40, 40), (46, 139, 87), (255, 152, 0)
+_TURN, _INERTIA = (142, 36, 170), (70, 110, 190)
+_MOST_FRAMES = 2000  # bodies: beyond this, frames and inertia are shown of the first
+_SHORTEST_BOX = 0.002  # of the stage's size: edges of an inertia box, so that thin ones are seen
+CAMERAS = {
+    "Corner": (0.62, -0.95, 0.55),
+    "Front": (0.0, -1.0, 0.0),
+    "Side": (1.0, 0.0, 0.0),
+    "Top": (0.0, -1e-3, 1.0),
+}  # directions from what is seen to the camera
 _LONGEST_AXIS = 0.3  # of the stage's size: the longest axis of an ellipsoid
 _LONGEST_ARROW = 0.5  # of the stage's size: the largest contact force
 _SHORTEST_ARROW = 0.03  # of the longest: smaller contact forces are not drawn
@@ -162,13 +171,30 @@ class Stage:
         if self._many:
             sizes = [p.scale.max(axis=1) * np.abs(p.vertices).max() for p in self._parts if len(p.vertices)]
             distance *= float(np.clip(_RESOLVED * np.median(np.concatenate(sizes)) / self.size, 0.1, 1.0))
-        direction = np.array([0.62, -0.95, 0.55])
-        metres = 1.05 * distance * self.size / np.sin(_FIELD_OF_VIEW / 2)
+        self._distance = distance
         camera = self.server.initial_camera
-        camera.position = self.centre + metres * direction / np.linalg.norm(direction)
+        camera.position = self._place("Corner", self.centre, self.size)
         camera.look_at, camera.up = self.centre, (0.0, 0.0, 1.0)
         camera.fov = _FIELD_OF_VIEW
         camera.near, camera.far = 0.002 * self.size, 200.0 * self.size
+
+    def _place(self, name: str, centre: Floats, size: float) -> Floats:
+        """Where a camera of `CAMERAS` stands so that a sphere fits into its picture."""
+        direction = np.array(CAMERAS[name])
+        metres = 1.05 * self._distance * size / np.sin(_FIELD_OF_VIEW / 2)
+        return centre + metres * direction / np.linalg.norm(direction)
+
+    def aim(self, client: Any, name: str, poses: Floats) -> None:
+        """Move the camera of a client to one of `CAMERAS`, from which all is seen with bodies at poses."""
+        low, high = bounds(self._parts, poses)
+        centre, size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
+        camera = client.camera
+        narrow = min(1.0, camera.image_width / max(camera.image_height, 1))
+        place = self._place(name, centre, size)
+        with client.atomic():
+            camera.near, camera.far, camera.fov = 0.002 * self.size, 200.0 * self.size, _FIELD_OF_VIEW
+            camera.up_direction = (0.0, 0.0, 1.0)
+            camera.position, camera.look_at = centre + (place - centre) / max(narrow, 0.1), centre
 
 
 def _colours(part: Part) -> NDArray[np.uint8]:
@@ -177,7 +203,7 @@ def _colours(part: Part) -> NDArray[np.uint8]:
 
 
 class Overlay:
-    """Arrows, labels, an ellipsoid and a target handle in a viser server.
+    """Arrows, labels, frames, inertia boxes, an ellipsoid and a target handle in a viser server.
 
     Attributes:
         target: the target handle, a transform control without rotations.
@@ -188,6 +214,9 @@ class Overlay:
         self._scene, self._size = server.scene, size
         self._pulls = self._add_arrows("/pulls/arrows", _PULL, 0.008, 0.022, 0.06)
         self._contacts = self._add_arrows("/contacts", _CONTACT, 0.01, 0.028, 0.07)
+        self._turns = self._add_arrows("/turns", _TURN, 0.012, 0.034, 0.08)
+        self._frames: Any = None
+        self._boxes: Any = None
         self._largest = 0.0  # contact force of the last frames, N
         self._labels: dict[Hashable, Any] = {}
         vertices, faces = sphere_mesh(32)
@@ -242,6 +271,68 @@ class Overlay:
             label = self._labels[key]
             label.text, label.position = text, pull.target
 
+    def show_turns(self, turns: Mapping[Hashable, Turn], poses: Floats) -> None:
+        """Show an arrow along every torque, right-handed, at the origin of its body; the largest is longest."""
+        acting = [turn for turn in turns.values() if turn.torque.any()]
+        self._turns.visible = bool(acting)
+        if acting:
+            longest = max(float(np.linalg.norm(turn.torque)) for turn in acting)
+            ends = []
+            for turn in acting:
+                at = poses[turn.index, :3, 3]
+                ends.append((at, at + _LONGEST_ARROW * self._size / longest * turn.torque))
+            self._turns.points = np.array(ends, dtype=np.float32)
+
+    def show_frames(self, poses: Floats | None) -> None:
+        """Show the frames of bodies: x red, y green, z blue; none if None."""
+        if poses is None:
+            if self._frames is not None:
+                self._frames.visible = False
+            return
+        at = poses[:_MOST_FRAMES]
+        wxyz, position = spatial.quat_from_matrix(at[:, :3, :3]), at[:, :3, 3]
+        if self._frames is None:
+            length = 0.18 * self._size / max(1.0, len(at) / 20) ** (1 / 3)
+            self._frames = self._scene.add_batched_axes(
+                "/frames", wxyz, position, axes_length=length, axes_radius=0.05 * length
+            )
+        self._frames.batched_wxyzs, self._frames.batched_positions = (
+            wxyz.astype(np.float32),
+            position.astype(np.float32),
+        )
+        self._frames.visible = True
+
+    def show_inertia(self, mechanism: Mechanism, poses: Floats | None) -> None:
+        """Show the box of uniform density with mass and inertia of every body; none if poses are None."""
+        if poses is None:
+            if self._boxes is not None:
+                self._boxes.visible = False
+            return
+        n = min(len(poses), _MOST_FRAMES)
+        if self._boxes is None:
+            self._box_size, self._box_axes = _inertia_boxes(mechanism, n)
+            vertices, faces = box_mesh()
+            self._boxes = self._scene.add_batched_meshes_simple(
+                "/inertia",
+                vertices,
+                faces,
+                np.tile([1.0, 0, 0, 0], (n, 1)),
+                np.zeros((n, 3)),
+                batched_scales=np.maximum(self._box_size / 2, _SHORTEST_BOX * self._size).astype(np.float32),
+                batched_colors=_INERTIA,
+                opacity=0.4,
+                lod="off",
+                flat_shading=True,
+                cast_shadow=False,
+                receive_shadow=False,
+            )
+        turn, at = poses[:n, :3, :3], poses[:n, :3, 3]
+        self._boxes.batched_positions = (np.einsum("nij,nj->ni", turn, mechanism.com[:n]) + at).astype(
+            np.float32
+        )
+        self._boxes.batched_wxyzs = spatial.quat_from_matrix(turn @ self._box_axes).astype(np.float32)
+        self._boxes.visible = True
+
     def show_contacts(self, found: Contacts | None) -> None:
         """Show contact forces as arrows from the contact points, scaled by the largest of the last frames, or none."""
         now = 0.0 if found is None else found.largest
@@ -272,6 +363,14 @@ class Overlay:
         self._ellipsoid.batched_wxyzs = turn[None].astype(np.float32)
         self._ellipsoid.visible = True
         return force
+
+
+def _inertia_boxes(m: Mechanism, n: int) -> tuple[Floats, Floats]:
+    """Edges, m, (n, 3), and principal axes, (n, 3, 3), of boxes with the inertia of bodies: I_x = m (b² + c²) / 12."""
+    moments, axes = np.linalg.eigh(m.inertia[:n])
+    axes[:, :, 2] *= np.sign(np.linalg.det(axes))[:, None]
+    squares = 6 * (moments.sum(axis=1, keepdims=True) - 2 * moments) / np.maximum(m.mass[:n, None], 1e-300)
+    return np.sqrt(np.maximum(squares, 0.0)), axes
 
 
 def force_text(force: Floats) -> str:

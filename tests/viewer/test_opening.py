@@ -1,0 +1,146 @@
+"""Files and keyframes in the live view: what is opened, what is refused, what is left behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pliant
+from pliant.errors import FormatError, InputError, PliantError
+from pliant.scenes import Scene
+from pliant.viewer import opening
+from pliant.viewer.opening import Opener
+
+ARM = """<mujoco model="arm"><worldbody>
+  <body name="upper"><joint name="shoulder" axis="0 1 0" stiffness="5"/>
+    <geom size=".02" fromto="0 0 0 .3 0 0" type="capsule"/>
+    <body name="lower" pos=".3 0 0"><joint name="elbow" axis="0 1 0" stiffness="3"/>
+      <geom size=".02" fromto="0 0 0 .2 0 0" type="capsule"/>
+  </body></body></worldbody>
+  <keyframe><key name="bent" qpos="0.4 -0.9"/><key name="up" qpos="-1 0"/></keyframe></mujoco>"""
+
+
+@pytest.fixture
+def opener():
+    made = Opener()
+    yield made
+    made.close()
+
+
+def test_a_file_and_its_keyframes(opener):
+    found = opener.file("my arm.xml", ARM.encode())
+    assert (found.name, found.body_names) == ("arm", ("upper", "lower"))
+    assert opener.keyframes == ("as described", "bent", "up")
+    bent = opener.at_keyframe("bent")
+    np.testing.assert_allclose(bent.reference, (0.4, -0.9))
+    assert opener.keyframe == "bent"
+    np.testing.assert_array_equal(opener.at_keyframe("as described").reference, found.reference)
+    with pytest.raises(InputError, match="did you mean 'bent'"):
+        opener.at_keyframe("bend")
+    assert opener.keyframe == "as described"
+
+
+def test_other_kinds_of_files(opener, tmp_path):
+    m = pliant.gallery.helix(4)
+    for suffix in (".json", ".npz"):
+        m.save(tmp_path / f"m{suffix}")
+        assert opener.file(f"m{suffix}", (tmp_path / f"m{suffix}").read_bytes()).body_count == 4
+        assert opener.keyframes == ()
+    pliant.reduce(m).save(tmp_path / "model.npz")
+    model = opener.file("model.npz", (tmp_path / "model.npz").read_bytes())
+    assert isinstance(model, pliant.ReducedModel)
+    urdf = (
+        '<robot name="r"><link name="a"/><link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" '
+        'ixy="0" ixz="0" iyz="0"/></inertial></link><joint name="j" type="revolute"><parent link="a"/>'
+        '<child link="b"/><axis xyz="0 0 1"/><limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>'
+    )
+    assert opener.file("r.urdf", urdf.encode()).joint_names[-1] == "j"
+
+
+def test_what_is_left_out_is_told(opener):
+    text = ARM.replace('name="shoulder"', 'name="shoulder" frictionloss="1"')
+    opener.file("arm.xml", text.encode())
+    assert len(opener.remarks) == 1
+    assert "friction" in opener.remarks[0]
+    assert "tmp" not in opener.remarks[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("arm.txt", ARM.encode(), "kinds .xml"),
+        ("arm", ARM.encode(), "kinds"),
+        ("arm.xml", b"", "empty"),
+        ("arm.xml", b"<mujoco", "arm.xml"),
+        ("arm.npz", b"PK\x03\x04 damaged", "arm.npz"),
+        ("arm.json", json.dumps({"format": "other"}).encode(), "arm.json"),
+        ("../../arm.xml", b"<html/>", "neither MJCF"),
+        ("x" * 500 + ".xml", b"<html/>", "neither MJCF"),
+    ],
+)
+def test_files_that_are_refused(opener, name, content, words):
+    opener.file("good.xml", ARM.encode())
+    with pytest.raises(PliantError, match=words) as caught:
+        opener.file(name, content)
+    assert "pliant-view-" not in str(caught.value)  # the folder means nothing to who sent the file
+    assert opener.at_keyframe("up").name == "arm"  # the one before is still there
+
+
+def test_a_file_that_is_too_large(opener, monkeypatch):
+    monkeypatch.setattr(opening, "LARGEST_FILE", 100)
+    with pytest.raises(FormatError, match="larger than"):
+        opener.file("arm.xml", ARM.encode())
+
+
+@pytest.mark.parametrize("reference", ["/etc/passwd", "../secret.xml", "secret.xml"])
+def test_other_files_are_out_of_reach(opener, reference):
+    """A file comes alone: nothing it refers to is there, and nothing outside its folder is read."""
+    text = ARM.replace("<worldbody>", f'<include file="{reference}"/><worldbody>')
+    with pytest.raises(PliantError):
+        opener.file("arm.xml", text.encode())
+
+
+def test_nothing_is_left_behind(opener):
+    opener.file("arm.xml", ARM.encode())
+    folder = Path(opener._folder.name)
+    assert [file.name for file in folder.iterdir()] == ["arm.xml"]
+    opener.file("other.xml", ARM.encode())
+    assert not folder.exists()
+    folder = Path(opener._folder.name)
+    opener.close()
+    assert not folder.exists()
+
+
+def test_the_gallery(opener):
+    opener.file("arm.xml", ARM.encode())
+    assert opener.gallery("two_link").body_count == 2
+    assert opener.keyframes == ()
+    scene = opener.gallery("heavy_ball")
+    assert isinstance(scene, Scene)
+    assert opener.gallery("peg_in_hole").world is not None
+    for name in ("helixx", "../helix", "helix:links=4", 3):
+        with pytest.raises(InputError, match="gallery has no"):
+            opener.gallery(name)
+
+
+def test_a_view_opens_something_else_and_keeps_what_it_has_if_that_fails():
+    with pliant.view(pliant.gallery.two_link(), port=0, block=False) as shown:
+        first = shown.session
+        shown.open(pliant.scenes.grasp())
+        assert shown.session.world is not None
+        assert shown.runner.session is shown.session
+        assert shown.page._session is shown.session
+        assert "hand" in repr(shown)
+        shown.open(pliant.gallery.two_link())
+        with pytest.raises(InputError):
+            shown.open(3)
+        assert shown.session.mechanism.name == first.mechanism.name
+        before = shown.runner.ask(lambda: shown.session.time)
+        shown.wait(0.3)
+        assert shown.runner.ask(lambda: shown.session.time) > before
+        arm = pliant.gallery.arm()
+        shown.offer_keyframes(("home", "home", ""), lambda name: arm)
+        assert shown.page._keyframe.options == ("as described", "home")
