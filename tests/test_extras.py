@@ -56,7 +56,7 @@ def test_everything_else_works_without_them():
 
 @pytest.mark.parametrize(
     "arguments",
-    ["demo --out tour", "reduce gallery:hand --plot a.png", "run gallery:two_link --record a.html"],
+    ["demo --out tour", "reduce gallery:hand --plot a.png", "run gallery:two_link --plot a.png"],
 )
 def test_commands_refuse_before_they_work(arguments, tmp_path):
     done = without(
@@ -69,6 +69,17 @@ def test_commands_refuse_before_they_work(arguments, tmp_path):
     assert len(done.stderr.splitlines()) == 1
     assert "comes with pliant[view]" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+def test_recordings_need_no_package(tmp_path):
+    code = (
+        "import pliant; from pliant.viewer import record_html\n"
+        "motion = pliant.ConstrainedSimulation(pliant.gallery.two_link(), 0.01).record(3)\n"
+        f"print(record_html(motion, {str(tmp_path / 'a.html')!r}).stat().st_size)"
+    )
+    done = without(list(CALLS), code)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 10_000
 
 
 def test_what_is_there_is_given():

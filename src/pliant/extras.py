@@ -12,7 +12,7 @@ __all__ = ["check", "require"]
 
 _EXTRAS = {  # package: extra, beginning of the error message
     "matplotlib": ("view", "pictures and plots need"),
-    "viser": ("view", "the live view and recordings need"),
+    "viser": ("view", "the live view needs"),
     "pyarrow": ("study", "studies and Parquet tables need"),
     "distributed": ("cluster", "a scheduler needs"),
 }

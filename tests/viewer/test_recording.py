@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 import re
 import struct
+import zlib
+from typing import Any
 
+import matplotlib.image
 import numpy as np
 import pytest
 
 import pliant
+from pliant import spatial
 from pliant.errors import FormatError, InputError
 from pliant.viewer import export_gltf, record_html
 from pliant.viewer.meshes import triangulate
@@ -79,50 +85,192 @@ def test_a_file_is_replaced_when_the_new_one_is_complete(swing, tmp_path, monkey
         raise RuntimeError("stopped on the way")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pliant.viewer.stage.Stage.update", fail)
+        patch.setattr("pliant.viewer.player.vertex_normals", fail)
         with pytest.raises(RuntimeError):
             record_html(swing, path)
     assert path.read_text() == "old"
     assert record_html(swing, path) == path
-    assert path.stat().st_size > 500_000
+    assert 10_000 < path.stat().st_size < 200_000
     assert [file.name for file in tmp_path.iterdir()] == ["swing.html"]
     assert "<title>helix 10</title>" in path.read_text(encoding="utf-8")
     assert capsys.readouterr().out == ""
 
 
-def test_a_recording_plays_from_a_file_without_a_network(swing, tmp_path, chromium, look, monkeypatch):
-    # No shadows: they take seconds a frame in software.
-    monkeypatch.setattr("pliant.viewer.stage._MANY", 0)
-    path = record_html(swing, tmp_path / "swing.html", fps=10)
+# --- the page: its data, taken apart, and what is seen of it
+
+
+def unpack(path):
+    """Header of a page's data, and a function that reads an array of it."""
+    text = path.read_text(encoding="utf-8")
+    data = re.search(r'<script type="text/plain" id="data">([^<]*)</script>', text)
+    assert data is not None
+    raw = zlib.decompress(base64.b64decode(data[1]))
+    (length,) = struct.unpack_from("<I", raw)
+    about = json.loads(raw[4 : 4 + length])
+    assert about["start"] % 4 == 0
+    kinds = {"f": "<f4", "u": "<u4", "h": "<i2"}
+    return about, lambda array: np.frombuffer(raw, kinds[array[0]], array[2], about["start"] + array[1])
+
+
+def test_the_page_holds_poses_to_a_fraction_of_a_pixel(swing, tmp_path):
+    about, read = unpack(record_html(swing, tmp_path / "swing.html", fps=1000))
+    n, bodies = len(swing), swing.mechanism.body_count
+    steps = read(about["poses"]).reshape(n, bodies, 7)
+    table = np.cumsum(steps, axis=0, dtype=np.int16).astype(float)  # differences wrap around, and so do sums
+    origin, unit = about["quantum"]
+    at = np.array(origin) + unit * table[..., :3]
+    reach = np.ptp(swing.poses[..., :3, 3], axis=(0, 1)).max()
+    np.testing.assert_allclose(at, swing.poses[..., :3, 3], atol=reach / 60_000)
+    turns = spatial.quat_to_matrix(
+        table[..., [6, 3, 4, 5]] / np.linalg.norm(table[..., 3:], axis=-1)[..., None]
+    )
+    np.testing.assert_allclose(turns, swing.poses[..., :3, :3], atol=2e-4)
+    np.testing.assert_allclose(about["time"], swing.time - swing.time[0], atol=1e-6)
+    loads = read(about["loads"]).reshape(n, 1, 2, 3)
+    np.testing.assert_allclose(loads, swing.loads, rtol=1e-6)
+    np.testing.assert_allclose(loads[:, 0, 0], swing.pose("link10")[:, :3, 3], atol=1e-7)
+    np.testing.assert_array_equal(loads[:, 0, 1], np.tile([0, 0, -60], (n, 1)))
+    assert about["largest"] == 60.0
+
+
+def test_the_whole_motion_is_within_bounds(swing, tmp_path):
+    """Every vertex of every copy, at every frame, and every arrow."""
+    about, _ = unpack(record_html(swing, tmp_path / "swing.html"))
+    low, high = np.array(about["bounds"])
+    for poses in swing.poses[::6]:
+        corners = triangulate(swing.mechanism, poses, reach=0.0).corners.reshape(-1, 3)
+        assert (corners >= low - 0.02 * swing.mechanism.radius).all()
+        assert (corners <= high + 0.02 * swing.mechanism.radius).all()
+    tips = swing.loads[:, 0, 0] - (0, 0, 0.3 * np.linalg.norm(high - low) / 2)
+    assert (tips >= low).all()
+    assert about["floor"] < low[2]
+
+
+def test_the_floor_is_the_ground_that_is_there(tmp_path):
+    """An endless plane is the floor; a table is drawn, without another floor below; in the air there is a floor."""
+    for ground, floor in ((pliant.shapes.plane(), 0.0), (pliant.shapes.plane(0.4, 0.4), None), (None, -1)):
+        world = pliant.World(1 / 60)
+        if ground is not None:
+            world.add_static("ground", ground)
+        world.add_body("ball", pliant.shapes.sphere(0.05), mass=1.0, position=(0, 0, 0.1))
+        about, _ = unpack(record_html(world.record(5), tmp_path / "ball.html"))
+        if floor == -1:
+            assert about["floor"] < about["bounds"][0][2]
+        else:
+            assert about["floor"] == floor
+        assert len(about["parts"]) == (2 if floor is None else 1)
+
+
+def test_texts_of_a_page(swing, tmp_path):
+    path = record_html(swing, tmp_path / "a.html", title="<b>&", caption="</script><i>x", view=(10, 200))
+    assert "<title>&lt;b&gt;&amp;</title>" in path.read_text(encoding="utf-8")
+    about, _ = unpack(path)
+    assert (about["name"], about["caption"], about["view"]) == ("<b>&", "</script><i>x", [10, 200])
+    about, _ = unpack(record_html(swing, path))
+    assert about["caption"] == "10 bodies; arrows are forces"
+    wrong: list[dict[str, Any]] = [{"title": 3}, {"caption": b"x"}, {"view": (1,)}, {"view": (np.nan, 0)}]
+    for words in wrong:
+        with pytest.raises(InputError):
+            record_html(swing, path, **words)
+
+
+@pytest.fixture(scope="module")
+def seen(swing, tmp_path_factory, chromium):
+    """A recording in a browser without a network: (page, requests, problems)."""
+    path = record_html(swing, tmp_path_factory.mktemp("seen") / "swing.html", fps=10)
     # The only address in it is the name of a format, inside a picture.
-    assert set(re.findall(r"https?://[\w./-]+", path.read_text(encoding="utf-8"))) <= {
-        "http://www.w3.org/2000/svg"
-    }
+    assert not re.findall(r"https?://[\w./-]+", path.read_text(encoding="utf-8"))
     context = chromium.new_context(viewport={"width": 420, "height": 320}, offline=True)
     page = context.new_page()
     asked, problems = [], []
     page.on("request", lambda request: asked.append(request.url))
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(path.as_uri())
-    page.wait_for_selector("canvas")
-    seen = []
-    for _ in range(60):
-        image = look(page)
-        if dark(image) > 0.005:
-            seen.append(image)
-            if np.abs(image - seen[0]).max() > 0.1:
-                break
-        page.wait_for_timeout(200)
+    page.wait_for_function("document.body.dataset.time > 0")
+    yield page, asked, problems
     context.close()
-    assert seen, "nothing is drawn"
-    assert np.abs(seen[-1] - seen[0]).max() > 0.1, "nothing moves"
-    assert not problems
-    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def picture_at(page, time):
+    """What is drawn at a time, (rows, columns, 3), without controls."""
+    page.evaluate(f"pliant.seek({time})")
+    page.wait_for_function(f"document.body.dataset.time == '{time:.4f}'")
+    style = "#bar, #caption { visibility: hidden; }"
+    return matplotlib.image.imread(io.BytesIO(page.screenshot(style=style)))[..., :3]
 
 
 def dark(image):
     """Fraction of pixels that are neither background nor floor."""
     return float((image.min(axis=2) < 0.7).mean())
+
+
+def red(image):
+    """Fraction of pixels in the colour of forces."""
+    return float(((image[..., 0] > 0.45) & (image[..., 1:].max(axis=2) < 0.35)).mean())
+
+
+def test_a_recording_plays_from_a_file_without_a_network(seen):
+    page, asked, problems = seen
+    first, last = picture_at(page, 0.0), picture_at(page, 0.4)
+    assert dark(first) > 0.005
+    assert np.abs(last - first).max() > 0.1
+    np.testing.assert_array_equal(picture_at(page, 0.0), first)
+    assert not problems
+    assert [url for url in asked if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def test_forces_and_everything_else_are_in_the_picture(seen):
+    page = seen[0]
+    image = picture_at(page, 0.4)
+    assert red(image) > 0.001
+    assert page.locator("#labels span").first.inner_text() == "60 N"
+    for edge in (image[:3], image[-3:], image[:, :3], image[:, -3:]):
+        assert dark(edge) == 0.0
+
+
+def test_dark_bodies_are_dark(chromium, tmp_path):
+    """Colours are those of still pictures, also when the motion has started again."""
+    world = pliant.World(1 / 60)
+    dark_grey = (0.12, 0.12, 0.12, 1.0)
+    world.add_body("box", pliant.shapes.box((0.1, 0.1, 0.1), rgba=dark_grey), mass=1.0, position=(0, 0, 0.1))
+    world.add_static("floor", pliant.shapes.plane())
+    page = chromium.new_page(viewport={"width": 300, "height": 240})
+    page.goto(record_html(world.record(12), tmp_path / "box.html").as_uri())
+    page.wait_for_function("document.body.dataset.time > 0.1")
+    page.wait_for_function("document.body.dataset.time < 0.1")
+    image = picture_at(page, 0.1)
+    page.close()
+    middle = image[100:140, 130:170]
+    # 0.10 + 0.90 * 0.12 = 0.21, times 0.5 to 1.1 by its side to the light
+    assert 0.08 < middle.mean() < 0.27
+    assert image[10:20, 10:20].min() > 0.95
+
+
+def test_controls_of_a_recording(seen):
+    page = seen[0]
+    picture_at(page, 0.1)
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function("Number(document.body.dataset.time) > 0.2")
+    page.get_by_role("button", name="Pause").click()
+    stopped = page.evaluate("document.body.dataset.time")
+    page.wait_for_timeout(200)
+    assert page.evaluate("document.body.dataset.time") == stopped
+    page.get_by_role("slider", name="Time").fill("0.3")
+    page.wait_for_function("document.body.dataset.time == '0.3000'")
+    assert "0.30 of 0.49 s" in page.locator("#clock").inner_text()
+    page.get_by_role("combobox", name="Speed").select_option("0.1")
+    # the mouse turns the camera, and Fit shows everything again
+    before = page.evaluate("[pliant.camera.azimuth, pliant.camera.distance]")
+    page.mouse.move(200, 150)
+    page.mouse.down()
+    page.mouse.move(240, 160)
+    page.mouse.up()
+    page.mouse.wheel(0, -400)
+    page.wait_for_function(f"pliant.camera.distance < {0.8 * before[1]}")
+    assert page.evaluate("pliant.camera.azimuth") == pytest.approx(before[0] - 0.32)
+    page.get_by_role("button", name="See everything").click()
+    page.wait_for_function("pliant.camera.fitted")
+    page.keyboard.press("Escape")
 
 
 # --- glTF, read again by a small independent reader: the format, and poses at given times
@@ -241,6 +389,31 @@ def test_shapes_are_where_they_belong(moved, tmp_path):
     everything = np.concatenate(points) @ TO_Y_UP[:3, :3]  # back to z up
     np.testing.assert_allclose(everything.min(axis=0), low, atol=0.01 * m.radius)
     np.testing.assert_allclose(everything.max(axis=0), high, atol=0.01 * m.radius)
+
+
+def test_forces_are_arrows(swing, tmp_path):
+    """From the point of every load along its force; loads that do not act have no size."""
+    loads = np.tile(swing.loads, (1, 3, 1, 1))
+    loads[:, 1, 1] = (1.0, 2.0, -2.0)
+    loads[30:, 2, 1] = 0.0
+    acting = pliant.Trajectory(swing.mechanism, swing.time, swing.poses, loads)
+    reader = Reader(export_gltf(acting, tmp_path / "loaded.glb"))
+    names = {node.get("name"): i for i, node in enumerate(reader.json["nodes"])}
+    for frame in (0, 17, 59):
+        found = reader.world(swing.time[frame] - swing.time[0])
+        for k in range(3):
+            start, along = (TO_Y_UP[:3, :3] @ part for part in loads[frame, k])
+            pose = found[names[f"force {k + 1}"]]
+            np.testing.assert_allclose(pose[:3, 3], start, atol=1e-5)
+            tip, size = pose[:3, 2], np.linalg.norm(along)
+            if size == 0:
+                assert np.abs(pose[:3, :3]).max() == 0.0
+            else:
+                np.testing.assert_allclose(tip / np.linalg.norm(tip), along / size, atol=1e-5)
+    assert (
+        len(Reader(export_gltf(acting, tmp_path / "loaded.glb")).json["animations"][0]["channels"])
+        == 2 * 10 + 9
+    )
 
 
 def test_another_reader_agrees(moved, tmp_path):

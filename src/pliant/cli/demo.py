@@ -56,8 +56,7 @@ def demo(
       pliant demo
       pliant demo --out tour
     """
-    for package in ("matplotlib", "viser"):
-        check(package)
+    check("matplotlib")
     found = take(out, quick)
     if as_json:
         print_json({"rows": [row._asdict() for row in found.rows], "files": found.files})
@@ -142,11 +141,11 @@ class Tour:
             draw(place)
         self.files[str(self.out / name)] = what
 
-    def recording(self, name: str, what: str, path: Trajectory) -> None:
-        """Write a 3-D recording."""
+    def recording(self, name: str, what: str, path: Trajectory, caption: str = "") -> None:
+        """Write a 3-D recording, with a caption or the description below its title."""
         from pliant.viewer.recording import record_html
 
-        record_html(path, self.out / name)
+        record_html(path, self.out / name, title=name.partition(".")[0], caption=caption or what)
         self.files[str(self.out / name)] = what
 
     def comparison(self, m: Any, what: str, found: Comparison) -> None:
@@ -298,8 +297,12 @@ def _load_and_release(simulation: Any, wrenches: Mapping[str, Any], seconds: flo
     held, _ = _record(simulation, seconds)
     simulation.clear_wrenches()
     free, _ = _record(simulation, seconds)
-    time, poses = ((a, b[1:]) for a, b in ((held.time, free.time), (held.poses, free.poses)))
-    return Trajectory(held.mechanism, np.concatenate(time), np.concatenate(poses))
+    loads = np.zeros((len(free) - 1, *held.loads.shape[1:]))
+    time, poses, loads = (
+        np.concatenate(parts)
+        for parts in ((held.time, free.time[1:]), (held.poses, free.poses[1:]), (held.loads, loads))
+    )
+    return Trajectory(held.mechanism, time, poses, loads)
 
 
 def _record(simulation: Any, seconds: float) -> tuple[Trajectory, float]:
@@ -320,7 +323,7 @@ def _grasp(tour: Tour) -> None:
     tour.picture(
         "grasp.png", "a hand takes a ball and lifts it", lambda p: _draw_frames(path, pictures, (14, -60), p)
     )
-    tour.recording("grasp.html", "the same in 3-D", path)
+    tour.recording("grasp.html", "the same in 3-D", path, "a hand takes a ball and lifts it; reduced model")
 
 
 def _full_grasp(tour: Tour) -> None:
@@ -366,7 +369,9 @@ def _cable(tour: Tour) -> None:
     tour.picture(
         "cable.png", "100 t on a cable of 2 kg", lambda p: _draw_frames(path, pictures, (10, -80), p)
     )
-    tour.recording("cable.html", "the same in 3-D", path)
+    tour.recording(
+        "cable.html", "the same in 3-D", path, "100 t swing on a cable of 2 kg, at steps of 1/60 s"
+    )
 
 
 def _draw_frames(path: Trajectory, frames: Mapping[str, int], view: tuple[float, float], place: Path) -> None:

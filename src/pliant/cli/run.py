@@ -241,7 +241,7 @@ def record(
     """
     import numpy as np
 
-    from pliant.engines.trajectory import Trajectory
+    from pliant.engines.trajectory import Trajectory, loads_over_time
 
     if not 0 < seconds < np.inf or not 0 < fps < np.inf:
         raise InputError(f"seconds and fps: numbers above 0 expected, not {brief(seconds)} and {brief(fps)}")
@@ -257,7 +257,7 @@ def record(
     if size > _MOST:
         raise InputError(f"{frames} frames of all poses take {size / 1e9:.1f} GB: lower --fps or --seconds")
     take_steps = advance or simulation.step
-    poses, times = [simulation.poses[:count].copy()], [simulation.time]
+    poses, times, acting = [simulation.poses[:count].copy()], [simulation.time], [simulation.acting]
     done, spent, stopped = 0, 0.0, None
     try:
         while done < steps:
@@ -268,12 +268,14 @@ def record(
                 spent += time.perf_counter() - start
             poses.append(simulation.poses[:count].copy())
             times.append(simulation.time)
+            acting.append(simulation.acting)
             done += n
             progress(done, steps)
     except (KeyboardInterrupt, ConvergenceError) as error:
         stopped = error
-    kept = min(len(poses), len(times))  # Ctrl-C may come between the two
-    found = Trajectory(mechanism, np.array(times[:kept]), np.array(poses[:kept]))
+    kept = min(len(poses), len(times), len(acting))  # Ctrl-C may come between two of them
+    loads = loads_over_time(acting[:kept])
+    found = Trajectory(mechanism, np.array(times[:kept]), np.array(poses[:kept]), loads)
     timed = done - min(every, steps)
     return Recorded(found, done, spent / timed if timed > 0 else float("nan"), stopped)
 

@@ -23,13 +23,16 @@ from pliant.mechanism import Mechanism, ShapeTable
 __all__ = [
     "Part",
     "Triangles",
+    "arrow_mesh",
     "bounds",
     "box_mesh",
+    "continuous",
     "decimate",
     "make_parts",
     "place_parts",
     "sphere_mesh",
     "triangulate",
+    "vertex_normals",
 ]
 
 Floats = NDArray[np.float64]
@@ -243,6 +246,7 @@ class Part:
         flat: faces are shaded flat, not as samples of a round surface.
         two_sided: visible from behind as well.
         ground: an infinite plane or a plane of the world: not counted by `bounds`.
+        endless: an infinite plane.
     """
 
     vertices: NDArray[np.float32]
@@ -255,6 +259,7 @@ class Part:
     flat: bool
     two_sided: bool
     ground: bool
+    endless: bool
 
 
 def make_parts(m: Mechanism) -> list[Part]:
@@ -287,6 +292,7 @@ def make_parts(m: Mechanism) -> list[Part]:
                 flat=kind not in _SMOOTH,
                 two_sided=two_sided,
                 ground=kind == "plane" and (0.0 in detail or bool((table.body[of] < 0).all())),
+                endless=kind == "plane" and 0.0 in detail,
             )
         )
     return out
@@ -323,6 +329,34 @@ def bounds(parts: list[Part], poses: Floats) -> tuple[Floats, Floats]:
 def sphere_mesh(around: int) -> Mesh:
     """Vertices and faces of the unit sphere, with `around` vertices along its equator."""
     return _indexed(_ball(around), "sphere")
+
+
+def vertex_normals(points: NDArray[np.float32], faces: NDArray[np.uint32]) -> NDArray[np.float32]:
+    """Unit normals of vertices, (n, 3): means of the faces around, weighted by area."""
+    corners = points[faces].astype(np.float64)
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    out = np.zeros(points.shape)
+    np.add.at(out, faces.reshape(-1), np.repeat(normal, 3, axis=0))
+    length = np.linalg.norm(out, axis=1, keepdims=True)
+    return np.where(length > 0, out / np.maximum(length, 1e-300), (0.0, 0.0, 1.0)).astype(np.float32)
+
+
+def continuous(quaternions: Floats) -> Floats:
+    """Unit quaternions over time (n, 4), signs flipped so that neighbours have a positive dot product."""
+    side = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0, -1.0, 1.0)
+    out = np.concatenate([quaternions[:1], quaternions[1:] * np.cumprod(side)[:, None]])
+    return out / np.linalg.norm(out, axis=1, keepdims=True)
+
+
+def arrow_mesh() -> Floats:
+    """Triangles (n, 3, 3) of an arrow from the origin to (0, 0, 1)."""
+    ring, up = _circle(16), np.array([0, 0, 1.0])
+    thin, wide, neck = 0.03 * ring, 0.09 * ring, 0.75 * up
+    shaft = _quads(thin[:-1], thin[1:], thin[1:] + neck, thin[:-1] + neck)
+    tip = np.broadcast_to(up, (16, 3))
+    cone = np.stack([wide[:-1] + neck, wide[1:] + neck, tip], axis=1)
+    base = np.stack([wide[1:] + neck, wide[:-1] + neck, np.broadcast_to(neck, (16, 3))], axis=1)
+    return np.concatenate([shaft, cone, base])
 
 
 def box_mesh() -> Mesh:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import struct
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,33 +17,44 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.checks import number
+from pliant.checks import number, vector
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError
-from pliant.extras import require
 from pliant.files import as_path, replacing
-from pliant.viewer.meshes import Part, make_parts
-from pliant.viewer.stage import Stage, silence
+from pliant.viewer.meshes import Part, arrow_mesh, continuous, make_parts, vertex_normals
+from pliant.viewer.player import arrow_lengths, default_caption, page
 
 __all__ = ["export_gltf", "frames", "record_html"]
 
 Floats = NDArray[np.float64]
-_PAUSE = 0.5  # s at the last pose before a web page starts again
+_RED = np.array([0.776, 0.157, 0.157, 1.0])  # of arrows
+_VIEW = (24.0, -58.0)  # elevation, azimuth, degrees
 _FLOAT, _UNSIGNED = 5126, 5125  # glTF's component types: float32, uint32
 _VERTICES, _FACES = 34962, 34963  # glTF's buffer targets: vertex attributes, indices
 _TYPES = {1: "SCALAR", 3: "VEC3", 4: "VEC4"}
 _UPRIGHT = [-np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)]  # x, y, z, w: z up to y up
 
 
-def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: float = 30) -> Path:
+def record_html(
+    trajectory: Trajectory,
+    path: str | os.PathLike[str],
+    *,
+    fps: float = 30,
+    title: str | None = None,
+    caption: str | None = None,
+    view: tuple[float, float] = _VIEW,
+) -> Path:
     """Write a trajectory as a web page that shows it in 3-D: turn it with the mouse, stop it, play it again.
 
-    The page holds everything it needs, viewer included: it opens from a file and loads nothing from anywhere.
+    The page holds everything it needs, viewer included: it opens from a file and loads nothing from anywhere. Forces
+    of wrenches and pulls are arrows with their size, as far as the trajectory has them.
 
     Args:
         trajectory: poses over time, from `simulation.record`.
         path: where to write it, usually `*.html`. A file that is there is replaced, once the new one is complete.
-        fps: frames a second, at most; poses in between are left out.
+        fps: frames a second, at most; the page goes from one to the next smoothly.
+        title, caption: texts above the picture: the mechanism's name, and the number of bodies by default.
+        view: elevation and azimuth of the camera at first, degrees; all of the motion is seen.
 
     Returns:
         The path.
@@ -58,25 +68,15 @@ def record_html(trajectory: Trajectory, path: str | os.PathLike[str], *, fps: fl
         >>> simulation = pliant.ConstrainedSimulation(pliant.gallery.cable(5), 1 / 60)
         >>> pliant.viewer.record_html(simulation.record(120), "cable.html")  # doctest: +SKIP
     """
-    viser: Any = require("viser")
-
     target = as_path(path)
     chosen = frames(_checked_trajectory(trajectory), fps)
-    with silence():
-        # No client connects to this server: its serializer writes the page.
-        server = viser.ViserServer(host="127.0.0.1", port=0, verbose=False)
-        try:
-            stage = Stage(server, trajectory.mechanism, trajectory.poses[chosen[0]])
-            recording = server.get_scene_serializer()
-            for before, now in pairwise(chosen.tolist()):
-                recording.insert_sleep(float(trajectory.time[now] - trajectory.time[before]))
-                stage.update(trajectory.poses[now])
-            recording.insert_sleep(_PAUSE)
-            text = recording.as_html()
-        finally:
-            server.stop()
-    title = f"<title>{_escaped(trajectory.mechanism.name)}</title>"
-    text = text.replace("<title>Viser</title>", title, 1)
+    look = vector(view, "view", 2, kind="two numbers", expected="two finite numbers")
+    name = trajectory.mechanism.name if title is None else title
+    words = default_caption(trajectory) if caption is None else caption
+    for word, given in (("title", name), ("caption", words)):
+        if not isinstance(given, str):
+            raise InputError(f"{word}: a text expected, not {given!r:.80}")
+    text = page(trajectory, chosen, name, words, (float(look[0]), float(look[1])))
     with replacing(target) as file:
         file.write(text.encode("utf-8"))
     return target
@@ -93,15 +93,13 @@ def frames(trajectory: Trajectory, fps: Any) -> NDArray[np.int64]:
     return np.unique(np.concatenate([[0], nearest, [len(time) - 1]]))
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
 # --- glTF
 
 
 def export_gltf(trajectory: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write a trajectory as an animated binary glTF file (.glb): every body with its shapes and its motion.
+
+    Forces of wrenches and pulls are arrows, as far as the trajectory has them; one that does not act has no size.
 
     Args:
         trajectory: poses over time, from `simulation.record`.
@@ -128,7 +126,7 @@ def export_gltf(trajectory: Trajectory, path: str | os.PathLike[str]) -> Path:
     top = list(children[-1])
     for i, name in enumerate(m.body_names):
         position = trajectory.poses[:, i, :3, 3]
-        rotation = _continuous(spatial.quat_from_matrix(trajectory.poses[:, i, :3, :3]))[:, [1, 2, 3, 0]]
+        rotation = continuous(spatial.quat_from_matrix(trajectory.poses[:, i, :3, :3]))[:, [1, 2, 3, 0]]
         start = {"translation": position[0].tolist(), "rotation": rotation[0].tolist()}
         node = file.node(name=name, **start, **({"children": children[i]} if children[i] else {}))
         top.append(node)
@@ -137,6 +135,7 @@ def export_gltf(trajectory: Trajectory, path: str | os.PathLike[str]) -> Path:
                 {"input": time, "output": file.array(values.astype(np.float32)), "interpolation": "LINEAR"}
             )
             channels.append({"sampler": len(samplers) - 1, "target": {"node": node, "path": channel}})
+    top += _add_arrows(file, trajectory, time, samplers, channels)
     root = file.node(name=m.name, rotation=_UPRIGHT, children=top)
     animation = {"name": "motion", "samplers": samplers, "channels": channels}
     with replacing(target) as out:
@@ -223,7 +222,7 @@ def _add_copies(file: _GltfFile, part: Part, children: list[list[int]]) -> None:
         return
     attributes = {"POSITION": file.array(points, _VERTICES)}
     if not part.flat:  # without normals, viewers shade flat
-        attributes["NORMAL"] = file.array(_normals(points, faces), _VERTICES)
+        attributes["NORMAL"] = file.array(vertex_normals(points, faces), _VERTICES)
     indices = file.array(faces.reshape(-1), _FACES)
     meshes: dict[int, int] = {}
     for k, body in enumerate(part.body.tolist()):
@@ -243,20 +242,44 @@ def _add_copies(file: _GltfFile, part: Part, children: list[list[int]]) -> None:
         children[body].append(node)
 
 
-def _normals(points: NDArray[np.float32], faces: NDArray[np.uint32]) -> NDArray[np.float32]:
-    corners = points[faces].astype(np.float64)
-    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
-    out = np.zeros(points.shape)
-    np.add.at(out, faces.reshape(-1), np.repeat(normal, 3, axis=0))
-    length = np.linalg.norm(out, axis=1, keepdims=True)
-    return np.where(length > 0, out / np.maximum(length, 1e-300), (0.0, 0.0, 1.0)).astype(np.float32)
-
-
-def _continuous(quaternions: Floats) -> Floats:
-    """Unit quaternions over time (n, 4), signs flipped so that neighbours have a positive dot product."""
-    side = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0, -1.0, 1.0)
-    quaternions[1:] *= np.cumprod(side)[:, None]
-    return quaternions / np.linalg.norm(quaternions, axis=1, keepdims=True)
+def _add_arrows(
+    file: _GltfFile,
+    trajectory: Trajectory,
+    time: int,
+    samplers: list[dict[str, Any]],
+    channels: list[dict[str, Any]],
+) -> list[int]:
+    """Add an arrow per load, with its motion; returns their nodes."""
+    loads = trajectory.loads
+    if not loads.any():
+        return []
+    length = arrow_lengths(loads, trajectory.mechanism.radius)
+    corners = arrow_mesh()
+    points, faces = corners.reshape(-1, 3).astype(np.float32), np.arange(3 * len(corners), dtype=np.uint32)
+    attributes = {
+        "POSITION": file.array(points, _VERTICES),
+        "NORMAL": file.array(vertex_normals(points, faces.reshape(-1, 3)), _VERTICES),
+    }
+    material = file.material(_RED, True)
+    mesh = {"attributes": attributes, "indices": file.array(faces, _FACES), "material": material}
+    file.meshes.append({"primitives": [mesh]})
+    out, upright = [], np.array([0.0, 0.0, 1.0])
+    for k in range(loads.shape[1]):
+        force = loads[:, k, 1]
+        size = np.linalg.norm(force, axis=1, keepdims=True)
+        along = np.where(size > 0, force / np.maximum(size, 1e-300), upright)
+        half = np.column_stack(
+            [1 + along[:, 2], -along[:, 1], along[:, 0], np.zeros(len(along))]
+        )  # from z up
+        half[half[:, 0] < 1e-6] = (0, 1, 0, 0)
+        turns = continuous(half / np.linalg.norm(half, axis=1, keepdims=True))[:, [1, 2, 3, 0]]
+        scale = np.repeat(length[:, k : k + 1], 3, axis=1)
+        out.append(file.node(name=f"force {k + 1}", mesh=len(file.meshes) - 1))
+        for channel, values in (("translation", loads[:, k, 0]), ("rotation", turns), ("scale", scale)):
+            output = file.array(values.astype(np.float32))
+            samplers.append({"input": time, "output": output, "interpolation": "LINEAR"})
+            channels.append({"sampler": len(samplers) - 1, "target": {"node": out[-1], "path": channel}})
+    return out
 
 
 # --- arguments

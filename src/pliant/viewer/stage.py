@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pliant.engines.simulation import Pull
     from pliant.viewer.session import Contacts, Ellipsoid, Turn
 
-__all__ = ["CAMERAS", "Overlay", "Stage", "force_text", "silence"]
+__all__ = ["CAMERAS", "Overlay", "Stage", "floor_cell", "force_text", "silence"]
 
 Floats = NDArray[np.float64]
 _MANY = 2000  # copies: beyond this, no shadows
@@ -133,12 +133,11 @@ class Stage:
                 handle.opacity = _FADED if on else None
 
     def _add_floor(self, height: float) -> None:
-        cell = 10.0 ** np.floor(np.log10(max(self.size, 1e-9)))  # 1, 0.1, ... m: lengths can be read off
-        cell = cell / 2 if self.size < 2 * cell else cell
+        cell = floor_cell(self.size)
         self.server.scene.add_grid(
             "/floor",
-            cell_size=float(cell),
-            section_size=float(5 * cell),
+            cell_size=cell,
+            section_size=5 * cell,
             cell_color=_GRID,
             section_color=_GRID_SECTION,
             cell_thickness=0.8,
@@ -195,6 +194,12 @@ class Stage:
             camera.near, camera.far, camera.fov = 0.002 * self.size, 200.0 * self.size, _FIELD_OF_VIEW
             camera.up_direction = (0.0, 0.0, 1.0)
             camera.position, camera.look_at = centre + (place - centre) / max(narrow, 0.1), centre
+
+
+def floor_cell(size: float) -> float:
+    """Cell of the floor's grid for a sphere of this radius, m: 1, 0.5, 0.1, ... so that lengths can be read off."""
+    cell = 10.0 ** np.floor(np.log10(max(size, 1e-9)))
+    return float(cell / 2 if size < 2 * cell else cell)
 
 
 def _colours(part: Part) -> NDArray[np.uint8]:
