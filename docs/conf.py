@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from importlib.metadata import version as installed
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
 import pliant
+from pliant.source import gallery_names
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # make_thumbnails
 
 project = "pliant"
 author = copyright = "The pliant developers"
@@ -20,6 +25,7 @@ exclude_patterns = ["_build"]
 html_theme = "furo"
 html_title = f"pliant {version}"
 html_show_sourcelink = html_copy_source = False
+html_static_path, html_css_files = ["_static"], ["pliant.css"]
 
 # Equations between dollars, links to headings: what a forge shows, too.
 myst_enable_extensions = ["dollarmath"]
@@ -81,7 +87,37 @@ def equation(page: Any, node: Any) -> None:
     raise nodes.SkipNode
 
 
+def thumbnails(app: Any, doctree: Any, page: str) -> None:
+    """Thumbnails lead to recordings; on a forge, which has none, they lead to the text."""
+    for image in list(doctree.findall(nodes.image)):
+        path = Path(image["uri"])
+        if (
+            path.parent.name == "thumbnails"
+            and page == "gallery"
+            and isinstance(image.parent, nodes.reference)
+        ):
+            image.parent.attributes.pop("refid", None)
+            image.parent["refuri"] = f"recordings/{path.stem}.html"
+            table = image
+            while not isinstance(table, nodes.table):
+                table = table.parent
+            table["classes"] = ["gallery-grid"]
+
+
+def recordings(app: Any, error: Exception | None) -> None:
+    """Write the recording of everything in the gallery, some three megabytes."""
+    if error is None and app.builder.name == "html":
+        from make_thumbnails import record
+
+        folder = Path(app.outdir) / "recordings"
+        folder.mkdir(exist_ok=True)
+        for name in gallery_names():
+            record(name, folder / f"{name}.html")
+
+
 def setup(app: Any) -> None:
+    app.connect("doctree-resolved", thumbnails)
+    app.connect("build-finished", recordings)
     app.connect("autodoc-process-docstring", formulas, priority=400)  # before napoleon
     app.connect("autodoc-process-docstring", sentences, priority=600)  # after it
     app.add_html_math_renderer("mathml", (equation, None), (equation, None))

@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import pliant
+from pliant.source import gallery_names
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -90,6 +91,34 @@ def test_the_reference_has_all_public_names():
     assert missing == []
     listed = (DOCS / "api" / "index.md").read_text(encoding="utf-8").splitlines()
     assert set(pages) <= set(listed)
+
+
+def test_formulas_are_mathematics():
+    """No line of a page is a formula in typewriter letters: those are between dollars."""
+    for page in PAGES:
+        outside = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        indented = [line for line in outside.splitlines() if re.match(r"    \S.*[=+·⁻ᵀ]", line)]
+        assert indented == [], name(page)
+        spans = re.findall(r"`([^`]*)`", outside)
+        assert [span for span in spans if re.search("[⁻ᵀ½²³×·←]", span)] == [], name(page)
+
+
+def test_the_site_begins_with_the_quick_start_and_a_picture():
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    first = re.search(r"```{toctree}\n(?:.*\n)*?\n(.*)\n", index)
+    assert first is not None
+    assert first[1] == "quick-start"
+    assert index.index("![") < index.index("## ")
+
+
+def test_the_gallery_shows_everything_and_leads_to_it():
+    text = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    shown = re.findall(
+        r"\[!\[([\w.]+)\]\(\.\./src/pliant/viewer/thumbnails/\1\.webp\)\]\(#([\w-]+)\) `\1`", text
+    )
+    assert sorted(name for name, _ in shown) == sorted(gallery_names())
+    mechanisms = {name for name, target in shown if target == name}
+    assert mechanisms == set(pliant.gallery.names())
 
 
 def test_pictures_are_used_and_small():

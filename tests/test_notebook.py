@@ -112,3 +112,39 @@ def test_trajectories_and_samples(model):
     )
     assert repr(found).startswith("<Sampled <BlendedModel of 1 model of 'helix 5'>: position error ")
     assert ink(shown(found)["image/png"])[1] > 600
+
+
+def test_simulations_and_worlds_are_pictures_and_lines(helix, model):
+    batch = pliant.ReducedBatch(model, 1 / 60, 3)
+    world = pliant.World(1 / 60)
+    world.add_body("ball", pliant.shapes.sphere(0.1), mass=1.0)
+    size = "'helix 20': 20 bodies, 20 dofs, steps of 0.01 s, at t = 0.02 s"
+    for thing, words in (
+        (pliant.ReducedSimulation(model, 0.01), f"<ReducedSimulation of {size}>"),
+        (pliant.ConstrainedSimulation(helix, 0.01), f"<ConstrainedSimulation of {size}>"),
+        (pliant.QuasistaticSimulation(helix, 0.01), f"<QuasistaticSimulation of {size}>"),
+        (world, "<World: 'ball'; steps of 0.0166667 s, at t = 0.0333333 s>"),
+    ):
+        thing.step(2)
+        assert repr(thing) == words
+        found = shown(thing)
+        assert found["text/plain"] == words
+        assert 0.005 < ink(found["image/png"])[0] < 0.9
+    assert repr(batch) == (
+        "<ReducedBatch of 3 copies of 'helix 20': 20 bodies, steps of 0.0166667 s, at t = 0 s>"
+    )
+    assert repr(pliant.scenes.heavy_ball()).startswith(
+        "<Scene of 'cable 20 bushing': constrained engine, steps of"
+    )
+    assert repr(pliant.scenes.grasp()).startswith("<Scene of <World: 'hand', 'floor', 'ball'; steps of")
+    assert repr(pliant.World(0.1)) == "<World: nothing in it; steps of 0.1 s, at t = 0 s>"
+
+
+def test_trajectories_play(helix, monkeypatch):
+    motion = pliant.ConstrainedSimulation(helix, 1 / 60).record(5)
+    text = shown(motion)["text/html"]
+    assert text.startswith("<iframe srcdoc=")
+    assert text.count("<") == 2  # the page is quoted
+    assert "DecompressionStream" in text
+    monkeypatch.setattr("pliant.engines.trajectory._LARGE", 10)
+    assert shown(motion)["text/html"] == "&lt;Trajectory of &#x27;helix 20&#x27;: 5 frames to 0.08333 s&gt;"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -26,7 +27,7 @@ from pliant.errors import InputError, UnknownNameError
 from pliant.mechanism import Builder, Mechanism
 from pliant.one_thread import Use, exclusive
 from pliant.shapes import Shape
-from pliant.text import brief, is_name, suggestion
+from pliant.text import brief, is_name, listed, suggestion
 
 __all__ = ["World", "WorldState"]
 
@@ -715,7 +716,14 @@ class World:
         }
 
     def __repr__(self) -> str:
-        return f"<World: {len(self._handles)} things at t = {self.time:.6g} s>"
+        names = listed(tuple(self._handles), 4) if self._handles else "nothing in it"
+        return f"<World: {names}; steps of {self._timestep:.6g} s, at t = {self.time:.6g} s>"
+
+    def _repr_png_(self) -> bytes:
+        from pliant.viewer.picture import png
+
+        m = self.scene
+        return png(SimpleNamespace(mechanism=m, poses=self.poses[: m.body_count]), reference=False)
 
 
 def _restored(contents: dict[str, Any]) -> World:

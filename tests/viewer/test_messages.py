@@ -60,7 +60,7 @@ def test_what_is_refused_and_why(shown):
     page = shown.page
     speed, buttons = page._speed._impl, page._buttons._impl
     inspector = Inspector()
-    inspector.controls = page._server.gui._gui_input_handle_from_uuid
+    inspector.find_control = shown._control
     sound = [
         camera(),
         update(speed.uuid, speed.value),
@@ -109,7 +109,7 @@ def test_files_that_are_refused(shown):
     """One at a time per connection, no larger than said, said no larger than allowed, to the button for files."""
     page = shown.page
     inspector = Inspector()
-    inspector.controls = page._server.gui._gui_input_handle_from_uuid
+    inspector.find_control = shown._control
     button, speed = page._upload._impl.uuid, page._speed._impl.uuid
 
     def refused(*sent):

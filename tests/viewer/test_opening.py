@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import pliant
 from pliant.errors import FormatError, InputError, PliantError
 from pliant.scenes import Scene
+from pliant.source import gallery_names
 from pliant.viewer import opening
+from pliant.viewer.gallery import thumbnail
 from pliant.viewer.opening import Opener
 
 ARM = """<mujoco model="arm"><worldbody>
@@ -144,3 +148,24 @@ def test_a_view_opens_something_else_and_keeps_what_it_has_if_that_fails():
         arm = pliant.gallery.arm()
         shown.offer_keyframes(("home", "home", ""), lambda name: arm)
         assert shown.page._keyframe.options == ("as described", "home")
+
+
+def test_everything_in_the_gallery_has_a_thumbnail():
+    """All move, are as large as the page expects, and small as files; none is left of what is gone."""
+    total = 0
+    for name in gallery_names():
+        data = thumbnail(name)
+        total += len(data)
+        assert len(data) < 60_000
+        with Image.open(io.BytesIO(data)) as image:
+            assert image.size == (240, 180)
+            assert image.info["loop"] == 0
+            frames = []
+            for i in range(image.n_frames):  # pyright: ignore[reportAttributeAccessIssue]
+                image.seek(i)
+                frames.append(np.asarray(image.convert("L"), float))
+        assert len(frames) >= 10
+        assert max(np.abs(frame - frames[0]).max() for frame in frames) > 60
+    assert total < 2_000_000
+    folder = Path(pliant.__file__).parent / "viewer" / "thumbnails"
+    assert {file.stem for file in folder.iterdir()} == set(gallery_names())

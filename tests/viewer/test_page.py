@@ -10,6 +10,7 @@ import pytest
 
 import pliant
 from pliant import spatial
+from pliant.source import gallery_names
 
 TIP = "index_tip"
 
@@ -134,6 +135,13 @@ def test_the_mechanism_is_seen(page, shown, look):
     finally:
         for handle in handles:
             handle.visible = True
+
+
+def test_dark_bodies_are_dark(page, look):
+    """The forearm is as dark as in still pictures, where it was a light grey."""
+    until(lambda: dark(look(page)) > 0.01)
+    brightest = look(page).max(axis=2)
+    assert (brightest < 0.4).mean() > 0.01
 
 
 def test_dragging_pulls_and_shows_a_force(page, shown):
@@ -320,6 +328,24 @@ def test_a_file_is_opened_by_the_button_or_dropped(page, shown, tmp_path):
     assert ask(shown, lambda s: s.mechanism.reference[0]) == -0.7
     page.evaluate(drop, ["dropped.xml", model.replace("two rods", "dropped")])
     until(lambda: ask(shown, lambda s: s.mechanism.name) == "dropped")
+    shown.open(pliant.gallery.hand())
+    page.get_by_text("17 bodies").wait_for()
+
+
+def test_the_gallery_is_seen_and_opens(page, shown):
+    page.get_by_text("Open", exact=True).click()
+    page.wait_for_timeout(600)  # until the folder is open
+    page.get_by_role("button", name="Gallery").click()
+    page.locator(".pliant-gallery img").first.wait_for()
+    assert page.locator(".pliant-gallery img").count() == len(gallery_names())
+    loaded = "[...document.querySelectorAll('.pliant-gallery img')].every(i => i.complete && i.naturalWidth === 240)"
+    page.wait_for_function(loaded)
+    page.get_by_role("button", name="Close").click()
+    page.locator(".pliant-gallery").wait_for(state="detached")
+    page.get_by_role("button", name="Gallery").click()
+    page.locator(".pliant-gallery label", has_text="two_link").click()
+    until(lambda: ask(shown, lambda s: s.mechanism.body_count) == 2)
+    page.locator(".pliant-gallery").wait_for(state="detached")
     shown.open(pliant.gallery.hand())
     page.get_by_text("17 bodies").wait_for()
 

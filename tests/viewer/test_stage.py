@@ -6,7 +6,7 @@ import numpy as np
 
 import pliant
 from pliant import spatial
-from pliant.viewer.stage import _inertia_boxes
+from pliant.viewer.stage import _inertia_boxes, copy_colours
 
 
 def test_a_box_has_the_box_of_its_inertia():
@@ -39,3 +39,14 @@ def test_points_have_boxes_without_size():
     sizes, _ = _inertia_boxes(b.build(), 1)
     assert np.isfinite(sizes).all()
     assert sizes.max() < 1e-5
+
+
+def test_colours_of_copies_are_linear():
+    """viser adds no conversion to the colours of copies: a dark grey of 0.12 would be shown as 0.38."""
+    shades = np.array([0.0, 0.02, 0.12, 0.5, 1.0])
+    sent = copy_colours(np.repeat(shades[:, None], 3, axis=1))
+    assert sent.dtype == np.uint8
+    np.testing.assert_array_equal(sent[:, 0], [0, 0, 3, 55, 255])
+    linear = sent[:, 0] / 255
+    shown = np.where(linear <= 0.0031308, 12.92 * linear, 1.055 * linear ** (1 / 2.4) - 0.055)
+    np.testing.assert_allclose(shown, shades, atol=0.025)

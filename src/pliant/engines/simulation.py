@@ -29,7 +29,7 @@ from pliant.statics import Configuration
 from pliant.statics.equilibrium import beside_springs
 from pliant.statics.inertia import link_twists
 from pliant.statics.loads import Load
-from pliant.text import brief, listed, track
+from pliant.text import brief, counted, listed, track
 
 __all__ = [
     "MOST_STEPS",
@@ -798,7 +798,17 @@ class Simulation(ABC):
         )
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} of '{self._mechanism.name}' at t = {self.time:.6g} s>"
+        m = self._mechanism
+        size = f"{counted(m.body_count, 'body', 'bodies')}, {counted(m.nv, 'dof')}"
+        return (
+            f"<{type(self).__name__} of '{m.name}': {size}, steps of {self._timestep:.6g} s, "
+            f"at t = {self.time:.6g} s>"
+        )
+
+    def _repr_png_(self) -> bytes:
+        from pliant.viewer.picture import png
+
+        return png(self)
 
     # --- copies
 

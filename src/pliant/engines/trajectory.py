@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from pliant.text import counted
 __all__ = ["FORMAT", "VERSION", "Trajectory", "loads_over_time"]
 
 FORMAT, VERSION = "pliant-trajectory", 1
+_LARGE = 16 * 200_000  # numbers: longer trajectories are not shown in notebooks
 _ROTATION = 1e-6  # largest entry of R R^T - 1 that is accepted in a file
 
 
@@ -68,6 +70,11 @@ class Trajectory:
     def __repr__(self) -> str:
         end = f" to {self.time[-1]:.4g} s" if len(self) else ""
         return f"<Trajectory of '{self.mechanism.name}': {counted(len(self), 'frame')}{end}>"
+
+    def _repr_html_(self) -> str:
+        from pliant.viewer.recording import html_frame
+
+        return escape(repr(self)) if self.poses.size > _LARGE else html_frame(self)
 
     # --- files
 

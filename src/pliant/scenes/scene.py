@@ -23,7 +23,7 @@ __all__ = ["Scene"]
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scene:
     """A mechanism or a world, ready to move.
 
@@ -64,6 +64,11 @@ class Scene:
         if not isinstance(self.what, Mechanism):
             object.__setattr__(self, "engine", "world")
             object.__setattr__(self, "timestep", self.what.timestep)
+
+    def __repr__(self) -> str:
+        if not isinstance(self.what, Mechanism):
+            return f"<Scene of {self.what!r}>"
+        return f"<Scene of '{self.what.name}': {self.engine} engine, steps of {self.timestep:.6g} s>"
 
     @property
     def mechanism(self) -> Mechanism:

@@ -104,13 +104,22 @@ class Served:
         self._guard, inspector = Guard(host), Inspector()
         with silence(), guarded(self._guard, inspector):
             self._server = viser.ViserServer(host=host, port=port, label="pliant", verbose=False)
-        inspector.controls = self._server.gui._gui_input_handle_from_uuid
+        inspector.find_control = self._control
         if port and self._server.get_port() != port:  # the port was taken meanwhile, viser uses the next one
             self._quit()
             raise _in_use(host, port)
         # A client could ask viser for a tunnel that opens the view to the internet.
         self._server.request_share_url = lambda verbose=True: None
         self._stopped = False
+
+    def _control(self, identifier: str) -> Any:
+        """The control with an identifier, of the page of all clients or of one; None: there is none."""
+        clients = tuple(self._server.get_clients().values())
+        for owner in (self._server, *clients):
+            found = owner.gui._gui_input_handle_from_uuid.get(identifier)
+            if found is not None:
+                return found
+        return None
 
     @property
     def url(self) -> str:

@@ -16,7 +16,7 @@ from pliant.text import FORCES, LENGTHS, escape_markdown, unit_for
 from pliant.viewer.live import Served
 from pliant.viewer.map_picture import PALETTE, ellipsoid_force, spread_out
 from pliant.viewer.meshes import sphere_mesh
-from pliant.viewer.stage import Stage
+from pliant.viewer.stage import Stage, copy_colours
 
 if TYPE_CHECKING:
     from pliant.workspace import ComplianceMap
@@ -144,7 +144,7 @@ class MapView(Served):
             np.tile([1.0, 0, 0, 0], (count, 1)).astype(np.float32),
             np.zeros((count, 3), dtype=np.float32),
             batched_scales=np.ones((count, 3), dtype=np.float32),
-            batched_colors=colour,
+            batched_colors=copy_colours(np.array(colour) / 255),
             opacity=0.5,
             lod="off",
             cast_shadow=False,
@@ -213,9 +213,9 @@ def _colours(shown: _Quantity) -> NDArray[np.uint8]:
         if extent > 1e-9 * np.abs(values).max()
         else np.full(len(values), 0.5)
     )
-    colours = np.round(255 * colormaps[PALETTE](share)[:, :3]).astype(np.uint8)
-    colours[~known] = 150
-    return colours
+    colours = colormaps[PALETTE](share)[:, :3]
+    colours[~known] = 0.59
+    return copy_colours(colours)
 
 
 def _facts(found: ComplianceMap, sample: int) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "box_mesh",
     "continuous",
     "decimate",
+    "linear",
     "make_parts",
     "place_parts",
     "sphere_mesh",
@@ -346,6 +347,11 @@ def continuous(quaternions: Floats) -> Floats:
     side = np.where((quaternions[1:] * quaternions[:-1]).sum(axis=1) < 0, -1.0, 1.0)
     out = np.concatenate([quaternions[:1], quaternions[1:] * np.cumprod(side)[:, None]])
     return out / np.linalg.norm(out, axis=1, keepdims=True)
+
+
+def linear(colours: Floats) -> Floats:
+    """Linear colours of sRGB ones, both from 0 to 1."""
+    return np.where(colours <= 0.04045, colours / 12.92, ((colours + 0.055) / 1.055) ** 2.4)
 
 
 def arrow_mesh() -> Floats:

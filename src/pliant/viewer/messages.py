@@ -41,10 +41,9 @@ class Sender:
     missing: set[int] = field(default_factory=set)
     bytes_left: int = 0
 
-    def start_refusal(self, message: dict[str, Any], controls: dict[str, Any]) -> str | None:
-        """Why a file may not come; None: it may, and is the one on its way."""
+    def start_refusal(self, message: dict[str, Any], handle: Any) -> str | None:
+        """Why a file may not come to a control; None: it may, and is the one on its way."""
         size, parts = message["size_bytes"], message["part_count"]
-        handle = controls.get(message["source_component_uuid"])
         if handle is None or not hasattr(handle, "mime_type"):
             return "no such place for files"
         if self.transfer:
@@ -75,11 +74,11 @@ class Inspector:
     """Check of messages from clients.
 
     Attributes:
-        controls: the controls of the page by their identifiers, as viser keeps them.
+        find_control: the control of a page with an identifier; None: there is none.
     """
 
     def __init__(self) -> None:
-        self.controls: dict[str, Any] = {}
+        self.find_control: Callable[[str], Any] = lambda identifier: None
         self._lines = self._unsaid = 0
         self._since = -math.inf
 
@@ -127,14 +126,14 @@ class Inspector:
         if why is None and name == "GuiUpdateMessage":
             why = self._value_refusal(content["uuid"], content["updates"])
         elif why is None and name == "FileTransferStartUpload":
-            why = sender.start_refusal(content, self.controls)
+            why = sender.start_refusal(content, self.find_control(content["source_component_uuid"]))
         elif why is None and name == "FileTransferPart":
             why = sender.part_refusal(content)
         return None if why is None else f"{_short(name)}: {why}"
 
     def _value_refusal(self, uuid: str, updates: dict[str, Any]) -> str | None:
         """Why a control cannot have the values of an update."""
-        handle = self.controls.get(uuid)
+        handle = self.find_control(uuid)
         if handle is None:
             return "no such control"
         for word, value in updates.items():

@@ -18,6 +18,7 @@ import numpy as np
 from pliant.errors import InputError, PliantError
 from pliant.source import gallery_names
 from pliant.text import counted, escape_markdown
+from pliant.viewer.gallery import grid
 from pliant.viewer.opening import LARGEST_FILE, Opener
 from pliant.viewer.path_session import PathMeasures, PathSession
 from pliant.viewer.posing import Slider
@@ -35,7 +36,6 @@ _READOUTS, _PLOTS = 0.2, 0.5  # s between updates of readouts and of plots
 _MOST_NAMES = 200  # in a list
 _MOST_ENGINES = 12  # mechanisms of a world whose engine can be chosen
 _STEPS = 200  # of a joint's slider
-_GALLERY = "choose one"  # in the list of the gallery
 _LONGEST_MESSAGE = 500  # characters
 _TARGET = "target"  # key of the pull to the target handle
 _MARK, _MARK_COLOUR = 5, (198, 40, 40)  # half the size of the mark in a diagram, pixels
@@ -119,7 +119,9 @@ class Page(ABC):
             self._keyframe = gui.add_dropdown(
                 "Keyframe", names, visible=len(names) > 1, initial_value=names[0]
             )
-            self._gallery = gui.add_dropdown("Gallery", (_GALLERY, *gallery_names()))
+            self._gallery = gui.add_button(
+                "Gallery", icon="layout-grid", hint="mechanisms, scenes and worlds"
+            )
 
     # --- hooks
 
@@ -183,9 +185,7 @@ class Page(ABC):
         self._bind(self._record, lambda _: self._toggle_recording())
         self._bind(self._upload, lambda file: show(lambda: opener.file(file.name, file.content)))
         self._bind(self._keyframe, lambda name: show(lambda: opener.at_keyframe(name)))
-        self._bind(
-            self._gallery, lambda name: None if name == _GALLERY else show(lambda: opener.gallery(name))
-        )
+        self._bind(self._gallery, lambda _: self._show_gallery(show))
         self._bind(self._play, lambda _: self._set_playing(not session.playing))
         self._bind(self._buttons, self._press)
         self._bind(self._speed, session.set_speed)
@@ -219,6 +219,24 @@ class Page(ABC):
             self._runner.do(command, event.client, id(control) if lasting else None)
 
         getattr(control, event_name)(callback)
+
+    def _show_gallery(self, show: Callable[[Callable[[], Any]], None]) -> None:
+        """Show the gallery to the client who asks: thumbnails, each of which presses a button that opens it."""
+        gui = self._asking.gui
+        modal = gui.add_modal("Gallery")
+        with modal:
+            close = gui.add_button("Close")
+            close.on_click(lambda _: modal.close())
+            pictures = gui.add_html("")
+            buttons = {name: gui.add_button(name) for name in gallery_names()}
+
+        def take(name: str) -> None:
+            modal.close()
+            show(lambda: self._opener.gallery(name))
+
+        for name, button in buttons.items():
+            self._bind(button, lambda _, name=name: take(name))
+        pictures.content = grid({name: button._impl.uuid for name, button in buttons.items()})
 
     def _toggle_recording(self) -> None:
         """Start to record, or stop and send the client who asked a web page and a glTF file."""
@@ -325,7 +343,6 @@ class Page(ABC):
         self._speed.value, self._strength.value = session.speed, session.strength
         self._record.label = "Record" if session.recorder is None else "Stop and save"
         self._record.icon = "player-record" if session.recorder is None else "player-stop"
-        self._gallery.value = _GALLERY
         if self._opener.keyframe in self._keyframe.options:
             self._keyframe.value = self._opener.keyframe
 

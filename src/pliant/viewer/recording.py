@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import struct
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,10 @@ from pliant.checks import number, vector
 from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError
 from pliant.files import as_path, replacing
-from pliant.viewer.meshes import Part, arrow_mesh, continuous, make_parts, vertex_normals
+from pliant.viewer.meshes import Part, arrow_mesh, continuous, linear, make_parts, vertex_normals
 from pliant.viewer.player import arrow_lengths, default_caption, page
 
-__all__ = ["export_gltf", "frames", "record_html"]
+__all__ = ["export_gltf", "frames", "html_frame", "record_html"]
 
 Floats = NDArray[np.float64]
 _RED = np.array([0.776, 0.157, 0.157, 1.0])  # of arrows
@@ -80,6 +81,15 @@ def record_html(
     with replacing(target) as file:
         file.write(text.encode("utf-8"))
     return target
+
+
+def html_frame(trajectory: Trajectory) -> str:
+    """The page of `record_html` within a frame, for notebooks."""
+    m, chosen = trajectory.mechanism, frames(_checked_trajectory(trajectory), 30)
+    text = page(trajectory, chosen, m.name, default_caption(trajectory), _VIEW)
+    return (
+        f'<iframe srcdoc="{escape(text)}" width="100%" height="480" style="border:1px solid #ddd"></iframe>'
+    )
 
 
 def frames(trajectory: Trajectory, fps: Any) -> NDArray[np.int64]:
@@ -180,8 +190,7 @@ class _GltfFile:
         key = (*np.round(rgba, 4).tolist(), two_sided)
         if key not in self._material:
             # Shapes have sRGB colours, glTF linear ones.
-            linear = np.where(rgba[:3] <= 0.04045, rgba[:3] / 12.92, ((rgba[:3] + 0.055) / 1.055) ** 2.4)
-            surface = {"baseColorFactor": [*linear.tolist(), float(rgba[3])], "metallicFactor": 0.0}
+            surface = {"baseColorFactor": [*linear(rgba[:3]).tolist(), float(rgba[3])], "metallicFactor": 0.0}
             made: dict[str, Any] = {"pbrMetallicRoughness": surface | {"roughnessFactor": 0.6}}
             made |= {"doubleSided": two_sided} | ({"alphaMode": "BLEND"} if rgba[3] < 1 else {})
             self._material[key] = len(self.materials)

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from pliant import spatial
 from pliant.mechanism import Mechanism
 from pliant.text import FORCES, round_down, unit_for
-from pliant.viewer.meshes import Part, bounds, box_mesh, make_parts, place_parts, sphere_mesh
+from pliant.viewer.meshes import Part, bounds, box_mesh, linear, make_parts, place_parts, sphere_mesh
 
 if TYPE_CHECKING:
     from pliant.engines.simulation import Pull
     from pliant.viewer.session import Contacts, Ellipsoid, Turn
 
-__all__ = ["CAMERAS", "Overlay", "Stage", "floor_cell", "force_text", "silence"]
+__all__ = ["CAMERAS", "Overlay", "Stage", "copy_colours", "floor_cell", "force_text", "silence"]
 
 Floats = NDArray[np.float64]
 _MANY = 2000  # copies: beyond this, no shadows
@@ -31,10 +31,10 @@ _RESOLVED = 100  # links across the picture that can be told apart
 _FADED = 0.45  # opacity
 _FIELD_OF_VIEW = 0.75  # rad, vertical
 _GRID, _GRID_SECTION = (222, 226, 232), (196, 203, 213)
-_SELECTED = np.array([255.0, 140.0, 40.0])  # tint of a selected body
+_SELECTED = np.array([255.0, 67.0, 5.0])  # tint of a selected body, linear
 
-_PULL, _CONTACT, _SOFT = (198, 40, 40), (46, 139, 87), (255, 152, 0)
-_TURN, _INERTIA = (142, 36, 170), (70, 110, 190)
+_PULL, _CONTACT, _TURN = (198, 40, 40), (46, 139, 87), (142, 36, 170)
+_SOFT, _INERTIA = np.array([1.0, 0.6, 0.0]), np.array([0.27, 0.43, 0.75])
 _MOST_FRAMES = 2000  # bodies: beyond this, frames and inertia are shown of the first
 _SHORTEST_BOX = 0.002  # of the stage's size: edges of an inertia box, so that thin ones are seen
 CAMERAS = {
@@ -203,8 +203,12 @@ def floor_cell(size: float) -> float:
 
 
 def _colours(part: Part) -> NDArray[np.uint8]:
-    lifted = 0.06 + 0.94 * part.rgba[:, :3]  # black surfaces show their shading, too
-    return np.round(255 * lifted).astype(np.uint8)
+    return copy_colours(0.06 + 0.94 * part.rgba[:, :3])  # black surfaces show their shading, too
+
+
+def copy_colours(colours: Floats) -> NDArray[np.uint8]:
+    """Colours of copies of a mesh for viser, which takes them for linear ones, from sRGB colours from 0 to 1."""
+    return np.round(255 * linear(colours)).astype(np.uint8)
 
 
 class Overlay:
@@ -232,7 +236,7 @@ class Overlay:
             np.array([[1.0, 0, 0, 0]]),
             np.zeros((1, 3)),
             batched_scales=np.ones((1, 3), dtype=np.float32),
-            batched_colors=_SOFT,
+            batched_colors=copy_colours(_SOFT),
             opacity=0.45,
             lod="off",
             cast_shadow=False,
@@ -324,7 +328,7 @@ class Overlay:
                 np.tile([1.0, 0, 0, 0], (n, 1)),
                 np.zeros((n, 3)),
                 batched_scales=np.maximum(self._box_size / 2, _SHORTEST_BOX * self._size).astype(np.float32),
-                batched_colors=_INERTIA,
+                batched_colors=copy_colours(_INERTIA),
                 opacity=0.4,
                 lod="off",
                 flat_shading=True,

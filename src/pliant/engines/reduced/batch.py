@@ -21,7 +21,7 @@ from pliant.one_thread import Use, exclusive
 from pliant.statics.equilibrium import beside_springs
 from pliant.statics.load_kernels import FOLLOWER_FORCE, FOLLOWER_TORQUE, FORCE, TORQUE
 from pliant.statics.loads import LOAD_SIZE, Load
-from pliant.text import brief
+from pliant.text import brief, counted
 from pliant.threads import Threads
 
 __all__ = ["ReducedBatch"]
@@ -213,7 +213,11 @@ class ReducedBatch:
         return _restored, (self._options, self.state, self._wrenches.copy())
 
     def __repr__(self) -> str:
-        return f"<ReducedBatch of {self._copies} copies of '{self._model.mechanism.name}' at t = {self.time:.6g} s>"
+        m = self._model.mechanism
+        return (
+            f"<ReducedBatch of {counted(self._copies, 'copy', 'copies')} of '{m.name}': "
+            f"{counted(m.body_count, 'body', 'bodies')}, steps of {self.timestep:.6g} s, at t = {self.time:.6g} s>"
+        )
 
 
 def _restored(options: tuple[Any, ...], state: Floats, wrenches: Floats) -> ReducedBatch:
