@@ -36,7 +36,7 @@ LEGEND: dict[str, Any] = {  # below the axes
     "bbox_to_anchor": (0.5, -0.14),
     "ncols": 4,
 }
-_DRAWN_BY = dict.fromkeys(PICTURES, "matplotlib")
+_DRAWN_BY: dict[str, str] = dict.fromkeys(PICTURES, "matplotlib")
 _PIPE_WIDTH = 120  # columns of text where stdout is no terminal
 
 
