@@ -87,7 +87,7 @@ def test_what_is_left_out_is_told(opener):
 )
 def test_files_that_are_refused(opener, name, content, words):
     opener.file("good.xml", ARM.encode())
-    with pytest.raises(PliantError, match=words) as caught:
+    with pytest.raises(PliantError, match=words) as caught, opener.trying():
         opener.file(name, content)
     assert "pliant-view-" not in str(caught.value)  # the folder means nothing to who sent the file
     assert opener.at_keyframe("up").name == "arm"  # the one before is still there
@@ -111,8 +111,20 @@ def test_nothing_is_left_behind(opener):
     opener.file("arm.xml", ARM.encode())
     folder = Path(opener._folder.name)
     assert [file.name for file in folder.iterdir()] == ["arm.xml"]
-    opener.file("other.xml", ARM.encode())
+    with opener.trying():
+        opener.file("other.xml", ARM.replace('model="arm"', 'model="other"').encode())
     assert not folder.exists()
+    folder = Path(opener._folder.name)
+    with pytest.raises(InputError), opener.trying():
+        opener.file("third.xml", ARM.encode())
+        third = Path(opener._folder.name)
+        raise InputError("it cannot be shown")
+    assert not third.exists()
+    assert opener.at_keyframe("bent").name == "other"
+    with opener.trying():
+        opener.gallery("two_link")
+    assert not folder.exists()
+    opener.file("arm.xml", ARM.encode())
     folder = Path(opener._folder.name)
     opener.close()
     assert not folder.exists()
@@ -145,6 +157,14 @@ def test_a_view_opens_something_else_and_keeps_what_it_has_if_that_fails():
         before = shown.runner.ask(lambda: shown.session.time)
         shown.wait(0.3)
         assert shown.runner.ask(lambda: shown.session.time) > before
+        # a page that cannot be made: the one before comes back
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("pliant.viewer.page.WorldPage._add_folders", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                shown.open(pliant.scenes.grasp())
+        assert shown.page._session is shown.session
+        assert shown.session.mechanism.name == first.mechanism.name
+        shown.runner.ask(shown.page.show_controls)
         arm = pliant.gallery.arm()
         shown.offer_keyframes(("home", "home", ""), lambda name: arm)
         assert shown.page._keyframe.options == ("as described", "home")

@@ -45,6 +45,7 @@ _MARGIN = 1.5  # times a slow browser's frame, so that it has time for clicks an
 _ASK_EVERY = 0.5  # s between questions to a browser
 _ANSWERS = 16  # round-trip times kept
 _TIMEOUT = 2.0  # s
+_LONGEST_OPENING = 600.0  # s: what is opened may have to be reduced or compiled first
 _QUESTION = "pliant"  # key in a browser's storage, where nothing is stored
 
 
@@ -220,24 +221,21 @@ class View(Served):
 
     def open(self, what: Any) -> None:
         """Show something else in place of what is shown, to all browsers; anything that `pliant.view` takes."""
-        self.runner.ask(lambda: self._show(lambda: what))
+        self.runner.ask(lambda: self._show(lambda: what), timeout=_LONGEST_OPENING)
 
     def offer_keyframes(
         self, keyframes: tuple[str, ...], load: Callable[[str | None], Any], shown: str | None = None
     ) -> None:
         """Offer keyframes of what is shown; `load` takes the name of one, or None, and returns what is viewed then."""
         self.opener.offer(keyframes, load, shown)
-        self.runner.ask(lambda: self._build(self.session))
+        self.runner.ask(lambda: self._build(self.session), timeout=_LONGEST_OPENING)
 
     def _show(self, make: Callable[[], Any]) -> None:
         """Show what a function returns, in the runner's thread. After an error everything is as it was."""
-        known = self.opener.keyframes, self.opener.keyframe
-        try:
+        self.opener.remarks = ()
+        with self.opener.trying():
             session = _session(make())
             self._build(session)
-        except BaseException:
-            self.opener.keyframes, self.opener.keyframe = known
-            raise
         self._title = session.mechanism.name
         for client in self._server.get_clients().values():
             self.page.stage.aim(client, "Corner", session.poses)
@@ -245,14 +243,21 @@ class View(Served):
                 client.add_notification("Left out", remark[:1000], color="yellow", auto_close_seconds=20.0)
 
     def _build(self, session: Any) -> None:
-        """Make the page of a session and run it."""
+        """Make the page of a session and run it; if that fails, the page of the session before."""
         self.page.retired = True
+        try:
+            self._make_page(session)
+        except BaseException:
+            self._make_page(self.session)
+            raise
+        self.session = self.runner.session = session
+
+    def _make_page(self, session: Any) -> None:
         with self._server.atomic():
             self._server.gui.reset()
             self._server.scene.reset()
             self.page = _page(self._server, session, self.opener)
         self.page.connect(self.runner, self.pacing, self._show)
-        self.session = self.runner.session = session
         self.page.welcome()
 
     def _end(self) -> None:

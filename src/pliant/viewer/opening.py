@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class Opener:
             raise InputError(f"the gallery has no '{name!s:.80}'{suggestion(name, names)}")
         found = self._resolve(f"{PREFIX}{name}", None)
         self.offer((), lambda _: None)
+        self._folder = None
         return found
 
     def file(self, name: str, content: bytes) -> Any:
@@ -88,7 +90,6 @@ class Opener:
         except BaseException:
             folder.cleanup()
             raise
-        self.close()
         self._folder = folder
         self.offer(file_keyframes(path), load)
         return found
@@ -100,6 +101,20 @@ class Opener:
         found = self._load(None if name == _REFERENCE else name)
         self.keyframe = name
         return found
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """Choices made within are kept if no exception leaves; else those before come back. Unused files go."""
+        before = self.keyframes, self.keyframe, self._load, self._folder
+        try:
+            yield
+        except BaseException:
+            if self._folder is not before[3]:
+                self.close()
+            self.keyframes, self.keyframe, self._load, self._folder = before
+            raise
+        if before[3] is not None and before[3] is not self._folder:
+            before[3].cleanup()
 
     def close(self) -> None:
         """Remove files that were sent."""
