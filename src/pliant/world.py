@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
@@ -20,7 +19,16 @@ from pliant.contact.handles import FreeBody, MechanismHandle, Static
 from pliant.contact.levels import Level, Levels
 from pliant.contact.materials import Material
 from pliant.engines.simulate import simulate
-from pliant.engines.simulation import MOST_STEPS, Effort, Pull, Simulation, Stride, arrow, record
+from pliant.engines.simulation import (
+    MOST_STEPS,
+    Effort,
+    Pull,
+    Simulation,
+    Stride,
+    arrow,
+    free_coordinates,
+    record,
+)
 from pliant.engines.trajectory import Trajectory
 from pliant.engines.transfer import carry_over
 from pliant.errors import InputError, UnknownNameError
@@ -720,10 +728,9 @@ class World:
         return f"<World: {names}; steps of {self._timestep:.6g} s, at t = {self.time:.6g} s>"
 
     def _repr_png_(self) -> bytes:
-        from pliant.viewer.picture import png
-
-        m = self.scene
-        return png(SimpleNamespace(mechanism=m, poses=self.poses[: m.body_count]), reference=False)
+        m, poses = self.scene, self.poses
+        places = [free_coordinates(m, j, poses[m.joint_children[j]]) for j in range(m.joint_count)]
+        return m.with_pose(np.concatenate([np.zeros(0), *places]))._repr_png_()
 
 
 def _restored(contents: dict[str, Any]) -> World:

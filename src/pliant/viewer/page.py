@@ -236,7 +236,13 @@ class Page(ABC):
 
         for name, button in buttons.items():
             self._bind(button, lambda _, name=name: take(name))
-        pictures.content = grid({name: button._impl.uuid for name, button in buttons.items()})
+        known = gui._gui_input_handle_from_uuid.items()
+        pictures.content = grid(
+            {
+                name: next(identifier for identifier, handle in known if handle is button)
+                for name, button in buttons.items()
+            }
+        )
 
     def _toggle_recording(self) -> None:
         """Start to record, or stop and send the client who asked a web page and a glTF file."""

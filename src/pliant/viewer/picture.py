@@ -110,10 +110,10 @@ def picture(
     return figure
 
 
-def png(what: Any, reference: bool = True) -> bytes:
+def png(what: Any) -> bytes:
     """Picture as the bytes of a PNG file, for notebooks; of anything with a `mechanism` and `poses`."""
     out = io.BytesIO()
-    picture(what, reference=reference, size=(640, 480)).savefig(out, format="png", dpi=_DPI)
+    picture(what, size=(640, 480)).savefig(out, format="png", dpi=_DPI)
     return out.getvalue()
 
 
