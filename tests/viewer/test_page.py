@@ -317,6 +317,8 @@ def test_a_file_is_opened_by_the_button_or_dropped(page, shown, tmp_path):
     page.wait_for_timeout(600)  # until the folder is open
     choose(page, "Keyframe", "raised")
     until(lambda: ask(shown, lambda s: s.mechanism.reference[0]) == -0.7)
+    button = ask(shown, lambda _: shown.page._upload._impl.uuid)  # of the page that has come since
+    page.wait_for_selector(f'[id="file_upload_{button}"]', state="attached")
     # dropped, and refused: what is there stays
     drop = """([name, text]) => {
         const data = new DataTransfer();
@@ -324,7 +326,7 @@ def test_a_file_is_opened_by_the_button_or_dropped(page, shown, tmp_path):
         document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
     }"""
     page.evaluate(drop, ["broken.urdf", "<robot"])
-    page.get_by_text("broken.urdf").last.wait_for()
+    page.get_by_text("That did not work").first.wait_for()
     assert ask(shown, lambda s: s.mechanism.reference[0]) == -0.7
     page.evaluate(drop, ["dropped.xml", model.replace("two rods", "dropped")])
     until(lambda: ask(shown, lambda s: s.mechanism.name) == "dropped")
