@@ -385,8 +385,12 @@ class Page(ABC):
             f"t = {now.time:.2f} s{slow}",
             f"steps of 1/{1 / session.timestep:.0f} s, {1e6 * now.step_time:.0f} µs each",
         ]
-        lines += [f"**{escape_markdown(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()]
-        lines += [f"**{escape_markdown(turn.body)}** {force_text(turn.torque)} m" for turn in session.turns.values()]
+        lines += [
+            f"**{escape_markdown(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()
+        ]
+        lines += [
+            f"**{escape_markdown(turn.body)}** {force_text(turn.torque)} m" for turn in session.turns.values()
+        ]
         self._status.content = "  \n".join(lines)
 
 
