@@ -61,15 +61,18 @@ def test_what_is_refused(swing, tmp_path):
     poses = np.tile(m.reference_poses, (2, 1, 1, 1))
     bad = poses.copy()
     bad[1, 0, 0, 3] = np.nan
-    for trajectory, words in (
-        (m, "Trajectory expected"),
-        (pliant.Trajectory(m, np.zeros(0), poses[:0]), "empty"),
-        (pliant.Trajectory(m, np.array([0.0, 1.0]), poses[:, 1:]), "shape"),
-        (pliant.Trajectory(m, np.array([0.0, 1.0]), bad), "finite"),
-        (pliant.Trajectory(m, np.array([1.0, 1.0]), poses), "increase"),
+    two = np.array([0.0, 1.0])
+    for make, words in (  # by the trajectory itself or by the recording
+        (lambda: m, "Trajectory expected"),
+        (lambda: pliant.Trajectory(m, np.zeros(0), poses[:0]), "empty"),
+        (lambda: pliant.Trajectory(m, two, poses[:, 1:]), "poses .* expected"),
+        (lambda: pliant.Trajectory(m, two, bad), "finite"),
+        (lambda: pliant.Trajectory(m, np.array([1.0, 1.0]), poses), "increase"),
+        (lambda: pliant.Trajectory(m, two, poses, np.zeros((2, 1, 3))), "loads .* expected"),
+        (lambda: pliant.Trajectory(m, two, poses, np.zeros((1, 1, 2, 3))), "loads .* expected"),
     ):
         with pytest.raises(InputError, match=words):
-            record_html(trajectory, path)
+            record_html(make(), path)  # pyright: ignore[reportArgumentType]
     with pytest.raises(FormatError):
         record_html(swing, tmp_path / "nowhere" / "swing.html")
     with pytest.raises(InputError):
