@@ -138,7 +138,7 @@ class Mechanism:
         tendons, tendon_stiffness, tendon_damping, tendon_rest: springs on a sum of coordinates,
             `force = -stiffness * (sum(coefficient * q) - rest)`; on a ball the coordinate is its rotation
             from rest.
-        end_effectors: bodies suggested as end effectors; by default the leaves of the tree.
+        end_effectors: bodies suggested as end effectors; by default those of `end_bodies`.
     """
 
     name: str = "mechanism"
