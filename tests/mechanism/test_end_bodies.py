@@ -1,4 +1,4 @@
-"""End effectors of mechanisms that name none: the ends of open chains, what loops carry, and nothing that cannot move."""
+"""End effectors of mechanisms that name none: ends of open chains, what loops carry, and nothing that cannot move."""
 
 from __future__ import annotations
 
