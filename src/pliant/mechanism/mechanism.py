@@ -444,6 +444,18 @@ class Mechanism:
         """
         return edit.with_stiffness(self, pattern, stiffness, damping)
 
+    def with_damping_ratio(self, ratio: float) -> Mechanism:
+        """Set the dampers of all joints and tendons with springs, so that vibrations decay.
+
+        Damping is `2 ratio / w` times stiffness, w the lowest angular frequency at the reference pose, with a floating
+        base held. The first vibration then has this damping ratio: its amplitude falls by `exp(-2 pi ratio)` a period
+        (0.1: to 53 %). Faster ones have more, in proportion to their frequency, and no motion takes longer to decay
+        than the first. Dampers of joints without a spring stay as they are, and add to it.
+        """
+        from pliant.statics.damping import with_damping_ratio
+
+        return with_damping_ratio(self, ratio)
+
     def with_rest(self, pattern: str | Iterable[str], rest: ArrayLike) -> Mechanism:
         """Set the rest coordinate of the springs of matching joints (hinges and slides)."""
         return edit.with_rest(self, pattern, rest)

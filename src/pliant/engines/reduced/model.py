@@ -148,6 +148,16 @@ class Model:
 
         return measure(self._own(), wrenches, progress, method)
 
+    def with_damping_ratio(self, ratio: float) -> ReducedModel | BlendedModel:
+        """The model of the mechanism with dampers for a damping ratio; see `Mechanism.with_damping_ratio`."""
+        from pliant.engines.reduced.blended import BlendedModel
+
+        model = self._own()
+        if isinstance(model, BlendedModel):
+            damped = [one._damped(ratio) for one in model.models]
+            return BlendedModel(damped, model.exponent, model.distance, model.matrices)
+        return model._damped(ratio)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and its mechanism to an `.npz` file that `load` reads back without loss.
 
@@ -362,6 +372,14 @@ class ReducedModel(Model):
 
         self._unwarned.clear()
         warnings.warn(beyond_known(self, distance), PliantWarning, stacklevel=3)
+
+    def _damped(self, ratio: float) -> ReducedModel:
+        """See `with_damping_ratio`."""
+        from pliant.engines.reduced.condensation import project_damping
+
+        m = self.mechanism.with_damping_ratio(ratio)
+        base = self.base and replace(self.base, mechanism=self.base.mechanism.with_damping_ratio(ratio))
+        return replace(self, mechanism=m, base=base, reduced_damping=project_damping(m, self.basis))
 
     def without_modes(self) -> ReducedModel:
         """The model without its modes and vectors, which do not affect linear statics and which blends refuse."""
