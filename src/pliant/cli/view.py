@@ -27,9 +27,11 @@ def view(
         float | None, typer.Option(min=0, help="End after so many seconds.", show_default="with Ctrl+C")
     ] = None,
     stiffness: options.Stiffness = None,
+    damping_ratio: options.Damping = None,
     keyframe: options.Keyframe = None,
     allow: options.Allow = None,
     repair: options.Repair = False,
+    skip_meshes: options.SkipMeshes = False,
 ) -> None:
     """Show a mechanism or a world live in the browser: pull it with the mouse, change engines while it runs.
 
@@ -42,9 +44,19 @@ def view(
     """
     from pliant.errors import InputError
     from pliant.source import resolve
+    from pliant.viewer.live import check_address
+
+    check_address(host, port)  # before anything is loaded and compiled
 
     found = resolve(
-        file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness, worlds=True
+        file,
+        keyframe=keyframe,
+        allow=allow,
+        repair=repair,
+        meshes=not skip_meshes,
+        default_stiffness=stiffness,
+        damping_ratio=damping_ratio,
+        worlds=True,
     )
     if found.play is not None and (bodies or engine is not None):
         raise InputError(f"'{file}' is a world, which has its own engines: leave -e and --engine out")

@@ -19,11 +19,7 @@ def with_damping_ratio(m: Mechanism, ratio: float) -> Mechanism:
     ratio = number(ratio, "damping ratio", least=0.0)
     if not (m.stiffness.any() or m.tendon_stiffness.any()):
         raise InputError(f"'{m.name}' has no springs, so no vibrations to damp: give joints stiffness first")
-    floats = any(
-        m.joint_types[j] == "free" and m.joint_parents[j] < 0 and not m.stiffness[m.joint_dofs(j)].any()
-        for j in range(m.joint_count)
-    )
-    at = Configuration(m.with_fixed_base() if floats else m)
+    at = Configuration(m.with_fixed_base() if m.floating else m)
     tangent = at._tangent()
     speed, _ = natural_modes(Inertia(at.mechanism, at.q), lambda f: tangent.respond(f)[0], 1)
     if not len(speed):
