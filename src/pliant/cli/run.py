@@ -324,6 +324,7 @@ def _still_moving(path: Trajectory, bodies: Sequence[str]) -> str | None:
     import numpy as np
 
     late = path.time >= path.time[-1] - _LAST * (path.time[-1] - path.time[0])
+    late[-3:] = True
     found, most = None, _STILL
     for body in bodies:
         points = path.pose(body)[:, :3, 3]
@@ -506,7 +507,7 @@ def _report(facts: dict[str, Any]) -> None:
     speed = f", {1e6 * step:.3g} µs a step" if step == step else ""
     engine = facts["engine"] if facts["engine"] == "world" else f"{facts['engine']} engine"
     print(
-        f"{facts['mechanism']}, {engine}: {facts['steps']} steps of {facts['timestep']:.6g} s"
+        f"{facts['mechanism']}, {engine}: {counted(facts['steps'], 'step')} of {facts['timestep']:.6g} s"
         f" to {facts['time']:.6g} s{speed}"
     )
     if "energy" in facts:

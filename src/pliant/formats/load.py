@@ -18,7 +18,7 @@ from pliant.formats import array_file, json_file, mjcf_input, urdf_input, xml
 from pliant.formats.archive import is_archive
 from pliant.formats.folders import Folders
 from pliant.formats.left_out import LeftOut, Part
-from pliant.text import listed
+from pliant.text import counted, listed
 
 if TYPE_CHECKING:
     from pliant.formats.compiler import CompiledModel
@@ -112,7 +112,7 @@ def read(
         repaired = urdf_input.repair_links(root) if repair else []
         if repaired:
             warnings.warn(
-                f"'{path}': raised the moments of inertia of {len(repaired)} links: {listed(repaired, 8)}",
+                f"'{path}': raised the moments of inertia of {counted(len(repaired), 'link')}: {listed(repaired, 8)}",
                 RepairedWarning,
                 stacklevel=level,
             )
