@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from pliant import checks
-from pliant.errors import InputError, MechanismError
+from pliant.errors import InputError, MechanismError, PliantWarning
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,12 @@ def test_others_are_refused(check, message):
 def test_the_error_may_be_another():
     with pytest.raises(MechanismError, match="mass: numbers expected, not 'heavy'"):
         checks.numbers("heavy", "mass", MechanismError)
+
+
+def test_long_time_steps_are_noticed():
+    """A time step of 60 is usually one of 1/60."""
+    with pytest.warns(PliantWarning, match=r"a time step of 60 s .* was 0.0167 s meant"):
+        assert checks.seconds(60) == 60.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert checks.seconds(1.0) == 1.0

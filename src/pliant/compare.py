@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import time
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.reduced import BlendedModel, ReducedModel, reduce, sample
-from pliant.engines.reduced.accuracy import describe
+from pliant.engines.reduced.accuracy import describe, unwatched
 from pliant.engines.settle import come_to_rest
 from pliant.engines.simulate import simulate
 from pliant.engines.simulation import Simulation
-from pliant.errors import ConvergenceError, InputError, PliantError, PliantWarning
+from pliant.errors import ConvergenceError, InputError, PliantError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.statics import Configuration, equilibrium
@@ -245,7 +243,7 @@ def compare(
         row = Row(engine)
         found.rows.append(row)
         try:
-            with _without_distances():
+            with unwatched():
                 simulation, settled = _settle(row, m, bodies, wrenches, limits, timestep, seed)
         except PliantError as error:
             row.problem = str(error)
@@ -255,7 +253,7 @@ def compare(
         if engine == "quasistatic":
             continue
         stage(f"{engine}: motion")
-        with _without_distances():
+        with unwatched():
             positions, row.step = _pull(simulation, indices, wrenches, frames, every)
         row.path = np.linalg.norm(positions - positions[0], axis=2)[:, most]
         if engine == "constrained":
@@ -264,14 +262,6 @@ def compare(
             row.motion = _motion_error(positions, reference, _SHOWN * found.moved)
     found.rows.sort(key=lambda row: list(engines).index(row.engine))
     return found
-
-
-@contextmanager
-def _without_distances() -> Iterator[None]:
-    """Without warnings that a model goes too far: its errors are what a comparison tells."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "an end effector of", PliantWarning)
-        yield
 
 
 def _settle(
