@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from scipy.linalg import eigvals, null_space
@@ -27,7 +29,7 @@ def damping_ratios(m):
     )
     n = len(M)
     state = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K), -np.linalg.solve(M, C)]])
-    roots = eigvals(state)
+    roots: Any = eigvals(state)
     pairs = roots[roots.imag > 1e-6 * np.abs(roots).max()]
     speed = np.abs(pairs)
     order = np.argsort(speed)
@@ -85,7 +87,7 @@ def test_a_floating_base_is_held():
     m = b.build().with_damping_ratio(RATIO)
     speed = np.sqrt(5.0 / (0.2 * 0.04 + 1e-3))
     np.testing.assert_allclose(m.damping, [0] * 6 + [2 * RATIO / speed * 5.0])
-    model = pliant.reduce(b.build()).with_damping_ratio(RATIO)
+    model: Any = pliant.reduce(b.build()).with_damping_ratio(RATIO)
     np.testing.assert_allclose(model.damping, pliant.reduce(m).damping, rtol=1e-9, atol=1e-12)
     assert model.base is not None
     np.testing.assert_array_equal(model.base.mechanism.damping, m.damping)
@@ -94,12 +96,12 @@ def test_a_floating_base_is_held():
 def test_models_and_blends_take_dampers():
     m = pliant.gallery.helix(10)
     undamped = m.replace(damping=np.zeros(m.nv))
-    model = pliant.reduce(undamped).with_damping_ratio(RATIO)
+    model: Any = pliant.reduce(undamped).with_damping_ratio(RATIO)
     expected = pliant.reduce(undamped.with_damping_ratio(RATIO))
     np.testing.assert_allclose(model.reduced_damping, expected.reduced_damping, rtol=1e-9)
     held = pliant.equilibrium(undamped, {"link10": (0, 0, 5.0)})
     blend = pliant.blend([pliant.reduce(undamped), pliant.reduce(undamped, at=held)])
-    damped = blend.with_damping_ratio(RATIO)
+    damped: Any = blend.with_damping_ratio(RATIO)
     np.testing.assert_array_equal(damped.models[1].mechanism.damping, expected.mechanism.damping)
 
 

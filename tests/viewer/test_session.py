@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -540,7 +542,7 @@ def test_adding_a_model(blended):
 
 def test_facts_tell_how_far_a_model_went():
     session = Session(pliant.reduce(pliant.gallery.helix(20)))
-    simulation = session.simulation
+    simulation: Any = session.simulation
     assert session.facts == ""
     simulation.apply_wrench("link20", force=(0, 0, -50.0))
     simulation.step(100)
