@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 import pliant
 from pliant import checks, text
-from pliant.errors import InputError, MechanismError
+from pliant.errors import InputError, MechanismError, PliantWarning
 
 
 @pytest.mark.parametrize(
@@ -160,3 +161,12 @@ def test_the_gallery_refuses_more_than_ten_million_bodies(name, given):
     for n in COUNTS if len(given) == 1 else (10_000,):
         with pytest.raises(InputError, match=r"at most 10000000 expected|a whole number from \d to"):
             pliant.gallery.make(name, **dict.fromkeys(given, n))
+
+
+def test_long_time_steps_are_noticed():
+    """A time step of 60 is usually one of 1/60."""
+    with pytest.warns(PliantWarning, match=r"a time step of 60 s .* was 0.0167 s meant"):
+        assert checks.seconds(60) == 60.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert checks.seconds(1.0) == 1.0

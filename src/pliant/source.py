@@ -13,6 +13,7 @@ from pliant.gallery.catalogue import PREFIX, parse_arguments
 if TYPE_CHECKING:
     from pliant.engines.reduced import BlendedModel, ReducedModel
     from pliant.engines.trajectory import Trajectory
+    from pliant.formats.left_out import Part
     from pliant.mechanism import Mechanism
     from pliant.scenes import Scene
 
@@ -38,6 +39,7 @@ class Source:
         text: as the user wrote it.
         mechanism: of a world, all its bodies, each on its own.
         scene, play, model, trajectory: the thing that has the mechanism; at most one is not None.
+        keyframes, left_out: of a model file, as in `pliant.formats.load.Loaded`.
     """
 
     text: str
@@ -46,6 +48,8 @@ class Source:
     play: Scene | None = None
     model: ReducedModel | BlendedModel | None = None
     trajectory: Trajectory | None = None
+    keyframes: tuple[str, ...] = ()
+    left_out: tuple[Part, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -54,6 +58,10 @@ class Source:
         parts = {"scene": self.scene, "world": self.play, model: self.model, "trajectory": self.trajectory}
         return next((word for word, part in parts.items() if part is not None), "mechanism")
 
+    def with_mechanism(self, m: Mechanism) -> Source:
+        """The source with an edited mechanism, also in its scene."""
+        return replace(self, mechanism=m, scene=self.scene and replace(self.scene, what=m))
+
 
 def resolve(
     text: str,
@@ -61,15 +69,18 @@ def resolve(
     keyframe: str | None = None,
     allow: Sequence[Path] | None = None,
     repair: bool = False,
+    meshes: bool = True,
     default_stiffness: float | None = None,
+    damping_ratio: float | None = None,
     worlds: bool = False,
 ) -> Source:
     """The source that a text names.
 
     Args:
         text: a path, or `gallery:NAME` with arguments.
-        keyframe, allow, repair: as `pliant.load` takes them; digits for a keyframe are its number.
-        default_stiffness: of degrees of freedom without a spring, N m/rad or N/m.
+        keyframe, allow, repair, meshes: as `pliant.load` takes them; digits for a keyframe are its number.
+        default_stiffness: of degrees of freedom without a spring, N m/rad or N/m; a floating base stays free.
+        damping_ratio: of the first vibration, as `Mechanism.with_damping_ratio` takes it.
         worlds: whether worlds are allowed.
 
     Raises:
@@ -78,21 +89,29 @@ def resolve(
     if text.startswith(PREFIX):
         found = _from_gallery(text)
     else:
-        found = _from_file(text, keyframe, allow, repair)
+        found = _from_file(text, keyframe, allow, repair, meshes)
     if found.play is not None and not worlds:
         raise InputError(f"'{text}' is a world, not one mechanism: `pliant run` and `pliant view` take it")
-    if default_stiffness is None:
-        return found
     if found.play is not None:
-        raise InputError(f"'{text}' is a world, its springs are fixed: leave --default-stiffness out")
-    if found.model is not None:
-        raise InputError(f"'{text}' is a model, its springs are fixed: give the mechanism's own file")
-    soft = with_default_stiffness(found.mechanism, default_stiffness)
-    return replace(found, mechanism=soft, scene=found.scene and replace(found.scene, what=soft))
+        for option, value in (("default-stiffness", default_stiffness), ("damping-ratio", damping_ratio)):
+            if value is not None:
+                raise InputError(f"'{text}' is a world, its springs are fixed: leave --{option} out")
+    if default_stiffness is not None:
+        if found.model is not None:
+            raise InputError(f"'{text}' is a model, its springs are fixed: give the mechanism's own file")
+        found = found.with_mechanism(with_default_stiffness(found.mechanism, default_stiffness))
+    if damping_ratio is not None:
+        if found.model is not None:
+            model = found.model.with_damping_ratio(damping_ratio)
+            return replace(found, model=model, mechanism=model.mechanism)
+        found = found.with_mechanism(found.mechanism.with_damping_ratio(damping_ratio))
+    return found
 
 
 def with_default_stiffness(m: Mechanism, stiffness: float) -> Mechanism:
     """The mechanism with springs of this stiffness, N m/rad or N/m, on degrees of freedom without one.
+
+    A floating base stays free.
 
     Raises:
         InputError: the stiffness is no number above 0, whether any spring is missing or not.
@@ -100,16 +119,19 @@ def with_default_stiffness(m: Mechanism, stiffness: float) -> Mechanism:
     from pliant.checks import number
 
     stiffness = number(stiffness, "default stiffness", above=0.0)
-    return m.with_stiffness(m.springless, stiffness) if m.springless else m
+    loose = m.springless_joints
+    return m.with_stiffness(loose, stiffness) if loose else m
 
 
 # --- files
 
 
-def _from_file(text: str, keyframe: str | None, allow: Sequence[Path] | None, repair: bool) -> Source:
-    from pliant.formats import load
+def _from_file(
+    text: str, keyframe: str | None, allow: Sequence[Path] | None, repair: bool, meshes: bool
+) -> Source:
     from pliant.formats.archive import is_archive, read_format
     from pliant.formats.columns import FORMAT
+    from pliant.formats.load import read
 
     path = Path(text)
     if text.isidentifier() and not path.exists() and text in gallery_names():
@@ -118,7 +140,8 @@ def _from_file(text: str, keyframe: str | None, allow: Sequence[Path] | None, re
     if form != FORMAT:
         return _from_npz(text, path, form)
     frame = int(keyframe) if keyframe is not None and keyframe.isdigit() else keyframe
-    return Source(text, load(path, keyframe=frame, allow=allow or (), repair=repair))
+    content = read(path, keyframe=frame, allow=allow or (), repair=repair, meshes=meshes)
+    return Source(text, content.mechanism, keyframes=content.keyframes, left_out=content.left_out)
 
 
 def _from_npz(text: str, path: Path, form: str | None) -> Source:

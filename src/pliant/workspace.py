@@ -409,12 +409,7 @@ def compliance_map(
 
 def with_held_base(m: Mechanism) -> Mechanism:
     """The mechanism itself, or with a base that floats, without springs, held at the reference pose."""
-    floats = [
-        j
-        for j in range(m.joint_count)
-        if m.joint_types[j] == "free" and m.joint_parents[j] < 0 and not m.stiffness[m.joint_dofs(j)].any()
-    ]
-    return m.with_fixed_base() if floats else m
+    return m.with_fixed_base() if m.floating else m
 
 
 def _load(load: ArrayLike) -> tuple[float, ...]:

@@ -12,6 +12,7 @@ import pliant
 from pliant import spatial
 from pliant.errors import FormatError, InputError, MechanismError, UnsupportedWarning
 from pliant.formats import load
+from pliant.formats.load import read as load_content
 from pliant.mechanism.kinematics import link_poses
 
 from . import corpus, samples
@@ -352,7 +353,9 @@ def test_one_warning_lists_what_is_left_out(read):
     assert len(caught) == 1
     text = str(caught[0].message)
     assert text.endswith(
-        "left out what pliant cannot represent: 1 x height field; 1 x muscle; 1 x spatial tendon"
+        "left out what pliant cannot represent: 1 x height field; 1 x muscle; 1 x spatial tendon. That acts on contact "
+        "and pictures: height field; on compliance and motion while it is active: muscle; on compliance and motion: "
+        "spatial tendon"
     )
     assert caught[0].filename == __file__
     with pytest.warns(
@@ -386,15 +389,108 @@ def test_each_unsupported_thing_is_counted(read, p, rest, message):
 
 
 def test_gravity_compensation_is_reported(read):
-    with pytest.warns(UnsupportedWarning, match="1 x body with gravity compensation"):
+    with pytest.warns(
+        UnsupportedWarning, match="1 x body with gravity compensation. That acts on sag under gravity"
+    ):
         read(pair().replace('name="b"', 'name="b" gravcomp="1"'))
+
+
+def test_what_is_left_out_is_named(tmp_path):
+    """Joint by joint with the size of friction, bodies and tendons by name; a tendon that acts on nothing is none."""
+    text = pair('frictionloss=".125"', rest="<tendon><spatial name='line'><site site='s'/><site site='t'/></spatial>"
+                "<spatial name='rope' stiffness='2'><site site='s'/><site site='t'/></spatial></tendon>")  # fmt: skip
+    text = text.replace('<geom size=".1"/>', '<geom size=".1"/><site name="s"/>', 1).replace(
+        "</worldbody>", '<site name="t" pos="1 1 1"/></worldbody>'
+    )
+    file = tmp_path / "m.xml"
+    file.write_text(text.replace('name="b"', 'name="b" gravcomp="1"'))
+    with pytest.warns(UnsupportedWarning):
+        parts = {part.kind: part for part in load_content(file).left_out}
+    assert {kind: part.places for kind, part in parts.items()} == {
+        "joint with dry friction": ("p 0.125 N m",),
+        "body with gravity compensation": ("b",),
+        "spatial tendon": ("rope",),
+    }
+    assert all(part.count == len(part.places) and part.acts_on for part in parts.values())
+
+
+def test_keyframes_are_listed(tmp_path):
+    file = tmp_path / "m.xml"
+    file.write_text(pair(rest='<keyframe><key name="home" qpos="0 0"/><key qpos=".1 .1"/></keyframe>'))
+    assert load_content(file).keyframes == ("home", "1")
+
+
+# --- meshes that are not read
+
+
+MESHED = """<mujoco><asset><mesh name="m" file="{file}" scale=".01 .01 .01"/></asset>
+  <worldbody><body name="a"><joint name="j" axis="0 1 0"/>{inertial}
+    <geom name="hull" type="mesh" mesh="m" {geom}/><geom name="fit" type="box" mesh="m" mass="0"/>
+    <geom type="sphere" size=".1" mass="1"/></body></worldbody></mujoco>"""
+INERTIAL = '<inertial pos="0 0 0.1" mass="2" diaginertia="1 1 1"/>'
+
+
+@pytest.mark.parametrize("file", ["missing.stl", "../outside/missing.obj", "missing.dae"])
+@pytest.mark.parametrize(("inertial", "mass"), [(INERTIAL, 2.0), ("", 1.0)])
+def test_meshes_may_be_missing(read, file, inertial, mass):
+    text = MESHED.format(file=file, inertial=inertial, geom='mass="0"')
+    with pytest.raises(FormatError):
+        read(text)
+    m = read(text, meshes=False)
+    assert m.total_mass == mass
+    assert [shape.kind for shape in m.shapes("a")] == ["sphere"]
+
+
+def test_a_missing_mesh_names_the_remedy(read):
+    with pytest.raises(
+        FormatError, match=r"no such file; mechanics does not need it: load\(..., meshes=False\)"
+    ):
+        read(MESHED.format(file="missing.stl", inertial=INERTIAL, geom=""))
+
+
+def test_mass_of_meshes_needs_them(read):
+    """Where a mesh gives a body its mass, there is none without it."""
+    with pytest.raises(FormatError, match="mass and inertia of 'a' come from meshes"):
+        read(MESHED.format(file="missing.stl", inertial="", geom=""), meshes=False)
+
+
+@pytest.mark.filterwarnings("ignore::pliant.errors.UnsupportedWarning")
+def test_without_meshes_mechanics_is_the_same():
+    file = corpus.folder("gymnasium_robotics") / "envs" / "assets" / "fetch" / "reach.xml"
+    whole = pliant.load(file, allow=[corpus.folder("gymnasium_robotics")])
+    bare = pliant.load(file, meshes=False, allow=[corpus.folder("gymnasium_robotics")])
+    assert len(bare.shape_table) < len(whole.shape_table)
+    for word in ("mass", "com", "inertia", "reference_poses", "stiffness", "damping", "lower", "upper"):
+        np.testing.assert_array_equal(getattr(bare, word), getattr(whole, word))
+
+
+URDF_MESH = '<visual><geometry><mesh filename="{}" scale=".1 .1 .1"/></geometry></visual>'
+
+
+def test_meshes_of_a_urdf_may_be_left_out(read, recwarn):
+    text = samples.ARM.replace("<inertial>", URDF_MESH.format("package://nowhere/hull.dae") + "<inertial>", 1)
+    bare = read(text, "arm.urdf", meshes=False)
+    assert "x mesh" not in "".join(str(w.message) for w in recwarn)
+    assert bare.total_mass == read(samples.ARM, "arm.urdf").total_mass
 
 
 # --- URDF ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("limit", "said"), [("12.5", False), ("13", True), ("170", True), ("1e16", False)])
+def test_limits_in_degrees_are_noticed(read, recwarn, limit, said):
+    """Beyond two turns, of revolute joints only."""
+    read(samples.ARM.replace('upper="2"', f'upper="{limit}"'), "arm.urdf")
+    found = [str(w.message) for w in recwarn if "were degrees meant" in str(w.message)]
+    assert len(found) == said
+    assert all("limits of 'shoulder'" in text for text in found)
+
+
 def test_urdf(read):
-    with pytest.warns(UnsupportedWarning, match="1 x joint with dry friction$"):
+    with pytest.warns(
+        UnsupportedWarning,
+        match="1 x joint with dry friction\\. That acts on motion and on where it comes to rest, not on compliance$",
+    ):
         m = read(samples.ARM, "arm.urdf")
     assert m.name == "arm"
     assert m.body_names == ("base", "upper", "lower", "tool")

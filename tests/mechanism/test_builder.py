@@ -256,8 +256,17 @@ def test_rounded_numbers_become_exact():
 def test_summary_reads_well():
     m = loop().build()
     text = m.summary()
-    for part in ("m: 2 bodies", "3 joints", "1 loop", "hinge (loop)", "close", "without a spring (2"):
+    for part in (
+        "m: 2 bodies",
+        "3 joints",
+        "1 loop",
+        "hinge (loop)",
+        "close",
+        "mass (kg)",
+        "stiffness (N m/rad)",
+    ):
         assert part in text
+    assert "without a spring (1; with_stiffness gives them one): j" in hinged().build().summary()
     assert repr(m) == "<Mechanism 'm': 2 bodies, 3 joints, 3 dofs, 1 loop>"
 
 

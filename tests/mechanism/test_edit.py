@@ -150,12 +150,42 @@ def test_chords_are_the_surplus_of_joints(seed, loops):
         assert m.topology.depth[body] == 1 + (m.topology.depth[parent] if parent >= 0 else 0)
 
 
+def test_a_rod_between_two_balls_needs_no_spring():
+    """It spins, and moves nothing by that; without the rocker's spring its balls turn with it, and are named."""
+    b = pliant.Builder("linkage")
+    for name, position in (("crank", (0, 0, 0)), ("rod", (0, 0, 1)), ("rocker", (2, 0, 0))):
+        b.body(name, mass=1.0, inertia=INERTIA, position=position)
+    b.hinge("j1", "world", "crank", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=1.0)
+    b.ball("j2", "crank", "rod", anchor=(0, 0, 1))
+    b.hinge("j3", "world", "rocker", anchor=(2, 0, 0), axis=(0, 1, 0))
+    b.ball("j4", "rod", "rocker", anchor=(2, 0.1, 1.5))
+    b.end_effectors("rocker")
+    m = b.build()
+    assert m.springless == ()  # the spring of j1 holds j3 by way of the rod
+    assert "j3" in m.with_stiffness("j1", 0.0).springless
+
+
+def test_a_floating_base_needs_no_springs():
+    b = pliant.Builder("flier")
+    b.body("base", mass=1.0, inertia=INERTIA)
+    b.body("arm", mass=1.0, inertia=INERTIA)
+    b.free("flight", "world", "base")
+    b.hinge("root", "base", "arm", anchor=(0, 0, 0), axis=(0, 1, 0))
+    m = b.build()
+    assert m.floating == (0,)
+    assert m.springless == (*m.dof_names[:6], "root")
+    assert m.springless_joints == ("root",)
+    assert m.with_fixed_base().floating == ()
+
+
 def test_springless_names_what_nothing_holds():
-    """Springs and tendons hold; a plain pin that closes a loop needs neither."""
+    """Springs, tendons and loops hold; a plain pin in a loop needs neither if something else holds the loop."""
     m = four_bar()
     assert m.springless == ()
-    soft = m.with_stiffness(["j2", "j4"], 0.0)
-    assert soft.springless == ("j2",)  # j4 closes the loop
+    assert (
+        m.with_stiffness(["j2", "j4"], 0.0).springless == ()
+    )  # the springs of j1 and j3 hold j2 by the loop
+    assert m.with_stiffness("*", 0.0).springless == ("j1", "j2", "j3")  # j4 closes the loop
     b = pliant.Builder("tendon")
     b.body("a", mass=1.0, inertia=INERTIA)
     b.hinge("p", "world", "a", anchor=(0, 0, 0), axis=(0, 0, 1))

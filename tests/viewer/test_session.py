@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -537,6 +539,20 @@ def test_adding_a_model(blended):
         assert np.linalg.norm(left) < 1e-3 * m.radius
         assert session.violation < 1e-9
     assert ("vectors" in session.facts) == (not blended)
+
+
+def test_facts_tell_how_far_a_model_went():
+    session = Session(pliant.reduce(pliant.gallery.helix(20)))
+    simulation: Any = session.simulation
+    assert session.facts == ""
+    simulation.apply_wrench("link20", force=(0, 0, -50.0))
+    simulation.step(100)
+    assert session.facts == f"{simulation.distance:.2f} radii from where the model was made"
+    simulation.apply_wrench("link20", force=(0, 0, -2000.0))
+    with pytest.warns(pliant.errors.PliantWarning, match="went"):
+        simulation.step(100)
+    assert simulation.distance > 0.3
+    assert "beyond 0.3 its errors are not known" in session.facts
 
 
 def test_facts_of_models(hand):

@@ -54,9 +54,11 @@ def compare(
     seed: options.Seed = 0,
     as_json: options.Json = False,
     default_stiffness: options.Stiffness = None,
+    damping_ratio: options.Damping = None,
     keyframe: options.Keyframe = None,
     allow: options.Allow = None,
     repair: options.Repair = False,
+    skip_meshes: options.SkipMeshes = False,
 ) -> None:
     """Pull a mechanism in several engines: error at rest and in motion, energy, time per step.
 
@@ -73,7 +75,15 @@ def compare(
     from pliant.source import resolve
 
     check_target(plot, *PICTURES)
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
+    found = resolve(
+        file,
+        keyframe=keyframe,
+        allow=allow,
+        repair=repair,
+        meshes=not skip_meshes,
+        default_stiffness=default_stiffness,
+        damping_ratio=damping_ratio,
+    )
     m = found.mechanism
     loads: Any = options.parse_wrenches(wrenches, m)
     bodies = options.observed_bodies(found, end_effectors, loads)

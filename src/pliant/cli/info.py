@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from pliant.cli import options
-from pliant.cli.output import print_json, print_table
+from pliant.cli.output import print_json, print_table, show
 from pliant.cli.reduce import reach_facts
 
 __all__ = ["info", "mechanism_facts", "print_things", "world_facts"]
@@ -17,6 +18,7 @@ def info(
     keyframe: options.Keyframe = None,
     allow: options.Allow = None,
     repair: options.Repair = False,
+    skip_meshes: options.SkipMeshes = False,
 ) -> None:
     """Summarise a mechanism, a world, a saved model or a saved trajectory.
 
@@ -29,7 +31,7 @@ def info(
     from pliant.engines.reduced import BlendedModel
     from pliant.source import resolve
 
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, worlds=True)
+    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, meshes=not skip_meshes, worlds=True)
     m, model, path = found.mechanism, found.model, found.trajectory
     if found.play is not None:
         things = world_facts(found.play.world)
@@ -43,6 +45,8 @@ def info(
         return
     if as_json:
         facts: dict[str, Any] = {"kind": found.kind, **mechanism_facts(m, joints=True)}
+        facts["keyframes"] = found.keyframes
+        facts["left_out"] = [asdict(part) for part in found.left_out]
         if isinstance(model, BlendedModel):
             facts["blend"] = _blend_facts(model)
         elif model is not None:
@@ -65,8 +69,15 @@ def info(
     if isinstance(model, BlendedModel):
         _print_blend(_blend_facts(model))
     elif model is not None:
-        print(f"{model.summary()}\n")
-    print(m.summary())
+        show(f"{model.summary()}\n")
+    show(m.summary())
+    if found.keyframes:
+        print(f"\nkeyframes, for --keyframe: {', '.join(found.keyframes)}")
+    if found.left_out:
+        print("\nleft out:")
+        for part in found.left_out:
+            where = f": {', '.join(part.places)}" if part.places else ""
+            print(f"  {part.count} x {part.kind}, which acts on {part.acts_on}{where}")
 
 
 def mechanism_facts(m: Any, joints: bool = False) -> dict[str, Any]:

@@ -100,6 +100,7 @@ def map_(
     keyframe: options.Keyframe = None,
     allow: options.Allow = None,
     repair: options.Repair = False,
+    skip_meshes: options.SkipMeshes = False,
 ) -> None:
     """Map compliance over the workspace: how soft the end effector is at every configuration, and where to stay.
 
@@ -122,11 +123,14 @@ def map_(
     if output is not None and output.suffix.lower() == ".parquet":
         check("pyarrow")
     if view:
+        from pliant.viewer.live import check_address
+
         check("viser")
         check("matplotlib")
+        check_address("127.0.0.1", port)
         if as_json:
             raise InputError("--json prints a document and ends, --view stays: give one of them")
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair).mechanism
+    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, meshes=not skip_meshes).mechanism
     m = with_held_base(found)  # first: a base with springs would not be held
     if default_stiffness is not None:
         m = with_default_stiffness(m, default_stiffness)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Allow",
     "Bodies",
+    "Damping",
     "Engine",
     "File",
     "Json",
@@ -26,6 +27,7 @@ __all__ = [
     "Plot",
     "Repair",
     "Seed",
+    "SkipMeshes",
     "Stiffness",
     "Wrenches",
     "complete_gallery",
@@ -104,6 +106,14 @@ Stiffness = Annotated[
         "--default-stiffness", metavar="K", help="For degrees of freedom without a spring, N m/rad or N/m."
     ),
 ]
+Damping = Annotated[
+    float | None,
+    typer.Option(
+        "--damping-ratio",
+        metavar="RATIO",
+        help="Give springs dampers, for this damping ratio of the first vibration, such as 0.1; faster ones have more.",
+    ),
+]
 Keyframe = Annotated[str | None, typer.Option(help="MJCF keyframe to take as reference pose.")]
 Allow = Annotated[
     list[Path] | None,
@@ -113,6 +123,13 @@ Allow = Annotated[
 ]
 Repair = Annotated[
     bool, typer.Option("--repair", help="Raise moments of inertia that no solid can have (URDF).")
+]
+
+SkipMeshes = Annotated[
+    bool,
+    typer.Option(
+        "--skip-meshes", help="Leave mesh files unread: they may be missing, mechanics does not need them."
+    ),
 ]
 
 

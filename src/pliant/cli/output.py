@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pliant.cli.wording import as_options
 from pliant.extras import check
 from pliant.files import check_writable, json_value
 
@@ -25,6 +26,7 @@ __all__ = [
     "print_table",
     "progress_bar",
     "say",
+    "show",
     "stdout",
 ]
 
@@ -42,8 +44,13 @@ _PIPE_WIDTH = 120  # columns of text where stdout is no terminal
 
 def say(message: str) -> None:
     """Print a message on stderr, as one line; what a terminal would obey, in names from files, is escaped."""
-    line = " ".join(message.split())
+    line = " ".join(as_options(message).split())
     print("pliant:", "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line), file=sys.stderr)
+
+
+def show(text: str) -> None:
+    """Print text of the library on stdout, in the words of the command line."""
+    print(as_options(text))
 
 
 def stdout() -> Console:
@@ -111,6 +118,8 @@ def percent(value: float | None) -> str:
     """A fraction as a percentage of two or three digits."""
     if value is None or value != value:
         return "-"
+    if value > 10:
+        return "> 1000 %"
     return "< 0.0001 %" if value < 1e-6 else f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
 
 

@@ -10,7 +10,7 @@ import typer
 
 import pliant
 from pliant.cli import options
-from pliant.cli.output import check_target, print_json, print_table, say
+from pliant.cli.output import check_target, print_json, print_table, say, show
 from pliant.errors import InputError
 from pliant.files import replacing_path
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pliant.engines.reduced import ReducedModel
 
 __all__ = ["reach_facts", "reduce"]
-
-_AXES = ("x", "y", "z")
 
 
 def reduce(
@@ -42,12 +40,16 @@ def reduce(
     tolerance: Annotated[
         float, typer.Option(help="Static error within --reach, as a fraction of the displacement.")
     ] = 0.01,
+    matrices: Annotated[
+        bool, typer.Option("--matrices", help="Print the compliance matrix of every end effector, too.")
+    ] = False,
     plot: options.Plot = None,
     as_json: options.Json = False,
     default_stiffness: options.Stiffness = None,
     keyframe: options.Keyframe = None,
     allow: options.Allow = None,
     repair: options.Repair = False,
+    skip_meshes: options.SkipMeshes = False,
 ) -> None:
     """Reduce a mechanism to its end effectors: compliance, principal directions, natural frequencies.
 
@@ -56,6 +58,7 @@ def reduce(
     \b
     Examples:
       pliant reduce gallery:hand
+      pliant reduce gallery:arm -e index_tip --matrices
       pliant reduce hand.xml -e ff_tip -e th_tip -o model.npz
       pliant reduce gallery:helix --reach 0.5
       pliant reduce gallery:helix:100 -w link100:0,0,-50 --json
@@ -65,7 +68,14 @@ def reduce(
 
     check_target(output, ".npz")
     check_target(plot)
-    found = resolve(file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness)
+    found = resolve(
+        file,
+        keyframe=keyframe,
+        allow=allow,
+        repair=repair,
+        meshes=not skip_meshes,
+        default_stiffness=default_stiffness,
+    )
     loads = options.parse_wrenches(wrenches, found.mechanism)
     if found.model is not None and not (end_effectors or loads or gravity or modes or reach is not None):
         if isinstance(found.model, BlendedModel):
@@ -85,7 +95,7 @@ def reduce(
     if as_json:
         print_json({**_facts(model), "files": {"model": output, "plot": plot}})
         return
-    _report(model)
+    _report(model, matrices)
     for path in filter(None, (output, plot)):
         say(f"wrote {path}")
 
@@ -130,35 +140,37 @@ def _facts(model: ReducedModel) -> dict[str, Any]:
     }
 
 
-def _report(model: ReducedModel) -> None:
-    print(model.summary().partition("\n\n")[0])
-    for e, body in enumerate(model.end_effectors):
-        block = model.compliance[6 * e : 6 * e + 6, 6 * e : 6 * e + 6]
-        least = 1e-12 * abs(block).max()  # below this it is rounding
-        rows = [
-            [f"{word} {axis}", *(f"{value:.3e}" if abs(value) > least else "0" for value in row)]
-            for (word, axis), row in zip(
-                [(word, axis) for word in ("moves", "turns") for axis in _AXES], block, strict=True
-            )
-        ]
-        heads = [f"{word} {axis}" for word in ("force", "torque") for axis in _AXES]
-        print()
-        print_table(
-            [body, *heads], rows, title=f"compliance of {body}, its own frame: m and rad per N and N m"
-        )
+def _report(model: ReducedModel, matrices: bool) -> None:
+    from pliant.engines.reduced.report import EFFORTS, compliance_rows, principal_stiffnesses
+
+    show(model.summary().partition("\n\n")[0])
     rows = []
     for body in model.end_effectors:
         for of, word, unit in (("translation", "push", "N/m"), ("rotation", "turn", "N m/rad")):
-            found = model.stiffness_ellipsoid(body, of)
+            found = principal_stiffnesses(model, body, of)
             for stiffness, axis in zip(found.stiffness, found.axes.T, strict=True):
                 if stiffness < float("inf"):
                     sign = -1.0 if axis[abs(axis).argmax()] < 0 else 1.0
                     direction = " ".join(f"{round(sign * value, 3) + 0.0:+.3f}" for value in axis)
-                    rows.append([body, word, unit, f"{stiffness:.4g}", f"{1 / stiffness:.3e}", direction])
+                    rows.append([body, word, f"{stiffness:.4g} {unit}", f"{1 / stiffness:.3e}", direction])
+            if not found.stiffness[0] < float("inf"):
+                rows.append([body, word, "does not give way", "", ""])
     print()
     print_table(
-        ["end effector", "", "unit", "stiffness", "compliance", "direction (world)"],
+        ["end effector", "", "stiffness", "compliance", "direction (world)"],
         rows,
-        title="principal directions, softest first; others do not give way",
-        left=(0, 1, 2),
+        title="principal stiffnesses, softest first",
+        left=(0, 1),
     )
+    print(
+        "\nForces and torques act at the origin of the end effector. Directions that are missing do not give way."
+    )
+    if not matrices:
+        return
+    for body in model.end_effectors:
+        print()
+        print_table(
+            [body, *EFFORTS],
+            compliance_rows(model, body, ".3e"),
+            title=f"compliance of {body}, its own frame: m and rad per N and N m",
+        )

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from pliant.cli import options
-from pliant.cli.output import LEGEND, PICTURES, check_target, print_json, print_table, progress_bar, say
+from pliant.cli.output import (
+    LEGEND,
+    PICTURES,
+    check_target,
+    percent,
+    print_json,
+    print_table,
+    progress_bar,
+    say,
+)
+from pliant.cli.wording import as_options
 from pliant.errors import ConvergenceError, InputError
 from pliant.files import replacing_path
 from pliant.text import LENGTHS, brief, counted, unit_for
@@ -27,6 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["Recorded", "draw_frame", "record", "run"]
 
 _STEPS = 1e10  # that a run may take
+_STATICS = 20_000  # dofs up to which the static answer is computed beside the motion
+_ASTRAY = 0.05  # of the displacement: a model whose rest is farther from the equilibrium is warned of
+_LAST, _STILL = (
+    0.2,
+    0.01,
+)  # part of a run at its end; of the largest displacement: motion there that counts as rest
+_NO_ENERGY = 1e-18  # J: less is rounding
+_LEAST = 1e-6  # of the radius: least height of an axis of displacements
 _MOST = 4e9  # bytes of poses in memory
 _LINES = ("#3566c4", "#d9822b", "#3a9a4c", "#b3313b", "#8a4fb3", "#2a9d9d", "#777777", "#c2a11c")
 
@@ -76,9 +94,11 @@ def run(
     seed: options.Seed = 0,
     as_json: options.Json = False,
     default_stiffness: options.Stiffness = None,
+    damping_ratio: options.Damping = None,
     keyframe: options.Keyframe = None,
     allow: options.Allow = None,
     repair: options.Repair = False,
+    skip_meshes: options.SkipMeshes = False,
 ) -> None:
     """Simulate a mechanism from rest under constant wrenches, or a world with what is done to it.
 
@@ -96,7 +116,14 @@ def run(
     check_target(plot, *PICTURES)
     check_target(html, ".html")
     found = resolve(
-        file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=default_stiffness, worlds=True
+        file,
+        keyframe=keyframe,
+        allow=allow,
+        repair=repair,
+        meshes=not skip_meshes,
+        default_stiffness=default_stiffness,
+        damping_ratio=damping_ratio,
+        worlds=True,
     )
     loads = options.parse_wrenches(wrenches, found.mechanism)
     bodies = options.observed_bodies(found, end_effectors, loads)
@@ -109,6 +136,7 @@ def run(
         simulation = _simulate(found, engine, timestep, bodies, loads, gravity, tolerance, seed)
         advance, kind = simulation.step, engine.value
     setup = time.perf_counter() - start
+    rest = None if found.play is not None else _rest(found, simulation, kind, loads, gravity)
     name = f"{found.mechanism.name}, {kind}"
     with progress_bar() as bar:
         task = bar.add_task(f"{name}: first step (compiles once)")
@@ -118,6 +146,10 @@ def run(
 
         done = record(simulation, found.mechanism, seconds, fps, advance, tell)
     path = done.trajectory
+    watched = _bodies(path, bodies)
+    if rest is not None:
+        for body, at in watched.items():
+            at["at_rest"] = rest.distance(body, path)
     files = _write(path, output, plot, html, bodies or path.mechanism.body_names[-1:], loads)
     facts = {
         "mechanism": path.mechanism.name,
@@ -126,7 +158,11 @@ def run(
         "steps": done.steps,
         "time": path.time[-1],
         "frames": len(path),
-        "bodies": _bodies(path, bodies),
+        "bodies": watched,
+        "rest": rest and rest.facts(),
+        "still_moving": _still_moving(path, bodies),
+        "undamped": not (found.mechanism.damping.any() or found.mechanism.tendon_damping.any()),
+        "radii": _radii(simulation, path),
         **(
             _extra(simulation, found) if done.stopped is None else {}
         ),  # else they may belong to a later step than the last frame
@@ -138,6 +174,7 @@ def run(
         print_json(facts)
     else:
         _report(facts)
+        _explain(facts, found, loads)
     saved = (
         f"what there was is in {', '.join(map(str, files.values()))}" if files else "nothing was to be saved"
     )
@@ -203,6 +240,101 @@ def _simulate(
         simulation = simulate(found.model or found.mechanism, engine.value, timestep, **words)
     apply_wrenches(simulation, wrenches)
     return simulation
+
+
+class Rest(NamedTuple):
+    """Static answer beside a motion.
+
+    Attributes:
+        poses: of all bodies at the equilibrium; None if there is none.
+        reason: for that, in words.
+        limits: whether joint limits hold it.
+        error: distance of the model's own rest from it, as a fraction of the largest displacement; None if the motion
+            is not that of a model, or the model finds no rest.
+    """
+
+    poses: Any
+    reason: str = ""
+    limits: bool = False
+    error: float | None = None
+
+    def distance(self, body: str, path: Trajectory) -> float | None:
+        """Distance of a body from its start, m."""
+        import numpy as np
+
+        if self.poses is None:
+            return None
+        index = path.mechanism.body_index(body)
+        return float(np.linalg.norm(self.poses[index, :3, 3] - path.poses[0, index, :3, 3]))
+
+    def facts(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "found": self.poses is not None,
+            "reason": self.reason or None,
+            "limits": self.limits,
+            "model_error": self.error,
+        }
+
+
+def _rest(
+    found: Source, simulation: Any, engine: str, loads: Mapping[str, Any], gravity: bool | None
+) -> Rest | None:
+    """The equilibrium under the loads of a run; None for scenes, which move by more than constant loads."""
+    import warnings
+
+    import numpy as np
+
+    from pliant.checks import EARTH
+    from pliant.compare import static_answer
+    from pliant.errors import PliantError, PliantWarning
+
+    m = found.mechanism
+    if found.scene is not None or m.nv > _STATICS:
+        return None
+    model = getattr(simulation, "model", None)
+    full = engine in ("constrained", "quasistatic")
+    down = EARTH if (full if gravity is None else gravity) else ((0.0, 0.0, 0.0) if full else None)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PliantWarning)  # the run itself warns
+            at = static_answer(found.model or m, loads, down)
+            if model is None or at.limits:
+                return Rest(at.poses, limits=at.limits)
+            own = model.configuration(loads).poses
+    except PliantError as error:
+        return Rest(None, str(error))
+    ends = [m.body_index(body) for body in model.end_effectors]
+    moved = np.linalg.norm((at.poses - model.at.poses)[ends, :3, 3], axis=1).max()
+    apart = np.linalg.norm((own - at.poses)[ends, :3, 3], axis=1).max()
+    return Rest(at.poses, error=float(apart / moved) if moved > _LEAST * m.radius else 0.0)
+
+
+def _radii(simulation: Any, path: Trajectory) -> float | None:
+    """Largest distance of end effectors of a model from where it was made, radii; None of other simulations."""
+    model = getattr(simulation, "model", None)
+    if model is None:
+        return None
+    first = model.models[0] if hasattr(model, "models") else model
+    return max(first.distance(poses) for poses in path.poses)
+
+
+def _still_moving(path: Trajectory, bodies: Sequence[str]) -> str | None:
+    """The watched body that moves most in the last part of a run, if that is more than rest; else None."""
+    import numpy as np
+
+    late = path.time >= path.time[-1] - _LAST * (path.time[-1] - path.time[0])
+    late[-3:] = True
+    found, most = None, _STILL
+    for body in bodies:
+        points = path.pose(body)[:, :3, 3]
+        largest = np.linalg.norm(points - points[0], axis=1).max()
+        if largest <= _LEAST * path.mechanism.radius:
+            continue
+        share = float(np.linalg.norm(np.ptp(points[late], axis=0)) / largest)
+        if share > most:
+            found, most = body, share
+    return found
 
 
 class Recorded(NamedTuple):
@@ -310,11 +442,12 @@ def _plot(path: Trajectory, bodies: Sequence[str], forces: Mapping[str, Any], pl
     moved = [
         np.linalg.norm(path.pose(b)[:, :3, 3] - path.pose(b)[0, :3, 3], axis=1) for b in bodies[: len(_LINES)]
     ]
-    factor, unit = unit_for(max(float(m.max()) for m in moved), LENGTHS)
+    top = max(max(float(m.max()) for m in moved), _LEAST * path.mechanism.radius)  # else an axis of rounding
+    factor, unit = unit_for(top, LENGTHS)
     for body, distance, colour in zip(bodies, moved, _LINES, strict=False):
         left.plot(path.time, distance / factor, color=colour, linewidth=1.3, label=body)
     left.set_xlim(path.time[0], path.time[-1])
-    left.set_ylim(bottom=0)
+    left.set_ylim(0, 1.05 * top / factor)
     left.set_xlabel("time (s)")
     left.set_ylabel(f"distance from the start ({unit})")
     left.legend(**LEGEND)
@@ -376,11 +509,14 @@ def _report(facts: dict[str, Any]) -> None:
     speed = f", {1e6 * step:.3g} µs a step" if step == step else ""
     engine = facts["engine"] if facts["engine"] == "world" else f"{facts['engine']} engine"
     print(
-        f"{facts['mechanism']}, {engine}: {facts['steps']} steps of {facts['timestep']:.6g} s"
+        f"{facts['mechanism']}, {engine}: {counted(facts['steps'], 'step')} of {facts['timestep']:.6g} s"
         f" to {facts['time']:.6g} s{speed}"
     )
     if "energy" in facts:
-        words = ", ".join(f"{word} {value:.6g} J" for word, value in facts["energy"].items())
+        words = ", ".join(
+            f"{word} {value if abs(value) > _NO_ENERGY else 0.0:.6g} J"
+            for word, value in facts["energy"].items()
+        )
         print(f"energy: {words}; joints open by at most {facts['violation']:.1e} m")
     if "active_joints" in facts:
         print(f"last step: {facts['active_joints']} joints moved, error at most {facts['error_bound']:.3g}")
@@ -389,10 +525,64 @@ def _report(facts: dict[str, Any]) -> None:
         pairs = sorted({" on ".join(contact["bodies"]) for contact in acting})
         said = f": {', '.join(pairs[:6])}{' ...' if len(pairs) > 6 else ''}" if pairs else ""
         print(f"last step: {counted(len(acting), 'contact')}{said}")
+    if facts["radii"] is not None:
+        print(f"end effectors went {facts['radii']:.3g} radii from where the model was made, at most")
+    found = facts["bodies"]
+    if not found:
+        return
+    factor, unit = unit_for(max(at["farthest"] for at in found.values()), LENGTHS)
+    rest = any(at.get("at_rest") is not None for at in found.values())
     rows = []
-    for body, at in facts["bodies"].items():
-        numbers = (*at["pose"][:3, 3], at["moved"], at["farthest"])
-        rows.append([body, *(f"{v:.5f}" for v in numbers), f"{57.29577951308232 * at['turned']:.3f}"])
-    if rows:
+    for body, at in found.items():
+        lengths = [at["moved"], at["farthest"], *([at["at_rest"]] if rest else [])]
+        lengths = [v if v > 1e-6 * factor else 0.0 for v in lengths]
+        row = [f"{round(v, 5) + 0.0:.5f}" for v in at["pose"][:3, 3].tolist()] + [
+            f"{v / factor:.5g}" for v in lengths
+        ]
+        rows.append([body, *row, f"{57.29577951308232 * at['turned']:.3f}"])
+    print()
+    columns = [f"moved ({unit})", f"farthest ({unit})", *([f"static ({unit})"] if rest else [])]
+    print_table(["body", "x (m)", "y (m)", "z (m)", *columns, "turned (deg)"], rows)
+
+
+def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> None:
+    """Say what the numbers of a run mean: its last instant beside the static answer, and where a model may be wrong."""
+    from pliant.compare import UNMOVED, unmoved
+
+    rest, m, lines = facts["rest"], found.mechanism, []
+    if rest is not None and rest["found"]:
+        held = (
+            ", where joint limits hold it: as stiff springs there, as stops in motion"
+            if rest["limits"]
+            else ""
+        )
+        lines.append(
+            f"static: displacement at the equilibrium under these loads, by nonlinear statics{held}."
+        )
+    elif rest is not None:
+        lines.append(f"no static answer: {as_options(rest['reason'])}")
+    if facts["still_moving"] is not None and not m.floating:
+        undamped = ", undamped" if facts["undamped"] else ""
+        about = (
+            ": it swings about the static answer" if rest is not None and rest["found"] and undamped else ""
+        )
+        springs = m.stiffness.any() or m.tendon_stiffness.any()
+        remedy = "`--damping-ratio 0.1` lets it settle" if springs and found.play is None else ""
+        remedy = "; ".join(filter(None, ("" if undamped else "`--seconds` runs longer", remedy)))
+        lines.append(
+            f"'{facts['still_moving']}' is still moving at {facts['time']:.6g} s{undamped}{about}. moved is that of "
+            f"this instant{'; ' + remedy if remedy else ''}."
+        )
+    if lines:
         print()
-        print_table(["body", "x (m)", "y (m)", "z (m)", "moved (m)", "farthest (m)", "turned (deg)"], rows)
+        for line in lines:
+            print(line)
+    moved = [max(at["farthest"], at.get("at_rest") or 0.0) for at in facts["bodies"].values()]
+    if loads and moved and max(moved) <= UNMOVED * m.radius:
+        frames = f" ({', '.join(found.keyframes)})" if found.keyframes else ""
+        say(f"warning: {unmoved(m, loads)}{frames}")
+    if rest is not None and rest["model_error"] is not None and rest["model_error"] > _ASTRAY:
+        say(
+            f"warning: at rest under these loads the model is off by {percent(rest['model_error'])} of the "
+            "displacement: use `--engine constrained`, `--engine blended`, or a model of `pliant reduce --reach RADII`"
+        )

@@ -28,9 +28,11 @@ def view(
         float | None, typer.Option(min=0, help="End after so many seconds.", show_default="with Ctrl+C")
     ] = None,
     stiffness: options.Stiffness = None,
+    damping_ratio: options.Damping = None,
     keyframe: options.Keyframe = None,
     allow: options.Allow = None,
     repair: options.Repair = False,
+    skip_meshes: options.SkipMeshes = False,
 ) -> None:
     """Show a mechanism or a world live in the browser: pull it with the mouse, change engines while it runs.
 
@@ -43,11 +45,21 @@ def view(
     """
     from pliant.errors import InputError
     from pliant.source import PREFIX, Source, resolve
+    from pliant.viewer.live import check_address
     from pliant.viewer.opening import file_keyframes
+
+    check_address(host, port)  # before anything is loaded and compiled
 
     def read(keyframe: str | None) -> Source:
         return resolve(
-            file, keyframe=keyframe, allow=allow, repair=repair, default_stiffness=stiffness, worlds=True
+            file,
+            keyframe=keyframe,
+            allow=allow,
+            repair=repair,
+            meshes=not skip_meshes,
+            default_stiffness=stiffness,
+            damping_ratio=damping_ratio,
+            worlds=True,
         )
 
     found = read(keyframe)

@@ -32,6 +32,10 @@ _REMEDIES = {
     "A + B >= C": 'Correct it, or use <compiler balanceinertia="true"/>, or load a URDF with repair=True',
     "positive eigenvalues": "Correct it, or load a URDF with repair=True",
 }
+_REPEATED = {  # what a remedy says, too
+    "mass and inertia of moving bodies must be larger than mjMINVAL": "no mass or no inertia",
+    "; use 'balanceinertia' to fix": "",
+}
 _DTYPES = {"<f8", "<f4", "<i4", "<i8", "|u1", "|b1", "<u8"}
 
 
@@ -198,7 +202,7 @@ def _explain(message: str, origins: list[Node], path: Path) -> str:
     message = re.sub(r",? line (\d+)\b", place, message)
     message = re.sub(r"\s*Element name '([^']*)', id \d+", r" (element '\1')", message)
     message = re.sub(r"\s*Element '([^']*)'", r" (element <\1>)", message)
-    for symptom, remedy in _REMEDIES.items():
-        if symptom in message:
-            message += f". {remedy}"
+    message += "".join(f". {remedy}" for symptom, remedy in _REMEDIES.items() if symptom in message)
+    for words, instead in _REPEATED.items():
+        message = message.replace(words, instead)
     return f"'{path}': MuJoCo's compiler refuses the model: {message}"

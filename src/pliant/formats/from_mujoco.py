@@ -6,8 +6,8 @@ coordinates of that tree are MuJoCo's qpos. Loop-closing joints come after it.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,16 +15,17 @@ from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant import spatial
-from pliant.errors import InputError
+from pliant.errors import FormatError, InputError
 from pliant.formats.compiler import CompiledModel
+from pliant.formats.left_out import LeftOut
 from pliant.formats.servos import BALL, FREE, HINGE, SLIDE, Springs, TendonSpring, fixed_tendon, springs
 from pliant.mechanism import Mechanism, Rows, ShapeTable
 from pliant.mechanism import joints as primitives
 from pliant.mechanism.joints import stack_transform
 from pliant.mechanism.loop_closure import close_reference
-from pliant.text import brief, unique_name
+from pliant.text import brief, listed, unique_name
 
-__all__ = ["convert"]
+__all__ = ["convert", "keyframes", "refuse_mass_of_meshes", "without_meshes"]
 
 _KIND = {HINGE: primitives.HINGE, SLIDE: primitives.SLIDE, BALL: primitives.BALL}
 _TYPE = {HINGE: "hinge", SLIDE: "slide", BALL: "ball", FREE: "free"}
@@ -51,7 +52,7 @@ def convert(
     name: str,
     keyframe: str | int | None,
     joint_names: dict[str, str],
-    report: Counter[str],
+    report: LeftOut,
 ) -> Mechanism:
     """The mechanism of a compiled model.
 
@@ -60,19 +61,19 @@ def convert(
         name: its name, if the model has none.
         keyframe: name or number of the reference pose; None: the model's default.
         joint_names: names for bodies' joints that MuJoCo does not name.
-        report: counts of what cannot be represented; added to.
+        report: what cannot be represented; added to.
     """
     key = _keyframe(model, keyframe)
     names = _Names(model, joint_names)
     joints = [_tree_joint(model, body, key) for body in range(1, len(model["body_mass"]))]
     q = _coordinates(model, key)
     poses = _poses(model, joints, q)
-    spring = springs(model, key, names.tendons, report)
+    spring = springs(model, key, names.dofs, names.tendons, report)
     loops, couplings = _equalities(model, poses, report)
-    report["body with gravity compensation"] += int((model["body_gravcomp"][1:] != 0).sum())
-    report["flex"] += model.counts["nflex"]
-    report["skin"] += model.counts["nskin"]
-    report["plugin"] += model.counts["nplugin"]
+    lifted = np.flatnonzero(model["body_gravcomp"][1:])
+    report.name("body with gravity compensation", [names.bodies[b] for b in lifted.tolist()])
+    for kind in ("flex", "skin", "plugin"):
+        report.add(kind, model.counts[f"n{kind}"])
     fields: dict[str, Any] = {
         "name": model.name if model.name not in ("", "MuJoCo Model") else name,
         "body_names": names.bodies,
@@ -130,6 +131,36 @@ def _keyframe(model: CompiledModel, keyframe: str | int | None) -> int | None:
     shown = ", ".join(f"'{name}'" if name else str(i) for i, name in enumerate(names[:20]))
     there = f"there are {shown}{', ...' if len(names) > 20 else ''}" if names else "the model has none"
     raise InputError(f"no keyframe {brief(keyframe)}; {there}")
+
+
+def keyframes(model: CompiledModel) -> tuple[str, ...]:
+    """Names of the keyframes, or their numbers where they have none."""
+    return tuple(name or str(i) for i, name in enumerate(model.names["key"]))
+
+
+# --- meshes that were not read
+
+
+def refuse_mass_of_meshes(model: CompiledModel, other: CompiledModel, path: Path) -> None:
+    """Refuse bodies whose mass or inertia comes from meshes: it differs between placeholders of two sizes."""
+    same = np.ones(len(model["body_mass"]), dtype=bool)
+    for word in ("body_mass", "body_inertia", "body_ipos"):
+        close = np.isclose(model[word], other[word], rtol=1e-6, atol=0.0)
+        same &= close.reshape(len(same), -1).all(axis=1)
+    if not same.all():
+        bodies = [model.names["body"][b] or f"body {b}" for b in np.flatnonzero(~same).tolist()]
+        raise FormatError(
+            f"'{path}': mass and inertia of {listed(bodies, 5)} come from meshes: read them, or give these bodies an "
+            "<inertial>"
+        )
+
+
+def without_meshes(model: CompiledModel, other: CompiledModel) -> CompiledModel:
+    """The model without geoms that are meshes, or fitted to one: their sizes differ between placeholders."""
+    fitted = (model["geom_size"] != other["geom_size"]).any(axis=1)
+    keep = (model["geom_type"] != _MESH) & ~fitted
+    geoms = {word: values[keep] for word, values in model.arrays.items() if word.startswith("geom_")}
+    return replace(model, arrays=model.arrays | geoms)
 
 
 def _coordinates(model: CompiledModel, key: int | None) -> Floats:
@@ -359,9 +390,7 @@ class _Coupling:
     offset: float
 
 
-def _equalities(
-    model: CompiledModel, poses: Floats, report: Counter[str]
-) -> tuple[list[_Loop], list[_Coupling]]:
+def _equalities(model: CompiledModel, poses: Floats, report: LeftOut) -> tuple[list[_Loop], list[_Coupling]]:
     """Loops and couplings of a model; `poses` are its bodies at the reference, the world first."""
     found: list[_Loop] = []
     couplings: list[_Coupling] = []
@@ -380,7 +409,7 @@ def _equalities(
             if coupling is not None:
                 couplings.append(coupling)
         else:
-            report["constraint on a flex"] += 1
+            report.name("constraint on a flex", [name or f"constraint {e}"])
     return found, couplings
 
 
@@ -408,12 +437,12 @@ def _loop(model: CompiledModel, e: int, kind: int, poses: NDArray, name: str) ->
     return _Loop(name, "ball" if ball else "fixed", parent, child, *frames)
 
 
-def _coupling(model: CompiledModel, e: int, kind: int, name: str, report: Counter[str]) -> _Coupling | None:
+def _coupling(model: CompiledModel, e: int, kind: int, name: str, report: LeftOut) -> _Coupling | None:
     """The coupling `y - y0 = a0 + a1 (x - x0)` of joints or fixed tendons y and x; None if it is not linear."""
     a0, a1 = model["eq_data"][e, :2].tolist()
     first, second = int(model["eq_obj1id"][e]), int(model["eq_obj2id"][e])
     if second >= 0 and model["eq_data"][e, 2:5].any():
-        report["nonlinear coupling"] += 1
+        report.name("nonlinear coupling", [name])
         return None
     terms: dict[int, float] = {}
     offset = a0
@@ -426,7 +455,7 @@ def _coupling(model: CompiledModel, e: int, kind: int, name: str, report: Counte
         else:
             part, start = fixed_tendon(model, target), float(model["tendon_length0"][target])
         if part is None:
-            report["coupling of spatial tendons"] += 1
+            report.name("coupling of spatial tendons", [name])
             return None
         offset += factor * start
         for dof, c in part.items():
@@ -438,15 +467,15 @@ def _coupling(model: CompiledModel, e: int, kind: int, name: str, report: Counte
 # --- shapes
 
 
-def _shape_table(model: CompiledModel, report: Counter[str]) -> ShapeTable:
+def _shape_table(model: CompiledModel, report: LeftOut) -> ShapeTable:
     """The shapes of all geoms; those of the world have body -1. Other kinds are counted in `report`."""
     kinds, number = model["geom_type"].tolist(), model["geom_dataid"].tolist()
     fields = [_heights(model, field) for field in range(len(model["hfield_nrow"]))]
     # A field whose heights were not in the file was compiled as the smallest flat one.
     empty = [kind == _HEIGHT_FIELD and fields[i].shape == (2, 2) and not fields[i].any()
              for kind, i in zip(kinds, number, strict=True)]  # fmt: skip
-    report["height field"] += sum(empty)
-    report["signed distance field"] += sum(kind not in _GEOM for kind in kinds)
+    report.add("height field", sum(empty))
+    report.add("signed distance field", sum(kind not in _GEOM for kind in kinds))
     keep = np.array([g for g, kind in enumerate(kinds) if kind in _GEOM and not empty[g]], dtype=np.int64)
     if not len(keep):
         return ShapeTable()

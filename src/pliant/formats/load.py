@@ -5,26 +5,43 @@ from __future__ import annotations
 import os
 import re
 import warnings
-from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pliant.errors import FormatError, MechanismError, RepairedWarning, UnsupportedWarning
+from pliant.errors import FormatError, MechanismError, PliantWarning, RepairedWarning, UnsupportedWarning
 from pliant.files import as_path, read_bytes
 from pliant.formats import array_file, json_file, mjcf_input, urdf_input, xml
 from pliant.formats.archive import is_archive
 from pliant.formats.folders import Folders
-from pliant.text import listed
+from pliant.formats.left_out import LeftOut, Part
+from pliant.text import counted, listed
 
 if TYPE_CHECKING:
+    from pliant.formats.compiler import CompiledModel
     from pliant.mechanism import Mechanism
 
-__all__ = ["load"]
+__all__ = ["Loaded", "load", "read"]
 
 MAX_JSON_BYTES = 4_000_000_000
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Content of a model file.
+
+    Attributes:
+        mechanism: the mechanism.
+        keyframes: names of the keyframes of MJCF, or their numbers where they have none.
+        left_out: parts that the mechanism does not have.
+    """
+
+    mechanism: Mechanism
+    keyframes: tuple[str, ...] = ()
+    left_out: tuple[Part, ...] = ()
 
 
 def load(
@@ -33,12 +50,13 @@ def load(
     keyframe: str | int | None = None,
     allow: Iterable[str | os.PathLike[str]] = (),
     repair: bool = False,
+    meshes: bool = True,
 ) -> Mechanism:
     """Load a mechanism from MJCF, URDF or pliant's own JSON or `.npz`; the content decides, not the file's name.
 
     MJCF and URDF go through MuJoCo's compiler. Position servos become stiffness and damping around their set
     point: zero, or the keyframe's controls. What cannot be represented is left out and listed in one
-    `UnsupportedWarning`.
+    `UnsupportedWarning`, which tells what it acts on.
 
     Args:
         path: the file.
@@ -46,31 +64,47 @@ def load(
         allow: folders outside the model's own from which it may read meshes and includes.
         repair: raise moments of inertia that are too small for any solid, in the links of a URDF, instead of
             refusing the file; one `RepairedWarning` names the links. (MJCF has `<compiler balanceinertia>`.)
+        meshes: False leaves mesh files unread, and shapes that are meshes out: they may be missing, since mechanics
+            needs them only where a body has no inertia of its own.
 
     Raises:
-        FormatError: the file is broken; the message names file and line where they are known.
+        FormatError: the file is broken, or masses come from meshes that are not to be read; the message names file
+            and line where they are known.
         UnsafePathError: it refers to a file outside its folder and outside `allow`.
         MechanismError: what it describes is not a sound mechanism.
 
     Example:
         >>> hand = pliant.load("right_hand.xml", keyframe="grasp")  # doctest: +SKIP
     """
+    return read(path, keyframe=keyframe, allow=allow, repair=repair, meshes=meshes, level=3).mechanism
+
+
+def read(
+    path: str | os.PathLike[str],
+    *,
+    keyframe: str | int | None = None,
+    allow: Iterable[str | os.PathLike[str]] = (),
+    repair: bool = False,
+    meshes: bool = True,
+    level: int = 2,
+) -> Loaded:
+    """Content of a file; arguments and errors as of `load`, `level` that of the warnings."""
     path = as_path(path)
     if is_archive(path):
         if keyframe is not None:
             raise FormatError(f"'{path}': a pliant file has no keyframes")
-        return array_file.read(path)
+        return Loaded(array_file.read(path))
     data = read_bytes(path, MAX_JSON_BYTES)
     head = data[:4096].removeprefix(b"\xef\xbb\xbf").lstrip()
     if head[:1] == b"{":
         if keyframe is not None:
             raise FormatError(f"'{path}': a pliant file has no keyframes")
-        return json_file.read(data, path)
+        return Loaded(json_file.read(data, path))
     if not head:
         raise FormatError(f"'{path}' is empty")
     root = xml.parse(data, path)
     del data
-    source = mjcf_input.Source(Folders(path, allow))
+    source = mjcf_input.Source(Folders(path, allow), meshes)
     if root.tag == "mujoco":
         mjcf_input.prepare(root, path, source)
     elif root.tag == "robot":
@@ -78,9 +112,17 @@ def load(
         repaired = urdf_input.repair_links(root) if repair else []
         if repaired:
             warnings.warn(
-                f"'{path}': raised the moments of inertia of {len(repaired)} links: {listed(repaired, 8)}",
+                f"'{path}': raised the moments of inertia of {counted(len(repaired), 'link')}: {listed(repaired, 8)}",
                 RepairedWarning,
-                stacklevel=2,
+                stacklevel=level,
+            )
+        turns = urdf_input.many_turns(root)
+        if turns:
+            warnings.warn(
+                f"'{path}': limits of {listed(turns, 8)} are beyond two turns; limits in URDF are radians: "
+                "were degrees meant?",
+                PliantWarning,
+                stacklevel=level,
             )
     elif root.tag == "mujocoinclude":
         raise FormatError(f"'{path}' is a fragment for other MJCF files to include, not a model of its own")
@@ -88,17 +130,47 @@ def load(
         raise FormatError(
             f"'{path}' is neither MJCF (<mujoco>) nor URDF (<robot>): its root element is <{root.tag}>"
         )
-    return _compiled(path, source, keyframe)
+    return _convert(path, source, keyframe, level + 1)
 
 
-def _compiled(path: Path, source: mjcf_input.Source, keyframe: str | int | None) -> Mechanism:
+def _convert(path: Path, source: mjcf_input.Source, keyframe: str | int | None, level: int) -> Loaded:
+    from pliant.formats.from_mujoco import convert, keyframes, refuse_mass_of_meshes, without_meshes
+
+    model = _compile(path, source)
+    if len(model["body_mass"]) < 2:
+        raise FormatError(
+            f"'{path}' describes no body that could move: it may be a fragment for other files to include"
+        )
+    if not source.meshes and source.assets:
+        source.enlarge_placeholders()
+        other = _compile(path, source)
+        refuse_mass_of_meshes(model, other, path)
+        model = without_meshes(model, other)
+    report = LeftOut()
+    for kind, count in source.dropped.items():
+        report.add(kind, count)
+    try:
+        # Absurd numbers overflow here, and are refused by the mechanism's own checks.
+        with np.errstate(all="ignore"):
+            mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
+    except MechanismError as error:
+        raise type(error)(f"'{path}': {error}") from None
+    if report.warning():
+        warnings.warn(
+            f"'{path}': left out what pliant cannot represent: {report.warning()}",
+            UnsupportedWarning,
+            stacklevel=level,
+        )
+    return Loaded(mechanism, keyframes(model), tuple(report))
+
+
+def _compile(path: Path, source: mjcf_input.Source) -> CompiledModel:
+    """The compiled model, without meshes of a URDF that MuJoCo cannot read."""
     from pliant.formats.compiler import compile_tree
-    from pliant.formats.from_mujoco import convert
 
     while True:
         try:
-            model = compile_tree(source.root, source.assets, path, lines=not source.models)
-            break
+            return compile_tree(source.root, source.assets, path, lines=not source.models)
         except FormatError as error:
             # In a URDF masses do not depend on meshes: leave out a mesh that MuJoCo cannot read.
             asset = next(
@@ -110,22 +182,3 @@ def _compiled(path: Path, source: mjcf_input.Source, keyframe: str | int | None)
             for name, file in source.files.items():
                 message = message.replace(name, str(file))
             raise FormatError(message) from None
-    if len(model["body_mass"]) < 2:
-        raise FormatError(
-            f"'{path}' describes no body that could move: it may be a fragment for other files to include"
-        )
-    report = Counter(source.dropped)
-    try:
-        # Absurd numbers overflow here, and are refused by the mechanism's own checks.
-        with np.errstate(all="ignore"):
-            mechanism = convert(model, path.stem, keyframe, source.joint_names, report)
-    except MechanismError as error:
-        raise type(error)(f"'{path}': {error}") from None
-    left_out = [f"{count} x {what}" for what, count in sorted(report.items()) if count]
-    if left_out:
-        warnings.warn(
-            f"'{path}': left out what pliant cannot represent: {'; '.join(left_out)}",
-            UnsupportedWarning,
-            stacklevel=3,
-        )
-    return mechanism

@@ -7,9 +7,12 @@ that matter to motion are counted, for a warning.
 from __future__ import annotations
 
 import math
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+
+import numpy as np
 
 from pliant.errors import FormatError
 from pliant.files import read_bytes
@@ -56,6 +59,9 @@ _NUMBERS = {  # attributes that hold numbers of the mechanics
     *("anchor", "relpose", "gravity", "qpos", "ctrl", "act", "timeconst", "dampratio"),
 }
 _FOLDERS = ("assetdir", "meshdir", "texturedir", "strippath")
+_TETRAHEDRON = np.array([[[0, 0, 0], [0, 1, 0], [1, 0, 0]], [[0, 0, 0], [1, 0, 0], [0, 0, 1]],
+                         [[0, 0, 0], [0, 0, 1], [0, 1, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]]], np.float32)  # fmt: skip
+_LARGER = 1.5  # placeholders beside the first ones
 
 
 @dataclass(eq=False)
@@ -64,6 +70,7 @@ class Source:
 
     Attributes:
         folders: those it may read from.
+        meshes: whether mesh files are read; else placeholders stand for them.
         root: the tree; its file references are keys of `assets`.
         assets: the files.
         dropped: counts of removed elements, by kind.
@@ -73,6 +80,7 @@ class Source:
     """
 
     folders: Folders
+    meshes: bool = True
     root: Node = field(default_factory=lambda: Node(""))
     assets: dict[str, bytes] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
@@ -80,18 +88,43 @@ class Source:
     models: int = 0
     files: dict[str, Path] = field(default_factory=dict)
     _known: dict[tuple[Path, str], str] = field(default_factory=dict)
+    _stand_in: list[str] = field(default_factory=list)
+
+    def enlarge_placeholders(self) -> None:
+        """Put larger placeholders in place of those that stand for meshes."""
+        self.assets.update({name: _placeholder(_LARGER) for name in self._stand_in})
+
+    def stand_in(self, reference: str, variant: str = "") -> str:
+        """Name of a placeholder for a mesh file that is not read."""
+        key = (Path(reference), variant)
+        if key not in self._known:
+            self._known[key] = name = f"asset{len(self.assets)}.stl"
+            self.assets[name] = _placeholder(1.0)
+            self._stand_in.append(name)
+        return self._known[key]
 
     def add(self, path: Path, shown: str, variant: str = "") -> str:
-        """Read a file; returns its name among the assets."""
+        """Read a mesh file; returns its name among the assets."""
         name = self._known.get((path, variant))
         if name is None:
             name = f"asset{len(self.assets)}{path.suffix.lower()}"
+            if not os.path.exists(path):
+                raise FormatError(
+                    f"{shown}: there is no such file; mechanics does not need it: load(..., meshes=False) leaves it out"
+                )
             self.assets[name] = read_bytes(path, MAX_ASSET_BYTES, shown)
             self._known[path, variant] = name
             self.files[name] = path
             if sum(map(len, self.assets.values())) > 2 * MAX_ASSET_BYTES:
                 raise FormatError(f"{shown}: the model's files take more than {2 * MAX_ASSET_BYTES} bytes")
         return name
+
+
+def _placeholder(size: float) -> bytes:
+    """A tetrahedron with three edges of this length as a binary STL file."""
+    faces = np.zeros(4, dtype=[("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("unused", "<u2")])
+    faces["corners"] = size * _TETRAHEDRON
+    return bytes(80) + len(faces).to_bytes(4, "little") + faces.tobytes()
 
 
 def prepare(root: Node, path: Path, source: Source) -> None:
@@ -212,8 +245,12 @@ def _mesh(mesh: Node, base: Path, strip: bool, source: Source) -> None:
         return
     file = PurePosixPath(mesh.get("file").replace("\\", "/"))
     shown = f"{mesh.where()}: <mesh>"
-    path = source.folders.resolve(file.name if strip else str(file), base, shown)
     mesh.attrib.setdefault("name", file.stem)
+    if not source.meshes:
+        mesh.attrib.pop("content_type", None)
+        mesh.attrib["file"] = source.stand_in(str(file))
+        return
+    path = source.folders.resolve(file.name if strip else str(file), base, shown)
     mesh.attrib["file"] = source.add(path, f"{shown}: '{mesh.get('file')}'")
 
 

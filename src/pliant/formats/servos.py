@@ -10,13 +10,13 @@ On a joint of gear g (l = g q) that is a joint spring of stiffness g² k; on a f
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.formats.compiler import CompiledModel
+from pliant.formats.left_out import LeftOut
 
 __all__ = ["Springs", "TendonSpring", "fixed_tendon", "springs"]
 
@@ -84,14 +84,16 @@ def fixed_tendon(model: CompiledModel, tendon: int) -> dict[int, float] | None:
     return {dof: c for dof, c in terms.items() if c != 0}
 
 
-def springs(model: CompiledModel, key: int | None, tendon_names: list[str], report: Counter[str]) -> Springs:
+def springs(
+    model: CompiledModel, key: int | None, joints: list[str], tendon_names: list[str], report: LeftOut
+) -> Springs:
     """Springs and dampers of joints, tendons and servos of a model.
 
     Args:
         model: the compiled model.
         key: keyframe with the controls of the servos; None for zero.
-        tendon_names: unique names.
-        report: counts of what cannot be represented; added to.
+        joints, tendon_names: unique names of its joints and tendons.
+        report: what cannot be represented; added to.
     """
     nv = len(model["dof_damping"])
     count = JOINT_DOFS[model["jnt_type"]] if len(model["jnt_type"]) else np.zeros(0, int)
@@ -106,10 +108,18 @@ def springs(model: CompiledModel, key: int | None, tendon_names: list[str], repo
     if model.disableflags & NO_DAMPER:
         damping = np.zeros(nv)
     out = Springs(stiffness, rest, damping, armature)
-    report["nonlinear spring"] += int(model["jnt_stiffnesspoly"].any(axis=1).sum())
-    report["nonlinear damper"] += int(model["dof_dampingpoly"].any(axis=1).sum())
-    report["spring that yields"] += int((model["jnt_springyield"] > 0).sum())
-    report["joint with dry friction"] += int((model["dof_frictionloss"] > 0).sum())
+    owner = np.repeat(np.arange(len(joints)), count)  # joint of every degree of freedom
+    for kind, found in (
+        ("nonlinear spring", np.flatnonzero(model["jnt_stiffnesspoly"].any(axis=1))),
+        ("nonlinear damper", owner[model["dof_dampingpoly"].any(axis=1)]),
+        ("spring that yields", np.flatnonzero(model["jnt_springyield"] > 0)),
+    ):
+        report.name(kind, [joints[j] for j in found.tolist()])
+    for d in np.flatnonzero(model["dof_frictionloss"] > 0).tolist():
+        kind, size = int(model["jnt_type"][owner[d]]), float(model["dof_frictionloss"][d])
+        report.name(
+            "joint with dry friction", [f"{joints[owner[d]]} {size:.3g} {'N' if kind == SLIDE else 'N m'}"]
+        )
     tendons = _tendons(model, tendon_names, report)
     if not model.disableflags & NO_ACTUATION:
         for actuator in range(len(model["actuator_trntype"])):
@@ -120,20 +130,26 @@ def springs(model: CompiledModel, key: int | None, tendon_names: list[str], repo
     return out
 
 
-def _tendons(model: CompiledModel, names: list[str], report: Counter[str]) -> dict[int, TendonSpring]:
+def _tendons(model: CompiledModel, names: list[str], report: LeftOut) -> dict[int, TendonSpring]:
     """The fixed tendons with their own springs."""
     found = {}
     for t in range(len(model["tendon_adr"])):
         terms = fixed_tendon(model, t)
         if terms is None:
-            report["spatial tendon"] += 1
+            acting = ("stiffness", "damping", "limited", "frictionloss", "armature")
+            report.name(
+                "spatial tendon", [names[t]] if any(model[f"tendon_{word}"][t] for word in acting) else []
+            )
             continue
-        report["tendon with a length limit"] += int(model["tendon_limited"][t])
-        report["tendon with dry friction"] += int(model["tendon_frictionloss"][t] > 0)
-        report["tendon with armature"] += int(model["tendon_armature"][t] > 0)
-        report["nonlinear spring"] += int(model["tendon_stiffnesspoly"][t].any())
-        report["nonlinear damper"] += int(model["tendon_dampingpoly"][t].any())
-        report["spring that yields"] += int(model["tendon_springyield"][t] > 0)
+        for kind, given in (
+            ("tendon with a length limit", model["tendon_limited"][t]),
+            ("tendon with dry friction", model["tendon_frictionloss"][t] > 0),
+            ("tendon with armature", model["tendon_armature"][t] > 0),
+            ("nonlinear spring", model["tendon_stiffnesspoly"][t].any()),
+            ("nonlinear damper", model["tendon_dampingpoly"][t].any()),
+            ("spring that yields", model["tendon_springyield"][t] > 0),
+        ):
+            report.name(kind, [names[t]] if given else [])
         if not terms:
             continue
         found[t] = spring = TendonSpring(names[t], terms)
@@ -142,7 +158,7 @@ def _tendons(model: CompiledModel, names: list[str], report: Counter[str]) -> di
             if low == high:
                 spring.add(stiffness, low, 0.0)
             else:
-                report["tendon spring with a dead band"] += 1
+                report.name("tendon spring with a dead band", [names[t]])
         if not model.disableflags & NO_DAMPER:
             spring.add(0.0, 0.0, float(model["tendon_damping"][t]))
     return found
@@ -154,7 +170,7 @@ def _servo(
     key: int | None,
     out: Springs,
     tendons: dict[int, TendonSpring],
-    report: Counter[str],
+    report: LeftOut,
 ) -> None:
     """Add one actuator's spring and damper to its joint or tendon."""
     affine = _affine(model, a, key, report)
@@ -164,11 +180,13 @@ def _servo(
     transmission, target = int(model["actuator_trntype"][a]), int(model["actuator_trnid"][a, 0])
     gear = model["actuator_gear"][a]
     own, armature = float(model["actuator_damping"][a]), float(model["actuator_armature"][a])
-    report["nonlinear damper"] += int(model["actuator_dampingpoly"][a].any())
+    name = model.names["actuator"][a] or f"actuator {a}"
+    if model["actuator_dampingpoly"][a].any():
+        report.name("nonlinear damper", [name])
     if model.disableflags & NO_DAMPER:
         own = 0.0
     if stiffness < 0 or damping + own < 0:
-        report["actuator with negative stiffness or damping"] += 1
+        report.name("actuator with negative stiffness or damping", [name])
         return
     if transmission in (_TRN_JOINT, _TRN_JOINT_IN_PARENT):
         kind, dof = int(model["jnt_type"][target]), int(model["jnt_dofadr"][target])
@@ -196,26 +214,28 @@ def _servo(
         if ratio:
             rest = force / stiffness / ratio if stiffness else 0.0
             tendons[target].add(stiffness * ratio * ratio, rest, (damping + own) * ratio * ratio)
-        report["tendon with armature"] += int(armature > 0 and ratio != 0)
+        if armature > 0 and ratio != 0:
+            report.name("tendon with armature", [name])
         return
     if stiffness or damping or own or armature:
-        report["servo that acts through a site, slider-crank, spatial tendon or free joint"] += 1
+        report.name("servo that acts through a site, slider-crank, spatial tendon or free joint", [name])
 
 
 def _affine(
-    model: CompiledModel, a: int, key: int | None, report: Counter[str]
+    model: CompiledModel, a: int, key: int | None, report: LeftOut
 ) -> tuple[float, float, float] | None:
     """Constant force, stiffness and damping of an actuator with its control held; None if it is not affine."""
+    name = model.names["actuator"][a] or f"actuator {a}"
     gain, bias, dynamics = (int(model[f"actuator_{what}type"][a]) for what in ("gain", "bias", "dyn"))
     if gain == _GAIN_MUSCLE or bias == _BIAS_MUSCLE or dynamics == _DYN_MUSCLE:
-        report["muscle"] += 1
+        report.name("muscle", [name])
         return None
     if (
         gain not in (_GAIN_FIXED, _GAIN_AFFINE, _GAIN_PID)
         or bias not in (_BIAS_NONE, _BIAS_AFFINE)
         or dynamics in (_DYN_MOTOR, _DYN_PID, _DYN_USER)
     ):
-        report["actuator that is neither a motor nor a servo"] += 1
+        report.name("actuator that is neither a motor nor a servo", [name])
         return None
     b0, b1, b2 = model["actuator_biasprm"][a, :3].tolist() if bias == _BIAS_AFFINE else (0.0, 0.0, 0.0)
     u = _control(model, a, key)

@@ -13,11 +13,12 @@ from pliant.errors import FormatError, UnsafePathError
 from pliant.formats.mjcf_input import Source
 from pliant.formats.xml import Node
 
-__all__ = ["drop_mesh", "prepare", "repair_links"]
+__all__ = ["drop_mesh", "many_turns", "prepare", "repair_links"]
 
 _READABLE = {".stl", ".obj", ".msh"}
 _FOLDERS = ("meshdir", "assetdir", "texturedir", "strippath")
 _ENTRIES = {"ixx": (0, 0), "iyy": (1, 1), "izz": (2, 2), "ixy": (0, 1), "ixz": (0, 2), "iyz": (1, 2)}
+_TWO_TURNS, _NO_LIMIT = 4 * np.pi, 1e4  # rad
 _SMALLEST = 1e-13  # kg m²; MuJoCo refuses less than some 1e-15
 _SMALLEST_RADIUS = 1e-3  # of gyration, m, at least
 
@@ -86,6 +87,10 @@ def _geometry(element: Node, base: Path, folder: str, source: Source) -> bool:
     """Read the meshes of a <visual> or <collision>; False if it has to be left out."""
     for mesh in [node for node in element.iter() if node.tag == "mesh"]:
         reference = mesh.get("filename")
+        if not source.meshes:
+            mesh.attrib["filename"] = source.stand_in(reference, mesh.get("scale"))
+            _keep_scale(mesh)
+            continue
         path = _find(reference, base, folder, f"{mesh.where()}: <mesh>", source)
         if path is None or not os.path.isfile(path):
             source.dropped["mesh file that was not found"] += 1
@@ -95,10 +100,15 @@ def _geometry(element: Node, base: Path, folder: str, source: Source) -> bool:
             return False
         # One name per file and scale: MuJoCo takes meshes of one name for the same.
         mesh.attrib["filename"] = source.add(path, f"{mesh.where()}: '{reference}'", mesh.get("scale"))
-        for key in list(mesh.attrib):
-            if key not in ("filename", "scale"):
-                del mesh.attrib[key]
+        _keep_scale(mesh)
     return True
+
+
+def _keep_scale(mesh: Node) -> None:
+    """Remove all attributes but file name and scale."""
+    for key in list(mesh.attrib):
+        if key not in ("filename", "scale"):
+            del mesh.attrib[key]
 
 
 def _find(reference: str, base: Path, folder: str, shown: str, source: Source) -> Path | None:
@@ -138,6 +148,23 @@ def drop_mesh(source: Source, asset: str) -> int:
         link.children = kept
     source.dropped["mesh that MuJoCo cannot read"] += count
     return count
+
+
+# --- limits in degrees
+
+
+def many_turns(root: Node) -> list[str]:
+    """Names of the revolute joints with a limit beyond two turns either way; huge ones stand for none."""
+    return [
+        joint.get("name")
+        for joint in root.find("joint")
+        if joint.get("type") == "revolute"
+        and any(
+            _TWO_TURNS < abs(_number(limit, side) or 0.0) < _NO_LIMIT
+            for limit in joint.find("limit")
+            for side in ("lower", "upper")
+        )
+    ]
 
 
 # --- inertias that no solid has

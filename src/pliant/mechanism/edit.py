@@ -13,6 +13,7 @@ from pliant.checks import numbers
 from pliant.errors import InputError, MechanismError, UnknownNameError
 from pliant.mechanism import kinematics
 from pliant.mechanism.joints import BALL, stack_transform
+from pliant.mechanism.tree import rigid_groups
 from pliant.text import brief, suggestion
 
 if TYPE_CHECKING:
@@ -155,7 +156,7 @@ def with_pose(m: Mechanism, given: Any) -> Mechanism:
 
 
 def with_fixed_base(m: Mechanism) -> Mechanism:
-    """See `Mechanism.with_fixed_base`."""
+    """See `Mechanism.with_fixed_base`; end effectors that cannot move then are suggested no longer."""
     loose = [j for j in range(m.joint_count) if m.joint_types[j] == "free" and m.joint_parents[j] < 0]
     if not loose:
         raise MechanismError(f"'{m.name}' has no free joint to the world: its base is fixed already")
@@ -194,4 +195,7 @@ def with_fixed_base(m: Mechanism) -> Mechanism:
         rows = getattr(m, label)
         changes[label] = type(rows)(rows.start, renumber[rows.dof], rows.coefficient)
     kept = tuple(name for name, gone in zip(m.dof_names, used.tolist(), strict=True) if not gone)
-    return m.replace(parent_frames=frames, joint_types=types, dof_names=kept, **changes)
+    held = m.replace(parent_frames=frames, joint_types=types, dof_names=kept, **changes)
+    group = rigid_groups(held)
+    ends = [body for body in m.end_effectors if group[held.body_index(body)] != group[-1]]
+    return held if len(ends) == len(m.end_effectors) else held.replace(end_effectors=tuple(ends))

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import shapes as shapes_module
 from pliant.chunks import slices
 from pliant.errors import InputError, MechanismError, UnknownNameError
-from pliant.mechanism import edit, validate
+from pliant.mechanism import edit, kinematics, validate
 from pliant.mechanism.joints import BALL, NDOF, NQ, SLIDE
 from pliant.mechanism.links import Links, build_links
 from pliant.mechanism.spanning import choose_tree
@@ -34,6 +34,8 @@ __all__ = ["Floats", "Ints", "Mechanism", "Rows", "ShapeTable"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_MOST_LOOPS = 50  # that are looked at for pins that need no springs
+_ROUNDED = 1e-6  # radians and radii: motions below are rounding of files and loops
 
 
 def _empty(*shape: int) -> Floats:
@@ -138,7 +140,7 @@ class Mechanism:
         tendons, tendon_stiffness, tendon_damping, tendon_rest: springs on a sum of coordinates,
             `force = -stiffness * (sum(coefficient * q) - rest)`; on a ball the coordinate is its rotation
             from rest.
-        end_effectors: bodies suggested as end effectors; by default the leaves of the tree.
+        end_effectors: bodies suggested as end effectors; by default those of `end_bodies`.
     """
 
     name: str = "mechanism"
@@ -384,25 +386,59 @@ class Mechanism:
 
     @property
     def springless(self) -> tuple[str, ...]:
-        """Dofs that no spring, tendon or coupling holds; a user's first step is to give them stiffness.
+        """Dofs that no spring, tendon, coupling or loop holds; a user's first step is to give them stiffness.
 
         Where one tendon pulls several dofs that have no springs of their own, it holds none of them by itself.
-        Joints that close a loop are left out if none of their dofs has a spring: a plain pin needs none.
+        Joints that close a loop are left out if none of their dofs has a spring: a plain pin needs none. So are pins
+        that the springs of the other joints hold by way of a loop, and balls that let a rod spin and nothing else.
         """
         held = self.stiffness > 0
-        rows = np.concatenate(
-            [self.tendons.dense(self.nv)[self.tendon_stiffness > 0], self.couplings.dense(self.nv)]
-        )
-        tied = np.flatnonzero(~held & rows.any(axis=0))
+        rows = [self.tendons.dense(self.nv)[self.tendon_stiffness > 0], self.couplings.dense(self.nv)]
+        if 0 < self.topology.loops <= _MOST_LOOPS:
+            poses = kinematics.link_poses(self, self.reference)
+            scale = self.elimination.scale[: self.elimination.hard, None]
+            rows = [rows[0] * self.dof_unit, scale * kinematics.constraint_rows(self, poses) * self.dof_unit]
+        stacked = np.concatenate(rows)
+        tied = np.flatnonzero(~held & stacked.any(axis=0))
         if len(tied):
             # Null space of the rows on these dofs: a dof is held if no motion in it moves the dof.
-            _, size, directions = np.linalg.svd(rows[:, tied])
-            free = directions[int((size > 1e-9 * size[0]).sum()) :]
-            held[tied] = (np.abs(free) < 1e-9).all(axis=0)
+            _, size, directions = np.linalg.svd(stacked[:, tied])
+            free = directions[int((size > _ROUNDED * size[0]).sum()) :]
+            held[tied] = (np.abs(free) < _ROUNDED).all(axis=0)
+            turning = self.dof_kind[tied] == BALL
+            if turning.any() and len(free):
+                felt = self._felt(free, tied)
+                held[tied[turning]] |= (np.abs(felt[:, turning]) < _ROUNDED).all(axis=0)
         for joint in self.topology.chords.tolist():
             dofs = self.joint_dofs(joint)
             held[dofs] |= not held[dofs].any()
         return tuple(name for name, has in zip(self.dof_names, held.tolist(), strict=True) if not has)
+
+    def _felt(self, motions: Floats, dofs: Ints) -> Floats:
+        """Motions of some dofs, in rows, without those that move no end effector."""
+        poses = kinematics.link_poses(self, self.reference)
+        links = [int(self.links.body_link[self.body_index(body)]) for body in self.end_effectors]
+        moved = (
+            np.concatenate([kinematics.link_jacobian(self, poses, link)[:, dofs] for link in links])
+            @ motions.T
+        )
+        _, size, directions = np.linalg.svd(moved)
+        return directions[: int((size > _ROUNDED * max(size[0], self.radius)).sum())] @ motions
+
+    @property
+    def floating(self) -> tuple[int, ...]:
+        """Free joints to the world without springs: what they carry floats."""
+        return tuple(
+            j
+            for j, kind in enumerate(self.joint_types)
+            if kind == "free" and self.joint_parents[j] < 0 and not self.stiffness[self.joint_dofs(j)].any()
+        )
+
+    @property
+    def springless_joints(self) -> tuple[str, ...]:
+        """`springless` without the dofs of floating bases, which need no springs."""
+        free = {name for j in self.floating for name in self.dof_names[self.joint_dofs(j)]}
+        return tuple(name for name in self.springless if name not in free)
 
     @property
     def stiffness_matrix(self) -> Floats:
@@ -450,6 +486,18 @@ class Mechanism:
             damping: likewise (N m s/rad or N s/m); unchanged if None.
         """
         return edit.with_stiffness(self, pattern, stiffness, damping)
+
+    def with_damping_ratio(self, ratio: float) -> Mechanism:
+        """Set the dampers of all joints and tendons with springs, so that vibrations decay.
+
+        Damping is `2 ratio / w` times stiffness, w the lowest angular frequency at the reference pose, with a floating
+        base held. The first vibration then has this damping ratio: its amplitude falls by `exp(-2 pi ratio)` a period
+        (0.1: to 53 %). Faster ones have more, in proportion to their frequency, and no motion takes longer to decay
+        than the first. Dampers of joints without a spring stay as they are, and add to it.
+        """
+        from pliant.statics.damping import with_damping_ratio
+
+        return with_damping_ratio(self, ratio)
 
     def with_rest(self, pattern: str | Iterable[str], rest: ArrayLike) -> Mechanism:
         """Set the rest coordinate of the springs of matching joints (hinges and slides)."""

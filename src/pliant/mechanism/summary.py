@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pliant.mechanism.joints import BALL, SLIDE
 from pliant.text import counted, listed, table
 
 if TYPE_CHECKING:
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
 __all__ = ["summarize"]
 
 _MOST = 60  # joints shown before the table is cut
+_COLUMNS = [
+    "joint",
+    "type",
+    "parent",
+    "child",
+    "mass (kg)",
+    "dofs",
+    "stiffness (N m/rad)",
+    "damping (N m s/rad)",
+]
 
 
 def _per_dof(values: np.ndarray) -> str:
@@ -30,7 +41,7 @@ def summarize(m: Mechanism) -> str:
     topology = m.topology
     chords = set(topology.chords.tolist())
     constraints = 6 * topology.loops + len(m.couplings)
-    soft = m.springless
+    soft = m.springless_joints
     lines = [
         f"{m.name}: {counted(m.body_count, 'body', 'bodies')}, {m.total_mass:.6g} kg, radius {m.radius:.4g} m",
         f"{counted(m.joint_count, 'joint')}, {counted(m.nv, 'degree')} of freedom, {counted(topology.loops, 'loop')}, "
@@ -40,8 +51,16 @@ def summarize(m: Mechanism) -> str:
         + (f" ({counted(constraints, 'constraint row')})" if constraints else ""),
     ]
     if soft:
-        shown = listed(soft, 6, quoted=False)
+        shown = listed(soft, _MOST, quoted=False)
         lines.append(f"without a spring ({len(soft)}; with_stiffness gives them one): {shown}")
+    base = [m.body_names[m.joint_children[j]] for j in m.floating]
+    if base:
+        lines.append(f"floats: {listed(base, 8, quoted=False)}")
+    value = m.reference[m.dof_coordinate]
+    outside = (m.dof_kind != BALL) & ((value < m.lower) | (value > m.upper))
+    if outside.any():
+        names = [m.dof_names[d] for d in np.flatnonzero(outside).tolist()]
+        lines.append(f"beyond their limits in this pose: {listed(names, 8, quoted=False)}")
     effectors = m.end_effectors
     if effectors:
         lines.append(f"end effectors: {listed(effectors, 8, quoted=False)}")
@@ -61,7 +80,9 @@ def summarize(m: Mechanism) -> str:
                 _per_dof(m.damping[dofs]),
             ]
         )
-    lines += ["", table(["joint", "type", "parent", "child", "mass", "dofs", "stiffness", "damping"], rows)]
+    lines += ["", table(_COLUMNS, rows)]
+    if (m.dof_kind == SLIDE).any():
+        lines.append("of slides, and of the first three dofs of six: N/m and N s/m")
     if m.joint_count > _MOST:
         lines.append(f"... and {m.joint_count - _MOST} more joints")
     for r in range(min(len(m.couplings), 10)):

@@ -1,4 +1,4 @@
-"""The graph of a mechanism: spanning tree, loop-closing joints (chords), depth, biconnected components."""
+"""The graph of a mechanism: spanning tree, loop-closing joints (chords), depth, biconnected components, ends."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import MechanismError
+from pliant.shapes import ROLES
 
-__all__ = ["Topology", "blocks_of", "joint_ends", "spanning_tree"]
+__all__ = ["Topology", "blocks_of", "end_bodies", "joint_ends", "rigid_groups", "spanning_tree"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,3 +182,59 @@ def blocks_of(world: int, ends: list[tuple[int, int]]) -> list[tuple[int, list[i
                     out.append((above, open_joints[start:]))
                     del open_joints[start:]
     return out
+
+
+def rigid_groups(m: Any) -> NDArray[np.int64]:
+    """Number of the rigid group of every body, then of the world: bodies that fixed joints join, (bodies + 1,)."""
+    out = np.arange(m.body_count + 1)
+    for j in m.topology.tree.tolist():
+        if m.joint_types[j] == "fixed":
+            out[m.joint_children[j]] = out[m.joint_parents[j]]  # the world's -1 is the last entry
+    for j in m.topology.chords.tolist():
+        pair = out[m.joint_parents[j]], out[m.joint_children[j]]
+        if m.joint_types[j] == "fixed":
+            out[out == min(pair)] = max(pair)
+    return out
+
+
+def end_bodies(m: Any) -> list[int]:
+    """Bodies at the ends of a `Mechanism`, its end effectors if none are named.
+
+    Bodies that fixed joints join count as one. Ends are those that carry nothing else and that no loop holds. Where a
+    chain ends in a loop, its end is the body of this loop at which most joints meet, as at the platform of a parallel
+    robot; of several the one with most shapes to touch with, then the one nearest to where the chain enters the loop.
+    """
+    t = m.topology
+    if t.is_tree and "fixed" not in m.joint_types:
+        return t.leaves.tolist()
+    group = rigid_groups(m)
+    ends = [(int(group[a]), int(group[b])) for a, b in joint_ends(m)]
+    moving = [j for j, (a, b) in enumerate(ends) if a != b]
+    meeting = np.bincount(
+        np.array([ends[j] for j in moving], dtype=np.int64).ravel(), minlength=m.body_count + 1
+    )
+    carries, depth = np.zeros(m.body_count + 1, dtype=bool), np.zeros(m.body_count + 1, dtype=np.int64)
+    for j in t.tree.tolist():
+        body, parent = m.joint_children[j], m.joint_parents[j]
+        depth[body] = depth[parent] + (m.joint_types[j] != "fixed")
+        carries[group[parent]] |= group[parent] != group[body]
+    touching = np.bincount(
+        group[m.shape_table.body[m.shape_table.role != ROLES.index("visual")]], minlength=m.body_count + 1
+    )
+
+    def rank(g: int) -> tuple[int, ...]:
+        return int(meeting[g]), int(touching[g]), -int(depth[g])
+
+    blocks = blocks_of(int(group[-1]), [ends[j] for j in moving])
+    entered = {entry for entry, _ in blocks}
+    found: set[int] = set()
+    for entry, joints in blocks:
+        inside = {g for j in joints for g in ends[moving[j]]} - {entry}
+        if inside & entered:
+            continue  # something hangs on it
+        free = [g for g in inside if not carries[g]] or list(
+            inside
+        )  # welds may make a ring of those that carry
+        best = max(rank(g) for g in free)
+        found.update(g for g in free if rank(g) == best)
+    return [b for b in t.leaves.tolist() if group[b] in found] or t.leaves.tolist()

@@ -13,6 +13,7 @@ from pliant.chunks import slices
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import joints
 from pliant.mechanism.joints import BALL, NDOF, NQ
+from pliant.mechanism.tree import end_bodies
 from pliant.text import LONGEST_NAME, brief, is_name
 
 if TYPE_CHECKING:
@@ -157,7 +158,7 @@ def check(m: Mechanism) -> None:
     _shapes(m)
     frames_meet(m)
     if not m.end_effectors:
-        object.__setattr__(m, "end_effectors", tuple(m.body_names[b] for b in m.topology.leaves.tolist()))
+        object.__setattr__(m, "end_effectors", tuple(m.body_names[b] for b in end_bodies(m)))
 
 
 def check_springs(m: Mechanism) -> None:

@@ -192,7 +192,7 @@ def peg_in_hole(
     number(offset, "offset", least=-0.01, most=0.01)  # else the peg would miss the block
     m = peg_in_hand()
     start = equilibrium(m, gravity=EARTH)
-    model = reduce(m, at=start)
+    model = reduce(m, at=start, modes=1)  # all seven ways in which the hand can move
     world = World(timestep)
     options: dict[str, Any] = {"start": start} if kind == "full" else {}
     world.add(m if kind == "full" else model, "hand", friction=friction, **options)

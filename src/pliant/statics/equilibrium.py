@@ -176,12 +176,14 @@ def explain(last: Configuration, state: float) -> ConvergenceError:
     )
     if culprits and float(np.abs(t.residual @ loose)) > 1e-6 * float(np.abs(t.residual) @ np.abs(loose)):
         names = ", ".join(f"'{name}'" for name in culprits)
-        where += (
-            f"; the load drives {names}, which no spring holds: give them stiffness with `with_stiffness`"
-        )
-        joint = m.dof_joint[m.dof_index(culprits[0])]
-        if m.joint_types[joint] == "free" and m.joint_parents[joint] < 0:
-            where += ", or hold the floating base with `with_fixed_base`"
+        joint = int(m.dof_joint[m.dof_index(culprits[0])])
+        if joint in m.floating:
+            base = m.body_names[m.joint_children[joint]]
+            where += f"; the load drives '{base}', which floats: hold it with `with_fixed_base`"
+        else:
+            where += (
+                f"; the load drives {names}, which no spring holds: give them stiffness with `with_stiffness`"
+            )
     else:
         where += "; apply less load, stiffen the joints, or start from a configuration nearer to the answer"
     return ConvergenceError(where, residual=error, configuration=last)

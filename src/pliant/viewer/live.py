@@ -34,7 +34,7 @@ from pliant.viewer.session import RealTimePlayer, Session, Simulation, WorldSess
 from pliant.viewer.stage import silence
 from pliant.world import World
 
-__all__ = ["FRAME", "Pacing", "Runner", "Served", "View", "view"]
+__all__ = ["FRAME", "Pacing", "Runner", "Served", "View", "check_address", "view"]
 
 FRAME = 1 / 60  # s from one frame to the next, at least
 _SLOWEST = 0.25  # s from one frame to the next, at most
@@ -100,8 +100,8 @@ class Served:
         """
         viser: Any = require("viser")
 
-        self._title, self._host = title, _checked(host, port)
-        _check_port(host, port)
+        check_address(host, port)
+        self._title, self._host = title, host
         self._guard, inspector = Guard(host), Inspector()
         with silence(), guarded(self._guard, inspector):
             self._server = viser.ViserServer(host=host, port=port, label="pliant", verbose=False)
@@ -471,15 +471,11 @@ def _session(what: Any) -> Session | WorldSession | PathSession:
     return WorldSession(what) if world else Session(what)
 
 
-def _checked(host: Any, port: Any) -> str:
+def check_address(host: Any, port: Any) -> None:
+    """Refuse an address at which one cannot listen now."""
     if not isinstance(host, str):
         raise InputError(f"host: an address such as '127.0.0.1' expected, not {brief(host)}")
     whole(port, "port", 0, 65535, expected="a whole number from 0 (any free one) to 65535")
-    return host
-
-
-def _check_port(host: str, port: int) -> None:
-    """Raise unless the port is free."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

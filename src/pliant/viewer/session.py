@@ -67,6 +67,7 @@ SPEEDS, STRENGTHS, SCALES = (
 )  # limits: speed, pull strength, joint stiffness
 _HISTORY = 400  # measurements kept
 _FAR = 1e9  # m: limit of coordinates
+_NEAR = 0.01  # radii: distances below are not told
 _REACH = 5.0  # radii of the mechanism: limit of a pull's stretch when its target moves
 _FOLLOW = 3.0  # stiffness of a pull over the mechanism's smallest stiffness at the point
 _SHARE = 0.25  # of the stability limits of an explicit spring: limit of a pull's stiffness and damping
@@ -448,13 +449,22 @@ class Session(RealTimePlayer):
 
     @property
     def facts(self) -> str:
-        """What is known of the models: their number in a blend; reach and vectors of one; empty if nothing is."""
+        """Number of models in a blend; of a single one reach and vectors, and how far its end effectors are away."""
         if self.engine == "blended":
             return f"{counted(self.model_count, 'model')} blended"
         model: Any = getattr(self.simulation, "model", None)
-        if model is None or not (model.vectors or np.isfinite(model.reach)):
+        if model is None:
             return ""
-        return reach_words(model)
+        words = [reach_words(model)] if model.vectors or np.isfinite(model.reach) else []
+        distance = getattr(self.simulation, "distance", 0.0)
+        if distance > model.known:
+            words.append(
+                f"**{distance:.2f} radii from where the model was made: beyond {model.known:.2g} its errors are not "
+                "known, the constrained engine has none**"
+            )
+        elif distance >= _NEAR:
+            words.append(f"{distance:.2f} radii from where the model was made")
+        return "; ".join(words)
 
     def reset(self) -> None:
         """Return to the start of the present engine: time zero, no pulls; at rest, or as the scene starts."""

@@ -11,6 +11,7 @@ from scipy.optimize import minimize
 import pliant
 from oracles.random_mechanisms import random_mechanism
 from pliant.engines.reduced import manifold, reach
+from pliant.engines.reduced.model import FAR
 from pliant.engines.reduced.projection import project
 from pliant.errors import ConvergenceError, FormatError, InputError, PliantWarning
 from pliant.statics.loads import parse_wrenches
@@ -333,7 +334,6 @@ def test_statics_beyond_reach_warns_once():
     for remedy in ("pliant.reduce(..., reach=...)", "model.extend", "pliant.ConstrainedSimulation"):
         assert remedy in words
     assert not warnings_of(lambda: model.configuration({"link20": 1.1 * far}))
-    assert not warnings_of(lambda: replace(model, reach=float("nan")).configuration({"link20": far}))
 
 
 @pytest.mark.parametrize("method", ["small", "full"])
@@ -364,14 +364,14 @@ def test_motion_beyond_reach_warns_once(method):
     other = model.simulate(1e-3, method=method)
     other.apply_wrench("link20", force=far)
     (words,) = warnings_of(lambda: other.step(300))
-    other.switch(replace(model, reach=float("nan")))
+    other.switch(replace(model, reach=2.0))
     assert not warnings_of(lambda: other.step(100))
 
 
 def test_the_warning_tells_the_largest_distance():
     """One call of many steps: the distance is that of the farthest step, not of the last."""
     model, _, far = near_and_far()
-    one, other = model.simulate(1e-3), replace(model, reach=float("nan")).simulate(1e-3)
+    one, other = model.simulate(1e-3), replace(model, reach=2.0).simulate(1e-3)
     one.apply_wrench("link20", force=far)
     other.apply_wrench("link20", force=far)
     (words,) = warnings_of(lambda: one.step(200))
@@ -381,12 +381,69 @@ def test_the_warning_tells_the_largest_distance():
     assert f"went {away.max():.3g} radii" in words
 
 
-def test_models_without_measured_reach_never_warn():
-    model, _, far = near_and_far()
-    free = replace(model, reach=float("nan"))
-    simulation = free.simulate(1e-3)
+def test_models_without_measured_reach_warn_beyond_what_was_measured_for_such_models():
+    measured, near, far = near_and_far()
+    model = replace(measured, reach=float("nan"))
+    assert model.known == FAR
+    assert not warnings_of(lambda: model.configuration({"link20": near}))
+    assert model.distance(model.configuration({"link20": near}).poses) < FAR
+    (words,) = warnings_of(lambda: model.configuration({"link20": far}))
+    for part in (
+        "6 coordinates for 20 ways to move",
+        "0.3 radii",
+        "pliant.sample",
+        "pliant.ConstrainedSimulation",
+    ):
+        assert part in words
+    assert not warnings_of(lambda: model.configuration({"link20": far}))
+    simulation = model.simulate(1e-3)
+    simulation.apply_wrench("link20", force=near)
+    assert not warnings_of(lambda: simulation.step(50))
     simulation.apply_wrench("link20", force=far)
+    (words,) = warnings_of(lambda: simulation.step(300))
+    assert "0.3 radii" in words
     assert not warnings_of(lambda: simulation.step(300))
+    away = np.linalg.norm(simulation.pose("link20")[:3, 3] - tips(model, model.q)[0]) / model.mechanism.radius
+    assert simulation.distance == pytest.approx(away, rel=1e-12)
+
+
+def test_models_that_can_move_in_all_ways_never_warn():
+    """Statics and motion are those of the mechanism then, however far they go; with loops, too."""
+    for m in (pliant.gallery.two_link(), pliant.gallery.gripper()):
+        model = pliant.reduce(m)
+        assert model.basis.shape[1] == model.freedom
+        assert model.known == np.inf
+    m = pliant.gallery.two_link()
+    model, tip = pliant.reduce(m), m.end_effectors[0]
+    soft = model.stiffness_ellipsoid(tip)
+    far = {tip: 0.8 * m.radius * soft.stiffness[0] * soft.axes[:, 0]}
+    found = []
+    assert not warnings_of(lambda: found.append(model.configuration(far)))
+    assert model.distance(found[0].poses) > FAR
+    truth = pliant.equilibrium(m, far)
+    np.testing.assert_allclose(found[0].pose(tip), truth.pose(tip), atol=1e-7)
+
+
+def test_distance_of_a_floating_model_is_relative_to_its_base():
+    b = pliant.Builder("flier")
+    b.body("base", mass=2.0, com=(0, 0, 0), inertia=(0.1, 0.1, 0.1))
+    b.body("arm", mass=0.2, com=(0.2, 0, 0), inertia=(1e-3, 1e-3, 1e-3))
+    b.free("flight", "world", "base")
+    b.hinge("root", "base", "arm", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=5.0)
+    b.body("tip", mass=0.1, com=(0, 0, 0), inertia=(1e-4, 1e-4, 1e-4), position=(0.4, 0, 0))
+    b.fixed("end", "arm", "tip")
+    b.end_effectors("tip")
+    m = b.build()
+    simulation = pliant.reduce(m).simulate(1e-3, gravity=(0, 0, -9.81))
+    simulation.step(500)
+    assert abs(simulation.pose("base")[2, 3]) > 1.0  # it falls
+    assert simulation.distance < 1e-3
+    simulation.apply_wrench("tip", force=(0, 0, 3.0))
+    simulation.step(100)
+    turned = np.linalg.inv(simulation.pose("base")) @ simulation.pose("tip")
+    rest = np.linalg.inv(m.reference_poses[m.body_index("base")]) @ m.reference_poses[m.body_index("tip")]
+    assert simulation.distance > 0.01
+    assert simulation.distance == pytest.approx(np.linalg.norm((turned - rest)[:3, 3]) / m.radius, rel=1e-9)
 
 
 # --- extend

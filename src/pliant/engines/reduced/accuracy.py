@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from numpy.typing import NDArray
 
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
-from pliant.errors import ConvergenceError, InputError
+from pliant.errors import ConvergenceError, InputError, PliantWarning
 from pliant.mechanism import Mechanism
 from pliant.plotting import logarithmic, panels, png, save
 from pliant.statics import Configuration, equilibrium
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Accuracy", "compare", "describe", "measure", "settle"]
+__all__ = ["Accuracy", "compare", "describe", "measure", "settle", "unwatched"]
 
 Floats = NDArray[np.float64]
 Truth = tuple[Configuration | None, str | None]
@@ -238,7 +240,8 @@ def compare(
         if truth is None or problem is not None:
             continue
         try:
-            found = model.configuration(each, method)
+            with unwatched():
+                found = model.configuration(each, method)
         except ConvergenceError:
             problems[i] = UNSETTLED
             continue
@@ -246,6 +249,14 @@ def compare(
         position[i] = np.linalg.norm(apart, axis=1).mean() / m.radius
         violation[i] = np.linalg.norm(found.loop_residual[:, :3], axis=1).sum() / m.radius
     return Accuracy(tuple(wrenches), moved, position, violation, tuple(problems), m.name)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """Without warnings that models go too far, where their errors are measured."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "an end effector of", PliantWarning)
+        yield
 
 
 def describe(wrenches: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ __all__ = [
     "condense",
     "length_unit",
     "lowest_square",
+    "project_damping",
     "static_shapes",
     "twist_scale",
 ]
@@ -144,8 +145,7 @@ def condense(
         added = np.zeros_like(mass)
         added[:rank, :rank] = lag
         mass = _with_lag(stiffness, mass, added)
-    tendons = m.tendons.dense(m.nv) @ basis
-    damping = basis.T @ (m.damping[:, None] * basis) + tendons.T @ (m.tendon_damping[:, None] * tendons)
+    damping = project_damping(m, basis)
     if inertia == "operational":
         accelerations, _ = kinetic.factor().solve(p.rows)
         mass = _inverse(loaded.T @ (p.rows @ accelerations.T) @ loaded)
@@ -154,6 +154,13 @@ def condense(
         floor = _UNDAMPED * m.damping.max(initial=0.0)
         damping = _series(m, p, loaded, np.maximum(m.damping, floor)) if floor else np.zeros_like(mass)
     return Condensed(basis, stiffness, (mass + mass.T) / 2, (damping + damping.T) / 2)
+
+
+def project_damping(m: Mechanism, basis: Floats) -> Floats:
+    """Damping of joints and tendons along the columns of a basis, (k, k), symmetric."""
+    tendons = m.tendons.dense(m.nv) @ basis
+    damping = basis.T @ (m.damping[:, None] * basis) + tendons.T @ (m.tendon_damping[:, None] * tendons)
+    return (damping + damping.T) / 2
 
 
 def _inverse(matrix: Floats) -> Floats:

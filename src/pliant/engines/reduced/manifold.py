@@ -509,7 +509,7 @@ def _pack(
         curvature = _padded(by_rows.reshape(n * rows, n), width)
     effectors = len(model.end_effectors)
     ends = np.array([model.at.pose(body)[:3, 3] for body in model.end_effectors])
-    distance = model.reach * m.radius if np.isfinite(model.reach) else np.inf
+    distance = model.known * m.radius
     parts = {
         BASIS: found.motions[:, :moved_rows],
         BOUND: np.zeros(n),

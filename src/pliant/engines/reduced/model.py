@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eig
 
+from pliant import spatial
 from pliant.checks import choice
 from pliant.errors import InputError, PliantWarning, UnknownNameError
 from pliant.mechanism import Mechanism, kinematics
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
     from pliant.engines.reduced.simulation import ReducedSimulation
     from pliant.statics import Configuration
 
-__all__ = ["FreeBase", "Model", "ReducedModel", "StiffnessEllipsoid"]
+__all__ = ["FAR", "FreeBase", "Model", "ReducedModel", "StiffnessEllipsoid"]
 
 Floats = NDArray[np.float64]
+FAR = 0.3  # radii: with static shapes alone, errors at rest of ten per cent and more begin there (docs/reduced.md)
+_MOST_ROWS = 300  # rows of loops and couplings: more are not searched for independent ones
 
 
 class StiffnessEllipsoid(NamedTuple):
@@ -145,6 +148,16 @@ class Model:
 
         return measure(self._own(), wrenches, progress, method)
 
+    def with_damping_ratio(self, ratio: float) -> ReducedModel | BlendedModel:
+        """The model of the mechanism with dampers for a damping ratio; see `Mechanism.with_damping_ratio`."""
+        from pliant.engines.reduced.blended import BlendedModel
+
+        model = self._own()
+        if isinstance(model, BlendedModel):
+            damped = [one._damped(ratio) for one in model.models]
+            return BlendedModel(damped, model.exponent, model.distance, model.matrices)
+        return model._damped(ratio)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and its mechanism to an `.npz` file that `load` reads back without loss.
 
@@ -235,6 +248,43 @@ class ReducedModel(Model):
         """Number of fixed-interface modes."""
         return self.basis.shape[1] - self.rank - self.vectors
 
+    @cached_property
+    def freedom(self) -> int | None:
+        """Number of independent ways in which the mechanism can move here; None with hundreds of loops."""
+        from pliant.engines.reduced.closing import independent_rows
+
+        m = self.mechanism
+        rows = 6 * m.topology.loops + len(m.couplings)
+        if rows > _MOST_ROWS:
+            return None
+        return m.nv - (len(independent_rows(m, self.q)) if rows else 0)
+
+    @cached_property
+    def known(self) -> float:
+        """Distance that an end effector may go from where the model was made, in radii, before the model warns.
+
+        The `reach` if that was measured. Infinite where the coordinates are all ways in which the mechanism can move,
+        or where `extend` has added vectors for a place farther away. `FAR` else.
+        """
+        if np.isfinite(self.reach):
+            return self.reach
+        return np.inf if self.vectors or self.basis.shape[1] == self.freedom else FAR
+
+    def distance(self, poses: ArrayLike) -> float:
+        """Largest distance of an end effector from where the model was made, in radii of the mechanism.
+
+        Relative to a floating base.
+
+        Args:
+            poses: world poses of all bodies, (bodies, 4, 4), as simulations and configurations have them.
+        """
+        now, then = np.asarray(poses, float), self.at.poses
+        ends = [self.mechanism.body_index(body) for body in self.end_effectors]
+        if self.base is not None:
+            base = self.mechanism.body_index(self.base.body)
+            now = then[base] @ spatial.se3_inverse(now[base]) @ now
+        return float(np.linalg.norm((now - then)[ends, :3, 3], axis=1).max()) / self.mechanism.radius
+
     def index(self, body: str) -> int:
         """Number of a body among the end effectors."""
         if not isinstance(body, str) or body not in self.end_effectors:
@@ -286,7 +336,7 @@ class ReducedModel(Model):
     ) -> Configuration:
         """Configuration at rest under wrenches; that of the linearisation if None.
 
-        Warns, once, where an end effector goes farther than the model's `reach`.
+        Warns, once, where an end effector goes farther than is `known`.
 
         Args:
             wrenches: `{body: wrench}` on any bodies, as `pliant.equilibrium` takes them.
@@ -307,24 +357,29 @@ class ReducedModel(Model):
         if method == "tvcg" or self.limits or unknown_mechanics(self) is not None:
             return blend([self.without_modes()]).configuration(wrenches, "tvcg")
         found = Configuration(self.mechanism, settle(self, parse_wrenches(self.mechanism, wrenches)))
-        if self._unwarned and np.isfinite(self.reach):
-            self._check_distance(found)
+        if self._unwarned and self.distance(found.poses) > self.known:
+            self._warn(self.distance(found.poses))
         return found
 
     @cached_property
     def _unwarned(self) -> set[str]:
         """Warnings that were not given yet."""
-        return {"reach"}
+        return {"known"}
 
-    def _check_distance(self, found: Configuration) -> None:
-        """Warn, once, if an end effector is farther away than the reach."""
-        from pliant.engines.reduced.report import beyond_reach
+    def _warn(self, distance: float) -> None:
+        """Warn that an end effector went too far, in radii."""
+        from pliant.engines.reduced.report import beyond_known
 
-        shifts = [found.pose(body)[:3, 3] - self.at.pose(body)[:3, 3] for body in self.end_effectors]
-        distance = float(np.linalg.norm(shifts, axis=1).max())
-        if distance > self.reach * self.mechanism.radius:
-            self._unwarned.clear()
-            warnings.warn(beyond_reach(self, distance), PliantWarning, stacklevel=3)
+        self._unwarned.clear()
+        warnings.warn(beyond_known(self, distance), PliantWarning, stacklevel=3)
+
+    def _damped(self, ratio: float) -> ReducedModel:
+        """See `with_damping_ratio`."""
+        from pliant.engines.reduced.condensation import project_damping
+
+        m = self.mechanism.with_damping_ratio(ratio)
+        base = self.base and replace(self.base, mechanism=self.base.mechanism.with_damping_ratio(ratio))
+        return replace(self, mechanism=m, base=base, reduced_damping=project_damping(m, self.basis))
 
     def without_modes(self) -> ReducedModel:
         """The model without its modes and vectors, which do not affect linear statics and which blends refuse."""

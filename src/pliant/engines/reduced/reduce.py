@@ -201,11 +201,7 @@ def _fix_base(
     m: Mechanism, bodies: Sequence[str], at: Configuration | None
 ) -> tuple[Mechanism, Configuration | None, FreeBase | None]:
     """Mechanism with free joints to the world fixed, its configuration, and the floating base if there is one."""
-    loose = [
-        j
-        for j in range(m.joint_count)
-        if m.joint_types[j] == "free" and m.joint_parents[j] < 0 and not m.stiffness[m.joint_dofs(j)].any()
-    ]
+    loose = list(m.floating)
     if not loose:
         return m, at, None
     carriers = sorted({_root(m, m.body_index(body)) for body in bodies})

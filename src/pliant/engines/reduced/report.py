@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.engines.reduced.closing import independent_rows
 from pliant.errors import InputError
 from pliant.text import counted, listed, round_down, table
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.blended import BlendedModel
-    from pliant.engines.reduced.model import ReducedModel
+    from pliant.engines.reduced.model import ReducedModel, StiffnessEllipsoid
 
 __all__ = [
     "EFFORTS",
-    "beyond_reach",
+    "beyond_known",
     "blend_html",
     "blend_rows",
     "compliance_rows",
     "facts",
     "model_html",
     "plot",
+    "principal_stiffnesses",
     "reach_words",
     "stiffness_rows",
     "summarize",
@@ -40,7 +40,7 @@ EFFORTS = tuple(
 )  # columns of `compliance_rows`
 _MOTIONS = tuple(f"{word} {axis}" for word in ("moves", "turns") for axis in "xyz")
 _MOST = 20  # end effectors in a summary
-_MOST_ROWS = 300  # rows of loops and couplings: more are not searched for independent ones
+_NOISE = 1e-8  # of the largest compliance, lengths in radii: axes that files round to 1e-4 rad leave as much
 _MOST_HTML = 12  # end effectors, or models of a blend, in a notebook
 _RADIUS = 0.3  # of the mechanism's radius: largest semi-axis of an ellipsoid
 _APART = 1.5  # of the distance between end effectors: the same, whichever is smaller
@@ -73,14 +73,24 @@ def facts(model: ReducedModel) -> list[str]:
     return lines
 
 
-def beyond_reach(model: ReducedModel, distance: float) -> str:
-    """Warning that an end effector went farther than a model's reach, by its largest distance in metres."""
+def beyond_known(model: ReducedModel, distance: float) -> str:
+    """Warning that an end effector went farther than a model is known to hold, by its largest distance in radii."""
     m = model.mechanism
+    where = (
+        f"an end effector of '{m.name}' went {distance:.3g} radii ({distance * m.radius:.3g} m) from where its reduced "
+        "model was made, "
+    )
+    if np.isfinite(model.reach):
+        return (
+            f"{where}beyond the model's reach of {model.reach:.3g}: errors may be larger than "
+            f"{100 * model.tolerance:.3g} % there; use `pliant.reduce(..., reach=...)` with a larger reach, "
+            "`model.extend` with an equilibrium nearby, or `pliant.ConstrainedSimulation`"
+        )
     return (
-        f"an end effector of '{m.name}' went {distance / m.radius:.3g} radii from where its reduced model was made, "
-        f"beyond the model's reach of {model.reach:.3g}: errors may be larger than "
-        f"{100 * model.tolerance:.3g} % there; use `pliant.reduce(..., reach=...)` with a larger reach, "
-        "`model.extend` with an equilibrium nearby, or `pliant.ConstrainedSimulation`"
+        f"{where}with {counted(model.basis.shape[1], 'coordinate')} for "
+        f"{model.freedom or 'many'} ways to move: beyond {model.known:.3g} radii such models may be off by ten per "
+        "cent and more; compare with `pliant.equilibrium`, or use `pliant.reduce(..., reach=...)`, a blend "
+        "(`pliant.sample`), or `pliant.ConstrainedSimulation`"
     )
 
 
@@ -100,15 +110,23 @@ def reach_words(model: ReducedModel) -> str:
 
 def _unmeasured(model: ReducedModel) -> str:
     """How many of the mechanism's independent motions the coordinates are, of a model whose reach is not known."""
-    m, n = model.mechanism, model.basis.shape[1]
-    rows = 6 * m.topology.loops + len(m.couplings)
-    free = f" of {m.nv - len(independent_rows(m, model.q))}" if 0 < rows <= _MOST_ROWS else ""
-    free = f" of {m.nv}" if not rows else free
-    if free == f" of {n}":
+    n = model.basis.shape[1]
+    if n == model.freedom:
         return f"{counted(n, 'coordinate')}: all ways in which the mechanism can move"
+    free = "" if model.freedom is None else f" for {model.freedom} ways to move"
     return (
-        f"{counted(n, 'coordinate')}{free}: far from here shapes may be missing; `pliant.reduce(..., reach=...)` "
-        "adds them and measures how far the model holds"
+        f"{counted(n, 'coordinate')}{free}: beyond {model.known:.3g} radii ({model.known * model.mechanism.radius:.3g} "
+        "m) shapes may be missing; `pliant.reduce(..., reach=...)` adds them and measures how far the model holds"
+    )
+
+
+def principal_stiffnesses(model: ReducedModel, body: str, of: str) -> StiffnessEllipsoid:
+    """`ReducedModel.stiffness_ellipsoid`, infinite where compliance is rounding of a file's numbers."""
+    found = model.stiffness_ellipsoid(body, of)
+    unit = model.length**2 if of == "translation" else 1.0
+    size = float(np.abs(model.scale[:, None] * model.compliance * model.scale).max())
+    return found._replace(
+        stiffness=np.where(found.stiffness * _NOISE * unit * size < 1, found.stiffness, np.inf)
     )
 
 
@@ -116,7 +134,7 @@ def stiffness_rows(model: ReducedModel, most: int | None = None) -> list[list[st
     """Per end effector, its name, three principal stiffnesses in N/m and three in N m/rad, softest first."""
     rows = []
     for body in model.end_effectors[:most]:
-        push, turn = (model.stiffness_ellipsoid(body, of).stiffness for of in ("translation", "rotation"))
+        push, turn = (principal_stiffnesses(model, body, of).stiffness for of in ("translation", "rotation"))
         rows.append([body, *(f"{k:.4g}" for k in (*push, *turn))])
     return rows
 

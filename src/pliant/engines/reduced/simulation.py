@@ -22,7 +22,7 @@ from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Carried, StaticWrenches
 from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model, refusal
 from pliant.engines.reduced.model import ReducedModel
-from pliant.engines.reduced.report import beyond_reach
+from pliant.engines.reduced.report import beyond_known
 from pliant.engines.simulation import (
     Effort,
     Simulation,
@@ -191,6 +191,15 @@ class ReducedSimulation(Simulation):
         return self._model
 
     @property
+    def distance(self) -> float:
+        """Largest distance of an end effector from where the model was made, in radii of the mechanism.
+
+        Relative to a floating base. Steps warn, once, where it is larger than `ReducedModel.known`.
+        """
+        model = self._model.models[0] if isinstance(self._model, BlendedModel) else self._model
+        return model.distance(self._room)
+
+    @property
     def coordinates(self) -> Floats:
         """Coordinates of the model, (n,); settable.
 
@@ -279,7 +288,11 @@ class ReducedSimulation(Simulation):
             constants[sizes[mk.FIXED] + mk.BOUNDARY] = np.inf
             if mk.FARTHEST in self._unwarned and isinstance(self._model, ReducedModel):
                 self._unwarned.remove(mk.FARTHEST)
-                warnings.warn(beyond_reach(self._model, distance), PliantWarning, stacklevel=4)
+                warnings.warn(
+                    beyond_known(self._model, distance / self._model.mechanism.radius),
+                    PliantWarning,
+                    stacklevel=4,
+                )
         if halts > 0.0 and mk.HALTS in self._unwarned:
             self._unwarned.remove(mk.HALTS)
             warnings.warn(

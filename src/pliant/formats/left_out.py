@@ -1,0 +1,93 @@
+"""Parts of a file that a mechanism does not have: where they are, and which answers they act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+__all__ = ["LeftOut", "Part"]
+
+_ALL = "compliance and motion"
+_REST = "motion and on where it comes to rest, not on compliance"
+_SEEN = "contact and pictures"
+_ACTS_ON = {
+    "actuator that is neither a motor nor a servo": "motion while it is driven",
+    "actuator with negative stiffness or damping": _ALL,
+    "body with gravity compensation": "sag under gravity, not on compliance or where gravity is compensated for all",
+    "constraint on a flex": _ALL,
+    "coupling of spatial tendons": _ALL,
+    "flex": "compliance, motion and contact",
+    "height field": _SEEN,
+    "joint with dry friction": _REST,
+    "keyframe of a model with flex": "the reference pose, if that keyframe is asked for",
+    "mesh": _SEEN,
+    "muscle": "compliance and motion while it is active",
+    "nonlinear coupling": _ALL,
+    "nonlinear damper": "fast motion, not on statics",
+    "nonlinear spring": "how far it gives way to large loads",
+    "plugin": "what it computes",
+    "servo that acts through a site, slider-crank, spatial tendon or free joint": _ALL,
+    "signed distance field": _SEEN,
+    "skin": "pictures",
+    "spatial tendon": _ALL,
+    "spring that yields": "how far it gives way to large loads",
+    "tendon spring with a dead band": _ALL,
+    "tendon with a length limit": "motion and loads that reach the limit",
+    "tendon with armature": "motion, not on statics",
+    "tendon with dry friction": _REST,
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """All parts of one kind that were left out.
+
+    Attributes:
+        kind: in words, such as "joint with dry friction".
+        count: how many.
+        acts_on: answers that they act on, in words.
+        places: names of their joints, bodies or tendons, some with a size; empty where they have none.
+    """
+
+    kind: str
+    count: int
+    acts_on: str
+    places: tuple[str, ...]
+
+
+class LeftOut:
+    """Collects parts that are left out; iterates over them, one `Part` for each kind, in order of their names."""
+
+    def __init__(self) -> None:
+        self._count: dict[str, int] = {}
+        self._places: dict[str, list[str]] = {}
+
+    def add(self, kind: str, count: int = 1) -> None:
+        """Add parts without names."""
+        self._count[kind] = self._count.get(kind, 0) + count
+
+    def name(self, kind: str, places: Iterable[str]) -> None:
+        """Add parts with names."""
+        names = list(places)
+        self.add(kind, len(names))
+        self._places.setdefault(kind, []).extend(names)
+
+    def __iter__(self) -> Iterator[Part]:
+        for kind, count in sorted(self._count.items()):
+            if count:
+                acts_on = _ACTS_ON["mesh" if kind.startswith("mesh") else kind]
+                yield Part(kind, count, acts_on, tuple(self._places.get(kind, ())))
+
+    def warning(self) -> str:
+        """The parts with their counts, and what they act on; empty if there are none."""
+        parts = list(self)
+        if not parts:
+            return ""
+        kinds: dict[str, list[str]] = {}
+        for part in parts:
+            kinds.setdefault(part.acts_on, []).append(part.kind)
+        listed = "; ".join(f"{part.count} x {part.kind}" for part in parts)
+        if len(kinds) == 1:
+            return f"{listed}. That acts on {parts[0].acts_on}"
+        acting = "; ".join(f"on {acts_on}: {', '.join(names)}" for acts_on, names in kinds.items())
+        return f"{listed}. That acts {acting}"

@@ -1,0 +1,288 @@
+"""Answers of commands that could be believed wrongly: each says what it is, and what it is not."""
+
+from __future__ import annotations
+
+import re
+import socket
+from pathlib import Path
+
+import matplotlib.figure
+import numpy as np
+import pytest
+
+import pliant
+from pliant.cli.wording import WORDS, as_options
+from pliant.text import LENGTHS, unit_for
+
+SOURCE = Path(pliant.__file__).parent
+
+# Two links of 0.3 m and 0.2 m that turn about y, without dampers: 5 N at the tip move it by 14.5 mm at 100 N m/rad.
+URDF = """<robot name="robot"><link name="base"/>
+  <link name="upper"><inertial><origin xyz=".15 0 0"/><mass value="1"/>
+    <inertia ixx=".001" iyy=".01" izz=".01" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="lower"><inertial><origin xyz=".1 0 0"/><mass value=".5"/>
+    <inertia ixx=".001" iyy=".003" izz=".003" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="tip"/><link name="camera"/>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/><axis xyz="0 1 0"/>
+    <limit lower="-2" upper="2" effort="50" velocity="5"/></joint>
+  <joint name="elbow" type="continuous"><origin xyz=".3 0 0"/><parent link="upper"/><child link="lower"/>
+    <axis xyz="0 1 0"/></joint>
+  <joint name="flange" type="fixed"><origin xyz=".2 0 0"/><parent link="lower"/><child link="tip"/></joint>
+  <joint name="mount" type="fixed"><parent link="upper"/><child link="camera"/></joint></robot>"""
+KEYED = """<mujoco model="keyed"><compiler angle="radian"/><worldbody>
+  <body name="a"><joint name="p" axis="0 1 0" stiffness="50" range="-1 1"/><geom size=".02" mass="1"/>
+    <body name="b" pos="0 0 .3"><joint name="q" axis="0 1 0" stiffness="50"/><geom size=".02" mass="1"/>
+      <body name="tip" pos="0 0 .3"/></body></body></worldbody>
+  <keyframe><key name="bent" qpos="0.5 0.5"/><key name="far" qpos="1.5 0"/></keyframe></mujoco>"""
+
+
+@pytest.fixture
+def arm(tmp_path):
+    file = tmp_path / "arm.urdf"
+    file.write_text(URDF)
+    return file
+
+
+@pytest.fixture
+def keyed(tmp_path):
+    file = tmp_path / "keyed.xml"
+    file.write_text(KEYED)
+    return file
+
+
+PULL = ("-w", "tip:0,0,-5", "--default-stiffness", "100")
+
+
+# --- the static answer
+
+
+def test_an_undamped_run_tells_the_static_deflection(cli, cli_json, arm):
+    """The last instant of a swing is not where it rests, and the command says both."""
+    found = cli_json("run", arm, *PULL)
+    m = pliant.load(arm).with_stiffness("*", 100.0)
+    static = pliant.equilibrium(m, {"tip": (0, 0, -5)}).displacement[m.body_index("tip")]
+    tip = found["bodies"]["tip"]
+    assert tip["at_rest"] == pytest.approx(static, rel=1e-6)
+    assert static == pytest.approx(5 * (0.5**2 + 0.2**2) / 100, rel=1e-3)
+    assert abs(tip["moved"] - static) > 0.1 * static
+    assert found["still_moving"] == "tip"
+    assert found["undamped"] is True
+    said = cli("run", arm, *PULL).stdout
+    assert "static (mm)" in said
+    assert f"{1000 * static:.5g}" in said
+    assert "'tip' is still moving at 1 s, undamped: it swings about the static answer" in said
+    assert "`--damping-ratio 0.1`" in said
+
+
+def test_a_damping_ratio_brings_it_to_the_static_answer(cli, cli_json, arm):
+    for more in ((), ("--engine", "constrained", "--no-gravity", "-t", "0.002")):
+        found = cli_json("run", arm, *PULL, "--damping-ratio", "0.2", "-s", "4", *more)
+        tip = found["bodies"]["tip"]
+        assert tip["moved"] == pytest.approx(tip["at_rest"], rel=1e-3)
+        assert found["still_moving"] is None
+        assert found["undamped"] is False
+    assert "still moving" not in cli("run", arm, *PULL, "--damping-ratio", "0.2", "-s", "4").stdout
+
+
+def test_saved_models_tell_it_too_and_take_dampers(cli, cli_json, arm):
+    cli("reduce", arm, "--default-stiffness", "100", "-e", "tip", "-o", "model.npz")
+    found = cli_json("run", "model.npz", "-w", "tip:0,0,-5", "--damping-ratio", "0.2", "-s", "4")
+    assert found["bodies"]["tip"]["moved"] == pytest.approx(found["bodies"]["tip"]["at_rest"], rel=1e-3)
+    assert found["rest"]["model_error"] < 1e-4
+
+
+def test_gravity_and_limits_count_in_the_static_answer(cli, cli_json, arm):
+    m = pliant.load(arm).with_stiffness("*", 100.0)
+    found = cli_json("run", arm, "--engine", "constrained", "--default-stiffness", "100", "-s", "0.1")
+    sag = pliant.equilibrium(m, gravity=(0, 0, -9.81)).displacement[m.body_index("tip")]
+    assert found["bodies"]["tip"]["at_rest"] == pytest.approx(sag, rel=1e-6)
+    arm.write_text(URDF.replace('upper="2"', 'upper="0.3"'))
+    pushed = ("run", arm, "-w", "tip:0,0,-300", "--default-stiffness", "20", "-s", "0.1")
+    assert cli_json(*pushed)["rest"]["limits"] is True
+    assert "where joint limits hold it" in cli(*pushed).stdout
+
+
+def test_what_floats_has_no_static_answer(cli, cli_json):
+    said = cli("run", "gallery:hexapod", "-s", "0.05").stdout
+    assert "no static answer: 'hexapod' floats" in said
+    assert "still moving" not in said
+    found = cli_json("run", "gallery:hexapod", "-s", "0.05")
+    assert found["rest"]["found"] is False
+
+
+def test_a_single_long_step_is_still_moving(cli_json, cli, arm):
+    assert cli_json("run", arm, *PULL, "-t", "60", "-s", "60")["still_moving"] == "tip"
+    assert "a time step of 60 s" in cli("run", arm, *PULL, "-t", "60", "-s", "60").stderr
+
+
+# --- models beyond what they know
+
+
+def test_a_model_that_goes_too_far_says_so(cli, cli_json):
+    """In radii, with remedies in options, and with its own error at rest."""
+    far = ("run", "gallery:helix:20", "-w", "link20:0,0,-2000", "-s", "0.2")
+    result = cli(*far)
+    assert re.search(r"end effectors went \S+ radii from where the model was made", result.stdout)
+    beyond, off = result.stderr.splitlines()
+    assert "beyond 0.3 radii" in beyond
+    assert "pliant." not in beyond
+    for remedy in (
+        "`pliant compare`",
+        "`pliant reduce --reach RADII`",
+        "`--engine blended`",
+        "`--engine constrained`",
+    ):
+        assert remedy in beyond
+    found = cli_json(*far)
+    m = pliant.gallery.helix(20)
+    load = {"link20": (0, 0, -2000.0)}
+    truth, own = pliant.equilibrium(m, load), pliant.reduce(m).configuration(load)
+    apart = np.linalg.norm((own.pose("link20") - truth.pose("link20"))[:3, 3])
+    error = apart / truth.displacement[m.body_index("link20")]
+    assert found["rest"]["model_error"] == pytest.approx(error, rel=1e-3)
+    assert error > 0.05
+    assert "the model is off by" in off
+    assert found["radii"] > 0.3
+
+
+def test_a_comparison_tells_errors_instead_of_distances(cli):
+    result = cli("compare", "gallery:suspension", "--pull", "0.9", "-s", "0.05", "--engine", "reduced")
+    assert result.stderr == ""
+
+
+# --- nothing moves
+
+
+def test_a_load_that_moves_nothing(cli, cli_json, refused, keyed, monkeypatch):
+    """Straight up, the arm carries a push along itself: joints that carry it are named, and the keyframes."""
+    push = ("-w", "tip:0,0,-5", "-s", "0.05")
+    (said,) = cli("run", keyed, *push).stderr.splitlines()
+    assert "the load moves nothing: 'p', 'q' carry it to the world" in said
+    assert said.endswith("(bent, far)")
+    assert "the load moves nothing: 'p', 'q' carry it" in refused("compare", keyed, *push[:2])
+    assert cli("run", keyed, *push, "--keyframe", "bent").stderr == ""
+    heights = []
+    draw = matplotlib.figure.Figure.savefig
+    monkeypatch.setattr(
+        matplotlib.figure.Figure,
+        "savefig",
+        lambda self, *a, **k: (heights.append(self.axes[0].get_ylim()), draw(self, *a, **k))[1],
+    )
+    cli("run", keyed, *push, "--plot", "nothing.png")
+    low, high = heights[0]
+    assert low == 0
+    assert high * unit_for(1e-6 * pliant.load(keyed).radius, LENGTHS)[0] > 0.9e-6 * pliant.load(keyed).radius
+
+
+# --- info
+
+
+def test_info_lists_what_a_user_asks_next(cli, cli_json, keyed, arm):
+    said = cli("info", keyed).stdout
+    assert "keyframes, for --keyframe: bent, far" in said
+    for heading in ("mass (kg)", "stiffness (N m/rad)", "damping (N m s/rad)"):
+        assert heading in said
+    assert "beyond their limits in this pose: p" in cli("info", keyed, "--keyframe", "far").stdout
+    assert cli_json("info", keyed)["keyframes"] == ["bent", "far"]
+    arm.write_text(URDF.replace('velocity="5"/>', 'velocity="5"/><dynamics friction="0.5"/>'))
+    result = cli("info", arm)
+    assert "without a spring (2; `--default-stiffness 100` gives them one): shoulder, elbow" in result.stdout
+    assert "end effectors: tip" in result.stdout
+    assert (
+        "1 x joint with dry friction, which acts on motion and on where it comes to rest, not on compliance: shoulder"
+        in result.stdout
+    )
+    assert "That acts on motion and on where it comes to rest, not on compliance" in result.stderr
+    assert cli_json("info", arm)["left_out"][0]["places"] == ["shoulder 0.5 N m"]
+
+
+# --- noise
+
+
+def test_rounding_of_a_file_is_not_printed_as_stiffness(cli, tmp_path):
+    """An axis that is off by the digits of the file gives a stiffness of 1e11, which nobody has."""
+    file = tmp_path / "rounded.xml"
+    file.write_text(KEYED.replace('name="q" axis="0 1 0"', 'name="q" axis="0.000004 1 0"'))
+    stiffness = (
+        pliant.reduce(pliant.load(file, keyframe="bent"), "tip")
+        .stiffness_ellipsoid("tip", "rotation")
+        .stiffness
+    )
+    assert 1e11 < stiffness[1] < 1e14
+    said = cli("reduce", file, "--keyframe", "bent", "-e", "tip").stdout
+    assert len(re.findall("N m/rad", said)) == 1
+    assert "e+1" not in said
+    assert "e+1" not in pliant.reduce(pliant.load(file, keyframe="bent"), "tip").summary()
+
+
+# --- words
+
+
+@pytest.mark.parametrize("pattern", [pattern for pattern, _ in WORDS])
+def test_every_phrase_that_is_put_in_options_is_one_of_the_library(pattern):
+    """By its first plain words, in the sources: else the phrase has changed and its translation is dead."""
+    plain = re.sub(r"\\(.)", r"\1", re.sub(r"\([^)]*\)\+?\*?|\[[^]]*\]\*|\(\\d\+\)", "\0", pattern))
+    longest = max(re.split(r"\0|\.\*", plain), key=len)[:24]
+    text = "".join(
+        re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8"))
+        for path in SOURCE.rglob("*.py")
+        if "cli" not in path.relative_to(SOURCE).parts
+    )
+    assert longest in text, longest
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("reduce", "arm.urdf"), "`--default-stiffness 100`"),
+        (("run", "arm.urdf"), "`--default-stiffness 100`"),
+        (("map", "arm.urdf"), "`--default-stiffness 100`"),
+        (("reduce", "meshed.xml"), "`--skip-meshes`"),
+        (("reduce", "outside.xml"), "`--allow"),
+        (("reduce", "odd.urdf"), "`--repair`"),
+        (("run", "arm.urdf", "--damping-ratio", "0.1"), "`--default-stiffness 100`"),
+    ],
+)
+def test_errors_speak_of_options(refused, arm, arguments, words):
+    Path("meshed.xml").write_text(MESHED.format("missing.stl"))
+    Path("outside.xml").write_text(MESHED.format("/etc/passwd.stl"))
+    Path("odd.urdf").write_text(URDF.replace('iyy=".01" izz=".01"', 'iyy=".0001" izz=".01"'))
+    said = refused(*arguments)
+    assert words in said
+    assert not re.search(r"pliant\.\w|with_\w+|\w=(True|False|\[)|\(\.\.\.", said)
+
+
+MESHED = """<mujoco><asset><mesh name="m" file="{}"/></asset><worldbody><body name="a">
+  <joint name="j" axis="0 1 0" stiffness="3"/><inertial pos=".1 0 0" mass="1" diaginertia=".1 .1 .1"/>
+  <geom type="mesh" mesh="m"/></body></worldbody></mujoco>"""
+
+
+def test_meshes_may_be_skipped(cli):
+    Path("meshed.xml").write_text(MESHED.format("missing.stl"))
+    for command in ("info", "reduce", "run", "compare"):
+        more = ("-w", "a:0,0,0,0,1,0", "-s", "0.05") if command == "run" else ()
+        if command != "compare":
+            assert cli(command, "meshed.xml", "--skip-meshes", *more).stdout
+
+
+@pytest.mark.parametrize("text", ["no options in here", "f(port=3)"])
+def test_other_text_stays(text):
+    assert as_options(text) == text
+
+
+def test_a_port_is_checked_before_anything_is_loaded(refused):
+    """The file is not even there: the port is refused first."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        said = refused("view", "missing.xml", "--port", port)
+        assert f"port {port} of 127.0.0.1 is in use" in said
+        assert f"`--port {port + 1 if port < 65535 else port - 1}`" in said
+        assert "in use" in refused("map", "missing.xml", "--view", "--port", port)
+    assert "65535" in refused("view", "missing.xml", "--port", "99999")
+
+
+def test_damping_is_refused_where_it_has_no_meaning(refused):
+    assert "leave --damping-ratio out" in refused("run", "gallery:grasp", "--damping-ratio", "0.1")
+    assert "damping ratio" in refused("run", "gallery:two_link", "--damping-ratio", "-1")
