@@ -266,11 +266,11 @@ def test_wrenches_replace_each_other_and_stay(name):
 def test_a_wrench_that_ramps_ends_as_the_one_that_is_set(name):
     """Over the next step only, from the wrench before; the same in one call or two, in copies, and after a reset."""
     s = busy(name)
-    body, words = end(s), {"point": (0.01, 0, 0.02)}
+    body, at = end(s), (0.01, 0, 0.02)
     sudden, held = s.copy(), s.copy()
-    sudden.apply_wrench(body, (0.3, 0.1, 0.2), **words)
-    s.apply_wrench(body, (9.0, 9.0, 9.0), **words, ramp=True)
-    s.apply_wrench(body, (0.3, 0.1, 0.2), **words, ramp=True)
+    sudden.apply_wrench(body, (0.3, 0.1, 0.2), point=at)
+    s.apply_wrench(body, (9.0, 9.0, 9.0), point=at, ramp=True)
+    s.apply_wrench(body, (0.3, 0.1, 0.2), point=at, ramp=True)
     assert s.wrenches[body].force.tolist() == [0.3, 0.1, 0.2]
     other = s.copy()
     s.step(4)
@@ -282,12 +282,12 @@ def test_a_wrench_that_ramps_ends_as_the_one_that_is_set(name):
     held.step(1)
     gap = np.abs(sudden.poses - held.poses).max()
     ramped = busy(name)
-    ramped.apply_wrench(body, (0.3, 0.1, 0.2), **words, ramp=True)
+    ramped.apply_wrench(body, (0.3, 0.1, 0.2), point=at, ramp=True)
     ramped.step(1)
     assert 0.05 * gap < np.abs(ramped.poses - held.poses).max() < 0.95 * gap
     with pytest.raises(InputError, match="a ramp goes on at the point"):
         s.apply_wrench(body, (0.3, 0.1, 0.2), ramp=True)
-    s.apply_wrench(body, (0.1, 0.1, 0.2), **words, ramp=True)
+    s.apply_wrench(body, (0.1, 0.1, 0.2), point=at, ramp=True)
     s.reset()
     fresh = make(name)
     s.step(2)

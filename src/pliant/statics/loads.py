@@ -132,7 +132,7 @@ class Load(NamedTuple):
         f, t, p = self.force, self.torque, self.point
         if self.frame == "world" and out.ndim == 1:  # most loads: a fraction of a microsecond
             _WORLD_ROW.pack_into(
-                out, 0, *f.tolist(), *t.tolist(), *p.tolist(), *_NO_FOLLOWER, self.acts, link
+                out.data, 0, *f.tolist(), *t.tolist(), *p.tolist(), *_NO_FOLLOWER, self.acts, link
             )
             return
         out[...] = 0.0

@@ -577,18 +577,13 @@ def test_small_steps_know_the_work_of_all_loads_to_first_order(frame):
     """Forces with an arm and torques, fixed in the world or to a body: half the size, a quarter of the error."""
     model = MODELS["helix"]()
     tip, errors = model.end_effectors[0], []
-    load = {
-        "force": (30.0, -20.0, 50.0),
-        "torque": (2.0, 1.0, -3.0),
-        "point": (0.05, 0.02, -0.03),
-        "frame": frame,
-    }
+    force, torque = np.array([30.0, -20.0, 50.0]), np.array([2.0, 1.0, -3.0])
     start = model.at.pose(tip)[:3, 3]
     for share in (0.02, 0.01):
         ends = []
         for method in ("small", "full"):
             s = pliant.ReducedSimulation(model, 1e-3, method=method)
-            s.apply_wrench(tip, **load | {word: share * np.array(load[word]) for word in ("force", "torque")})
+            s.apply_wrench(tip, share * force, share * torque, point=(0.05, 0.02, -0.03), frame=frame)
             s.step(20)
             ends.append(s.pose(tip)[:3, 3])
         errors.append(np.linalg.norm(ends[1] - ends[0]) / np.linalg.norm(ends[1] - start))
