@@ -174,5 +174,5 @@ def test_bad_arguments(name, arguments, culprit):
 def test_unknown_name():
     with pytest.raises(InputError, match="did you mean 'heavy_ball'"):
         scenes.make("heavy_bal")
-    with pytest.raises(InputError, match="no scene '3'"):
+    with pytest.raises(InputError, match="no scene 3"):
         scenes.make(3)  # pyright: ignore[reportArgumentType]

@@ -116,7 +116,7 @@ def test_bad_input():
         (([left, right, left],), {}, InputError, f"'{left}' is named twice"),
         (("world",), {}, InputError, "the world cannot be an end effector"),
         (([],), {}, InputError, "suggests no end effectors"),
-        ((left,), {"projection": "best"}, InputError, "projection is one of 'exact', 'recursive'"),
+        ((left,), {"projection": "best"}, InputError, "projection is 'exact' or 'recursive', not 'best'"),
         ((left,), {"inertia": "none"}, InputError, "inertia is one of"),
         ((left,), {"modes": -1}, InputError, "modes: a whole number from 0"),
         ((left,), {"modes": 1.5}, InputError, "modes: a whole number"),

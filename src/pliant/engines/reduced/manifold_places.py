@@ -65,7 +65,7 @@ _inline = njit(error_model="numpy", nogil=True, inline="always")
 _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "nsz", "arcp"})
 
 _SHIFT = 2  # LANES as a power of two
-TOLERANCE = 1e-10  # of gaps, radii and radians
+TOLERANCE = 1e-12  # of gaps, radii and radians
 ACCEPTED = 1e-6  # gap after all iterations
 ITERATIONS = 24
 LEAST = 1e-4  # pivot of the rates of gaps per multiplier, one at y = 0: less is where loops cease to close
