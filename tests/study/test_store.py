@@ -256,3 +256,10 @@ def test_pandas_is_not_imported():
         [sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(FormatError, match="it is no file"):
+        store.read_table(tmp_path / "pipe.parquet")

@@ -78,7 +78,7 @@ def stored(path: Path) -> tuple[dict[str, Any], Table] | None:
         about = json.loads((tables[0].schema.metadata or {}).get(b"pliant", b"null"))
         _check_about(about, path)
     folder = parts_of(path)
-    if (folder / _ABOUT).exists():
+    if (folder / _ABOUT).is_file():
         try:
             about = about or json.loads((folder / _ABOUT).read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError) as error:
@@ -280,6 +280,8 @@ def read_table(path: Path) -> Table:
     pa = arrow()
     from pyarrow import parquet
 
+    if path.exists() and not path.is_file():  # opening a pipe would wait for a writer
+        raise FormatError(f"'{path}' cannot be read: it is no file")
     try:
         with parquet.ParquetFile(path) as file:
             return file.read()
