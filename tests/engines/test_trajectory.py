@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pliant
-from pliant.errors import FormatError
+from pliant.errors import FormatError, InputError
 from pliant.formats.json_file import pieces
 
 
@@ -123,3 +123,12 @@ def test_packed_archives_are_refused(path, tmp_path):
     assert zipfile.is_zipfile(file)
     with pytest.raises(FormatError, match="packed"):
         pliant.Trajectory.load(file)
+
+
+def test_times_of_a_strange_size_are_refused():
+    class Odd:
+        size = ("a", "b")
+
+    m = pliant.gallery.two_link()
+    with pytest.raises(InputError, match="trajectory: time"):
+        pliant.Trajectory(m, Odd(), np.zeros((1, m.body_count, 4, 4)))  # pyright: ignore[reportArgumentType]

@@ -44,8 +44,6 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         instance(self.mechanism, Mechanism, "trajectory: mechanism")
-        if isinstance(self.loads, np.ndarray) and not self.loads.size:
-            object.__setattr__(self, "loads", np.zeros((np.size(self.time), 0, 2, 3)))
         for word in ("time", "poses", "loads"):
             object.__setattr__(self, word, read_only(numbers(getattr(self, word), f"trajectory: {word}")))
         frames = len(self.time) if self.time.ndim == 1 else -1
@@ -54,6 +52,8 @@ class Trajectory:
                 f"trajectory: times (frames,) and poses (frames, {self.mechanism.body_count}, 4, 4) expected, got "
                 f"{self.time.shape} and {self.poses.shape}"
             )
+        if not self.loads.size:
+            object.__setattr__(self, "loads", read_only(np.zeros((frames, 0, 2, 3))))
         if self.loads.ndim != 4 or self.loads.shape[::2] != (frames, 2) or self.loads.shape[3] != 3:
             raise InputError(f"trajectory: loads (frames, loads, 2, 3) expected, got {self.loads.shape}")
 
