@@ -758,7 +758,10 @@ def _restored(contents: dict[str, Any]) -> World:
 
 def _shapes(name: str, shapes: Any) -> tuple[Shape, ...]:
     """Shapes of a body, given as one or several."""
-    given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes) if isinstance(shapes, Iterable) else ()
+    try:
+        given = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
+    except TypeError:  # nothing to iterate over
+        given = ()
     if not given or not all(isinstance(one, Shape) for one in given):
         raise InputError(f"'{name}': one shape or a list of shapes expected, not {brief(shapes)}")
     return given
