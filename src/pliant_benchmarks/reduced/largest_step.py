@@ -106,7 +106,8 @@ Contenders = dict[str, Callable[[float], Run]]  # functions by name that build a
 class Outcome:
     """Largest error of all pushes, and seconds per simulated second, of a contender at a time step.
 
-    `failure` says why there are none; `seen` is the fraction of a step at which the push was evaluated.
+    `failure` says why there are none; `seen` is the fraction of a step at which the push was evaluated; RAMP: it
+    changed over the step.
     """
 
     contender: str
@@ -385,7 +386,7 @@ def largest_step(quick: bool, progress: Progress) -> Table:
         "slow push swells over the 0.5 s. From 0.25 s down to 0.1 ms, the first step at which all six hold counts; of "
         "MuJoCo, the cheapest of five integrators, each with loops at its default softness and as stiff as the step "
         "allows. Costs are of steps in many at a time, under a push that is switched on and off every half second, or "
-        "a slow one that stays. With --quick few of all these.",
+        "a slow one that stays: steps in which pliant's push ramps are not timed. With --quick few of all these.",
         missing=missing,
         figures=figures,
     )
