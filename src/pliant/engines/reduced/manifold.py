@@ -245,16 +245,21 @@ def exact_map(modes: Modes, h: float) -> Floats:
     The matrix exponential is taken in coordinates s z with s = max(ω, 1/h), in which entries of the matrix are at most
     max(ω, 1/h, D).
     """
-    k = len(modes.squares)
-    s = np.maximum(np.sqrt(modes.squares), 1 / h)
-    rate = np.zeros((3 * k, 3 * k))
-    rate[:k, k : 2 * k] = np.diag(s)
-    rate[k : 2 * k, :k] = np.diag(-modes.squares / s)
-    rate[k : 2 * k, k : 2 * k] = -modes.damping
-    rate[k : 2 * k, 2 * k :] = np.eye(k) / h  # g in units in which its effect is of order one
+    k, (s, rate) = len(modes.squares), _scaled_rate(modes, h, 3)
     found = expm(h * rate)
     unit = np.concatenate([s, np.ones(k), np.full(k, h)])
     return np.ascontiguousarray((found / unit[:, None] * unit)[: 2 * k].T)
+
+
+def _scaled_rate(modes: Modes, h: float, parts: int) -> tuple[Floats, Floats]:
+    """Scales s of `exact_map`, and the rate of (s z, z', h g), with room for further parts of the state."""
+    k = len(modes.squares)
+    s, rate = np.maximum(np.sqrt(modes.squares), 1 / h), np.zeros((parts * k, parts * k))
+    rate[:k, k : 2 * k] = np.diag(s)
+    rate[k : 2 * k, :k] = np.diag(-modes.squares / s)
+    rate[k : 2 * k, k : 2 * k] = -modes.damping
+    rate[k : 2 * k, 2 * k : 3 * k] = np.eye(k) / h  # g in units in which its effect is of order one
+    return s, rate
 
 
 def ramp_map(modes: Modes, h: float) -> Floats:
@@ -262,13 +267,8 @@ def ramp_map(modes: Modes, h: float) -> Floats:
 
     In the scaled coordinates of `exact_map`.
     """
-    k = len(modes.squares)
-    s = np.maximum(np.sqrt(modes.squares), 1 / h)
-    rate = np.zeros((4 * k, 4 * k))
-    rate[:k, k : 2 * k] = np.diag(s)
-    rate[k : 2 * k, :k] = np.diag(-modes.squares / s)
-    rate[k : 2 * k, k : 2 * k] = -modes.damping
-    rate[k : 2 * k, 2 * k : 3 * k] = rate[2 * k : 3 * k, 3 * k :] = np.eye(k) / h
+    k, (s, rate) = len(modes.squares), _scaled_rate(modes, h, 4)
+    rate[2 * k : 3 * k, 3 * k :] = np.eye(k) / h
     found = expm(h * rate)
     response = found[: 2 * k, 3 * k :] - 0.5 * found[: 2 * k, 2 * k : 3 * k]
     return np.ascontiguousarray((h * response / np.concatenate([s, np.ones(k)])[:, None]).T)
