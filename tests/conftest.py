@@ -1,6 +1,7 @@
 """Settings shared by all tests."""
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -23,6 +24,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("PLIANT_HYPOTHESIS_PROFILE", "ci"))
+
+# A shell's background job ignores Ctrl-C, and so do its children, to which tests send it: handled here, it reaches them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
