@@ -15,7 +15,7 @@ AFTER = 1.0  # s, from when the last would be down if nothing were in its way
 # A few hundred bodies of what has thousands, and fewer loops.
 SMALLER = {
     "millipede": {"legs": 20, "leg_links": 5, "spine": 60},
-    "molecule": {"links": 300},
+    "molecule": {"links": 150},
     "trampoline_net": {"n": 4},
     "lattice3d": {"nx": 2, "ny": 2, "nz": 2},
 }

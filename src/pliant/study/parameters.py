@@ -191,12 +191,12 @@ def _given(kind: str, value: Any, where: str) -> tuple[Any, ...]:
         if kind == "loguniform":
             number(a, where, above=0.0)
         return a, b
-    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != 3:
+    if not isinstance(value, list | tuple) or len(value) != 3:
         raise InputError(f"{where}: [first, last, count] expected, not {brief(value)}")
-    first, last = (v if isinstance(v, int) else number(v, where) for v in value[:2])
+    first, last = (_number(v, where) for v in value[:2])
     count = whole(value[2], f"{where}: count", 1, MAX_CASES)
     if kind == "log":
-        number(min(number(first, where), number(last, where)), where, above=0.0)
+        number(min(first, last), where, above=0.0)
     return first, last, count
 
 
@@ -206,14 +206,19 @@ def _values(value: Any, where: str) -> tuple[Value, ...]:
     kinds = {bool if isinstance(v, bool) else str if isinstance(v, str) else float for v in value}
     if len(kinds) > 1:
         raise InputError(f"{where}: numbers, words, or true and false expected, not a mixture")
+    if float in kinds:
+        value = [_number(one, where) for one in value]
     if len(set(value)) < len(value):
         raise InputError(f"{where}: a value is given twice")
-    if float in kinds:
-        for one in value:
-            number(one, where)
-        if not all(isinstance(one, int) for one in value):
-            return tuple(float(one) for one in value)
+    if float in kinds and not all(isinstance(one, int) for one in value):
+        return tuple(float(one) for one in value)
     return tuple(value)
+
+
+def _number(value: Any, where: str) -> float | int:
+    """A finite number; whole ones as they are."""
+    found = number(value, where)
+    return value if isinstance(value, int) else found
 
 
 # --- numbers of a wrench or grasp: given, or the name of a parameter

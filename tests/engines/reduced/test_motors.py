@@ -161,3 +161,28 @@ def test_blends_take_motors():
     one.switch(blend)
     one.step(3000)
     np.testing.assert_allclose(one.q, other.q, atol=1e-8)
+
+
+# --- loads that outgrow their arrays, under a motor
+
+
+@pytest.mark.parametrize("name", ["arm", "gripper", "hexapod"])
+def test_arrays_that_grow_for_more_loads_change_no_motion(name):
+    """Six loads of nothing make the arrays grow after the motor was set: the motion stays, bit for bit."""
+    m = pliant.gallery.make(name)
+    one, two = (pliant.ReducedSimulation(pliant.reduce(m), 1 / 240) for _ in range(2))
+    joint = m.joint_names[int(m.dof_joint[-1])]
+    for simulation in (one, two):
+        simulation.set_motor(joint, torque=0.01)
+        simulation.apply_wrench(m.body_names[-1], force=(0.1, 0, 0.2))
+        simulation.step(5)
+    ends = one.model.end_effectors
+    for body in [name for name in m.body_names if name not in ends][:6]:
+        two.apply_wrench(body, force=(0, 0, 0))
+    for simulation in (one, two):
+        simulation.step(5)
+        simulation.set_motor(joint, torque=0.0)
+        simulation.step(5)
+    assert np.array_equal(one.q, two.q)
+    assert np.array_equal(one.velocity, two.velocity)
+    assert np.abs(one.q - m.reference).max() > 1e-6

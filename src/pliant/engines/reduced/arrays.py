@@ -100,6 +100,10 @@ class Packed:
         """Address and length of each array, for `five_arrays`; valid while this object lives."""
         return np.array([number for array in self.arrays for number in (array.ctypes.data, len(array))])
 
+    def part(self, entry: int, *shape: int) -> Floats:
+        """View of the constants that begin at an entry of `sizes`."""
+        return self.constants[self.sizes[entry] :][: int(np.prod(shape))].reshape(shape)
+
     @property
     def work(self) -> Floats:
         """Work space of reconstruction, a part of `state`."""

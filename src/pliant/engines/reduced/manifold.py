@@ -308,8 +308,11 @@ def pack_model(
     gravity: Floats,
     method: str,
     slots: int,
+    known: Packed | None = None,
 ) -> Packed:
     """Arrays of a model for steps of `h` seconds at a level of accuracy, at rest at the linearisation.
+
+    Constants of small steps are taken from `known`, arrays for the same steps with other slots, if these are given.
 
     Raises:
         InputError: the level is not for this model, or its numbers are damaged.
@@ -322,7 +325,7 @@ def pack_model(
         if not on_manifold:
             return pack(model, h, reconstruction, gravity)
         spanning = model.spanned if isinstance(model, BlendedModel) else model
-        return pack_manifold(spanning, h, method, slots, gravity)
+        return pack_manifold(spanning, h, method, slots, gravity, known)
     except np.linalg.LinAlgError as error:
         raise InputError(
             f"the matrices of the model of '{model.mechanism.name}' are no stiffness or inertia: {error}"
@@ -359,7 +362,12 @@ def unknown_mechanics(model: ReducedModel) -> str | None:
 
 
 def pack_manifold(
-    model: ReducedModel, h: float, method: str, slots: int, gravity: Floats | None = None
+    model: ReducedModel,
+    h: float,
+    method: str,
+    slots: int,
+    gravity: Floats | None = None,
+    known: Packed | None = None,
 ) -> Packed:
     """Arrays for motion on a model's manifold; at most `slots` loads act, the first of them on the end effectors.
 
@@ -367,11 +375,42 @@ def pack_manifold(
     """
     manifold, modes = model.manifold, _own_modes(model)
     packed = _pack(model, manifold, modes, h, exact_map(modes, h), slots, gravity)
-    packed.coordinates.probe(packed)
+    if known is None:
+        packed.coordinates.probe(packed)
+    else:
+        for part, found in zip(_probed(packed), _probed(known), strict=True):
+            part[...] = found
     loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
     packed.sizes[mk.BENT] = loaded or not manifold.plain
     packed.sizes[mk.METHOD] = mk.FULL if loaded and method == "auto" else _LEVELS[method]
     return packed
+
+
+class _Probed(NamedTuple):
+    """Views of the constants that `NaturalCoordinates.probe` sets."""
+
+    inertia: Floats
+    steady: Floats
+    slope: Floats
+    spread: Floats
+    large: Floats
+    fast: Floats
+    working: Floats
+
+
+def _probed(packed: Packed) -> _Probed:
+    n, e = packed.coordinates.count, len(packed.coordinates.model.end_effectors)
+    modes = packed.part(mk.MODE, n, mk.MODE_SIZE)
+    working = packed.part(mk.WORKING, e, 2, 3 * n + 4, int(packed.sizes[mk.WIDTH]))
+    return _Probed(
+        packed.part(mk.INERTIA_AT_REST, n, n),
+        packed.part(mk.STEADY, n),
+        packed.part(mk.SLOPE, n, n),
+        packed.part(mk.SPREAD, n),
+        modes[:, mk.LARGE],
+        modes[:, mk.FAST],
+        working[:, :, : 3 * n + 3, :n],
+    )
 
 
 def statics(model: ReducedModel, basis: Floats | None = None) -> NaturalCoordinates:
@@ -1157,21 +1196,15 @@ class NaturalCoordinates:
 
     def probe(self, packed: Packed) -> None:
         """Set the constants of small steps: inertia at rest, and derivatives of forces and inertia, by differences."""
-        sizes, _, constants, _, _ = packed.arrays
         n, e = self.count, len(self.model.end_effectors)
-
-        def part(entry: int, *shape: int) -> Floats:
-            return constants[sizes[entry] :][: int(np.prod(shape))].reshape(shape)
-
+        probed = _probed(packed)
         zero = np.zeros(n)
         force, _, _, rest = self.mechanics(zero, zero)
-        part(mk.INERTIA_AT_REST, n, n)[:] = rest
-        part(mk.STEADY, n)[:] = force
-        width = int(sizes[mk.WIDTH])
+        probed.inertia[:], probed.steady[:] = rest, force
         work = np.zeros((e, n + 1, 6, n))
         work[:, 0] = self.world_ends(zero)
-        slope, spread = part(mk.SLOPE, n, n), part(mk.SPREAD, n)
-        resolved, large = part(mk.MODE, n, mk.MODE_SIZE)[:, [mk.FILTER, mk.LARGE]].T
+        slope, spread, large = probed.slope, probed.spread, probed.large
+        resolved = packed.part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FILTER]
         near, far = self._probes(_PROBE), self._probes(_SWING)
         stiff = np.sqrt(np.maximum(self.modes.squares, _SOFTEST * self.modes.squares.max(initial=1e-300)))
         bent, forces = np.zeros(n), [list[Floats]() for _ in range(n)]
@@ -1198,14 +1231,10 @@ class NaturalCoordinates:
                 bent[i] = max(bent[i], float(np.linalg.norm(left)) / (far[i] * stiff[i]))
             astray = max(self._stray(work, i, far[i]), bent[i])
             large[i] = max(spread[i] / _HEAVIER, np.sqrt(astray / _ASTRAY) / far[i])
-        part(mk.MODE, n, mk.MODE_SIZE)[:, mk.LARGE] = large
         swing = np.where(self.modes.squares > 0, np.sqrt(self.modes.squares), 1 / self._h)
-        part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FAST] = large / swing
+        probed.fast[:] = large / swing
         # per end effector the rows of forces, then those of torques, each for (1, z)
-        rows = part(mk.WORKING, e, 2, 3 * n + 4, width)
-        rows[:, :, : 3 * n + 3, :n] = (
-            work.reshape(e, n + 1, 2, 3, n).swapaxes(1, 2).reshape(e, 2, 3 * n + 3, n)
-        )
+        probed.working[:] = work.reshape(e, n + 1, 2, 3, n).swapaxes(1, 2).reshape(e, 2, 3 * n + 3, n)
 
     def _stray(self, work: Floats, i: int, amplitude: float) -> float:
         """Error of the linear map from wrenches to forces at an amplitude of mode i, relative: second order."""

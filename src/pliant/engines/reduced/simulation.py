@@ -17,7 +17,7 @@ from pliant.engines.actor import Actor
 from pliant.engines.reduced import kernels
 from pliant.engines.reduced import manifold_arrays as mk
 from pliant.engines.reduced.actor import ManifoldActor, ReducedActor
-from pliant.engines.reduced.arrays import METHODS, check_arguments
+from pliant.engines.reduced.arrays import METHODS, Packed, check_arguments
 from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.coordinates import Carried, StaticWrenches
 from pliant.engines.reduced.manifold import NaturalCoordinates, pack_model, refusal
@@ -148,10 +148,10 @@ class ReducedSimulation(Simulation):
             mk.FARTHEST,
         }  # entries of BUDGET to warn of, once, when they are above zero
 
-    def _lay_out(self) -> None:
+    def _lay_out(self, known: Packed | None = None) -> None:
         model = self._model
         self._packed = packed = pack_model(
-            model, self._timestep, self._reconstruction, self._gravity, self._method, self._slots
+            model, self._timestep, self._reconstruction, self._gravity, self._method, self._slots, known
         )
         self._arrays, self._places = packed.arrays, packed.places()
         self._at, self._advance_at = self._places.ctypes.data, packed.kernels.advance_at
@@ -380,8 +380,8 @@ class ReducedSimulation(Simulation):
         if count <= self._slots:
             return
         state, torque, time, loads = self._read(), self._torque.copy(), self.time, self._wrench_rows.copy()
-        self._slots = count
-        self._lay_out()
+        self._slots, self._steady[:] = count, self._plain
+        self._lay_out(self._packed)
         self._set_torque(torque)
         self._set_clock(time)
         self._write(state)
