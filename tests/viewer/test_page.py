@@ -36,7 +36,7 @@ def client(chromium, shown, look):
 
 @pytest.fixture
 def page(client, shown):
-    """That page, with the view at its start."""
+    """That page, with the view at its start; it rests after the test, since drawing takes time of others."""
 
     def start(session):
         session.set_engine("reduced")
@@ -46,7 +46,8 @@ def page(client, shown):
     ask(shown, start)
     shown.runner.ask(lambda: shown.page.show_controls())
     client.get_by_role("button", name="Pause").wait_for()
-    return client
+    yield client
+    ask(shown, lambda session: setattr(session, "playing", False))
 
 
 def connect(chromium, shown):
