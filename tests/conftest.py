@@ -25,7 +25,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("PLIANT_HYPOTHESIS_PROFILE", "ci"))
 
-# A shell's background job ignores Ctrl-C, and so do its children, to which tests send it: handled here, it reaches them.
+# Background jobs of a shell ignore Ctrl-C, and so do their children; tests send it to those: handled here, it arrives.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

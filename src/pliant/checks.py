@@ -25,6 +25,7 @@ __all__ = [
     "choice",
     "flag",
     "instance",
+    "length",
     "mapping",
     "number",
     "numbers",
@@ -111,6 +112,14 @@ def vector(
     if out.shape != (count,) or not (np.abs(out) < below).all():
         raise _refused(what, expected, value)
     return out
+
+
+def length(value: Any) -> int | None:
+    """Number of entries of a sequence; None of what has no length, arrays of no dimension among them."""
+    try:
+        return len(value)
+    except TypeError:
+        return None
 
 
 def pose(value: Any, what: str = "pose") -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections import Counter
 
 import numpy as np
@@ -281,6 +283,37 @@ BAD = [
 def test_bad_arguments(name, arguments, culprit):
     with pytest.raises(InputError, match=rf"\b{culprit}\b"):
         gallery.make(name, **arguments)
+
+
+def lengths_and_springs():
+    """Every argument of the gallery that takes a length, a stiffness or a force."""
+    return [
+        (name, word)
+        for name in gallery.names()
+        for word, given in inspect.signature(getattr(gallery, name)).parameters.items()
+        if isinstance(given.default, float)
+    ]
+
+
+@pytest.mark.parametrize("value", [1e31, 1e150, 1e308])
+def test_sizes_whose_powers_are_no_numbers_are_refused(value):
+    for name, word in lengths_and_springs():
+        with pytest.raises(InputError, match=rf"\b{word}\b"):
+            gallery.make(name, **{word: value})
+
+
+@pytest.mark.parametrize("value", [1e-320, 1e-200, 1e-31])
+def test_sizes_whose_quotients_are_no_numbers_are_refused(value):
+    """Springs may be nothing."""
+    done = 0
+    for name, word in lengths_and_springs():
+        try:
+            gallery.make(name, **{word: value})
+        except InputError as error:
+            assert re.search(rf"\b{word}\b", str(error))
+        else:
+            done += 1
+    assert done == 5
 
 
 def test_numpy_integers_are_whole_numbers():

@@ -10,7 +10,12 @@ import pytest
 import pliant
 from pliant.errors import PliantError
 
+DEEP: list[Any] = []
+for _ in range(70):  # numpy's arrays have 64 dimensions
+    DEEP = [DEEP]
 JUNK = [
+    DEEP,
+    np.array(1.0),
     None,
     np.nan,
     np.inf,

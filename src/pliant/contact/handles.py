@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import checks
+from pliant.checks import vector
 from pliant.engines.simulation import Energy, Pull, free_coordinates, free_rates
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
@@ -162,7 +163,7 @@ class FreeBody(Handle):
 
     @q.setter
     def q(self, value: ArrayLike) -> None:
-        at = Configuration(self._mechanism, np.asarray(value, dtype=np.float64))
+        at = Configuration(self._mechanism, vector(value, "q", 7))
         self.move(at.pose(self._name), (0, 0, 0), (0, 0, 0))
 
     @property
@@ -172,11 +173,7 @@ class FreeBody(Handle):
 
     @velocity.setter
     def velocity(self, value: ArrayLike) -> None:
-        given = np.asarray(value, dtype=np.float64)
-        if given.shape != (6,) or not np.isfinite(given).all():
-            raise InputError(
-                f"velocity of '{self._name}': 6 finite numbers expected, got shape {given.shape}"
-            )
+        given = vector(value, f"velocity of '{self._name}'", 6)
         m = self._mechanism
         links = kinematics.link_poses(m, self.q)
         twist = kinematics.link_jacobian(m, links, int(m.links.body_link[0])) @ given

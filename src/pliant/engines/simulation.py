@@ -397,7 +397,12 @@ class Simulation(ABC):
             given = np.zeros(m.nv)
             for name, part in value.items():
                 dofs = edit.matching_dofs(m, name)
-                given[dofs] = np.broadcast_to(np.asarray(part, dtype=np.float64), (len(dofs),))
+                rates = numbers(part, f"velocity of '{name}'")
+                if rates.shape not in ((), (len(dofs),)):
+                    raise InputError(
+                        f"velocity of '{name}': {len(dofs)} numbers or one expected, not {brief(part)}"
+                    )
+                given[dofs] = rates
             value = given
         self._set_velocity(vector(value, "velocity", m.nv))
         self._poses = None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import shapes
-from pliant.checks import choice, number
+from pliant.checks import choice
 from pliant.gallery.parts import (
     BLUE,
     DARK,
@@ -26,6 +26,7 @@ from pliant.gallery.parts import (
     block,
     link,
     point,
+    positive,
     sizes,
     spring,
     unit,
@@ -68,14 +69,14 @@ def cable(
     """
     n, load, length = (
         sizes(joints=joints)[0],
-        number(load, "load", above=0),
-        number(length, "length", above=0),
+        positive(load, "load"),
+        positive(length, "length"),
     )
-    kind, segment = choice(kind, "kind", KINDS), number(segment, "segment", above=0)
+    kind, segment = choice(kind, "kind", KINDS), positive(segment, "segment")
     springs = (
-        number(stiffness, "stiffness", least=0),
-        number(axial, "axial", least=0),
-        number(damping, "damping", least=0),
+        positive(stiffness, "stiffness", zero=True),
+        positive(axial, "axial", zero=True),
+        positive(damping, "damping", zero=True),
     )
     b = Builder(f"cable {n} {kind}")
     points = np.zeros((n, 3))

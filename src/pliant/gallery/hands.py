@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.checks import number
 from pliant.errors import InputError
 from pliant.gallery.parts import (
     BLUE,
@@ -27,6 +26,7 @@ from pliant.gallery.parts import (
     block,
     link,
     point,
+    positive,
     spring,
 )
 from pliant.mechanism import Builder, Mechanism
@@ -142,16 +142,14 @@ def hand(
         index, middle, ring, little, thumb: factors on the usual lengths of a finger's links.
         proximal, medial, tip: likewise, of the first, second and third links of all fingers.
     """
-    along = [
-        number(x, name, above=0) for name, x in (("proximal", proximal), ("medial", medial), ("tip", tip))
-    ]
+    along = [positive(x, name) for name, x in (("proximal", proximal), ("medial", medial), ("tip", tip))]
     long = {"index": index, "middle": middle, "ring": ring, "little": little, "thumb": thumb}
     b = Builder("hand")
     block(b, "palm", (0.048, 0, 0), _PALM, mass=0.35, rgba=SAND)
     b.universal("wrist", "world", "palm", anchor=(0, 0, 0), axes=(Y, Z), **spring(20.0))
     tips = []
     for usual in _FINGERS:
-        times = number(long[usual.name], usual.name, above=0)
+        times = positive(long[usual.name], usual.name)
         finger = replace(
             usual, lengths=tuple(n * times * a for n, a in zip(usual.lengths, along, strict=True))
         )
@@ -210,11 +208,11 @@ def gripper(
         spacing: between the two bars of a finger, m; up to 50 mm, where they would meet those of the other one.
         pad: length of a pad, m.
     """
-    bars = {"driver": number(driver, "driver", above=0), "follower": number(follower, "follower", above=0)}
-    half = number(spacing, "spacing", above=0) / 2
+    bars = {"driver": positive(driver, "driver"), "follower": positive(follower, "follower")}
+    half = positive(spacing, "spacing") / 2
     if half > 0.025:
         raise InputError(f"spacing: at most 0.05 m, where the fingers meet, not {brief(spacing)}")
-    high = number(pad, "pad", above=0) / 2
+    high = positive(pad, "pad") / 2
     lean = point(math.sin(math.radians(20)), 0, math.cos(math.radians(20)))
     b = Builder("gripper")
     for side, sign, colour in (("left", -1, BLUE), ("right", 1, TEAL)):

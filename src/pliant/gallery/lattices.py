@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pliant import shapes
-from pliant.checks import choice, number, whole
+from pliant.checks import choice, whole
 from pliant.gallery.parts import (
     BLUE,
     DARK,
@@ -27,6 +27,7 @@ from pliant.gallery.parts import (
     guided_beam,
     link,
     point,
+    positive,
     sizes,
     spring,
 )
@@ -61,7 +62,7 @@ def lattice(nx: int = 8, ny: int = 8, form: str = "grid", cell: float = 0.02) ->
     Joints point right and up: the parent is the left or lower body. The end effector is the upper right
     node or square.
     """
-    (nx, ny), pitch = sizes(nx=nx, ny=ny), number(cell, "cell", above=0)
+    (nx, ny), pitch = sizes(nx=nx, ny=ny), positive(cell, "cell")
     form = choice(form, "form", ("grid", "auxetic"))
     b = Builder(f"lattice {nx} x {ny} {form}")
     (_grid if form == "grid" else _auxetic)(b, nx, ny, pitch)
@@ -205,7 +206,7 @@ def lattice3d(nx: int = 3, ny: int = 3, nz: int = 3, cell: float = 0.03) -> Mech
     farthest along x, y and z.
     """
     nx, ny, nz = sizes(nx=nx, ny=ny, nz=nz)
-    pitch = number(cell, "cell", above=0)
+    pitch = positive(cell, "cell")
     half, neck = 0.15 * pitch, 0.2 * pitch  # of a node, and from its centre to the balls
     springs = spring(0.2)
     b = Builder(f"lattice3d {nx} x {ny} x {nz}")
@@ -281,8 +282,8 @@ def trampoline_net(n: int = 8, size: float = 2.0, tension: float = 200.0) -> Mec
 
     The end effector is the knot in the middle.
     """
-    n, size = whole(n, "n", 2, 1000), number(size, "size", above=0)
-    tension = number(tension, "tension", least=0)
+    n, size = whole(n, "n", 2, 1000), positive(size, "size")
+    tension = positive(tension, "tension", zero=True)
     mesh, height, rim = size / n, 0.9, 2000.0
     bend = 0.2
     b = Builder(f"trampoline_net {n}")

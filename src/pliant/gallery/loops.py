@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from pliant import shapes
-from pliant.checks import choice, number
+from pliant.checks import choice
 from pliant.gallery.parts import (
     BLUE,
     DARK,
@@ -23,6 +23,7 @@ from pliant.gallery.parts import (
     chain,
     guided_beam,
     link,
+    positive,
     sizes,
     spring,
 )
@@ -108,7 +109,7 @@ def ladder(rungs: int = 12, form: str = "cells", cell: float = 2.0) -> Mechanism
 
     The end effector is the top rung.
     """
-    (n,), height = sizes(rungs=rungs), number(cell, "cell", above=0)
+    (n,), height = sizes(rungs=rungs), positive(cell, "cell")
     form = choice(form, "form", ("cells", "rails"))
     half, radius = 0.375 * height, 0.03 * height
     b = Builder(f"ladder {n} {form}")
@@ -162,9 +163,9 @@ def flexure_stage(
         apart: distance between them, m.
         young: Young's modulus of both, Pa.
     """
-    lengths = {"left": number(left, "left", above=0), "right": number(right, "right", above=0)}
-    width, thickness = number(width, "width", above=0), number(thickness, "thickness", above=0)
-    half, young = number(apart, "apart", above=0) / 2, number(young, "young", above=0)
+    lengths = {"left": positive(left, "left"), "right": positive(right, "right")}
+    width, thickness = positive(width, "width"), positive(thickness, "thickness")
+    half, young = positive(apart, "apart") / 2, positive(young, "young")
     top = max(lengths.values())
     b = Builder("flexure_stage")
     # The stub of a blade below its link belongs to the ground, the one above to the stage.

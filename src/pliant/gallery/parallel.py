@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.checks import number
 from pliant.errors import InputError
 from pliant.gallery.parts import (
     BLUE,
@@ -20,9 +19,11 @@ from pliant.gallery.parts import (
     YELLOW,
     X,
     Y,
+    acute,
     link,
     normals,
     point,
+    positive,
     sizes,
     spring,
     unit,
@@ -47,8 +48,8 @@ def scissor_lift(stages: int = 4, *, arm: float = 0.6, angle: float = 0.6) -> Me
 
     The end effector is the platform.
     """
-    (n,), length = sizes(stages=stages), number(arm, "arm", above=0)
-    angle = number(angle, "angle", above=0, below=math.pi / 2)
+    (n,), length = sizes(stages=stages), positive(arm, "arm")
+    angle = acute(angle, "angle")
     wide, rise = length * math.cos(angle), length * math.sin(angle)
     radius, apart = 0.025 * length, 0.25 * length
     pins = spring(2.0)
@@ -130,8 +131,8 @@ def stewart_platform(
 
     The end effector is the platform, with its frame in the middle of its joints.
     """
-    base, platform = number(base, "base", above=0), number(platform, "platform", above=0)
-    height, stiffness = number(height, "height", above=0), number(stiffness, "stiffness", above=0)
+    base, platform = positive(base, "base"), positive(platform, "platform")
+    height, stiffness = positive(height, "height"), positive(stiffness, "stiffness")
     thick = 0.04 * platform
     b = Builder("stewart_platform")
     centre = point(0, 0, height)
@@ -180,9 +181,9 @@ def delta_robot(
 
     The end effector is the platform, with its frame in the middle of the rods' ends.
     """
-    base, platform = number(base, "base", above=0), number(platform, "platform", above=0)
-    arm, rod = number(arm, "arm", above=0), number(rod, "rod", above=0)
-    stiffness = number(stiffness, "stiffness", above=0)
+    base, platform = positive(base, "base"), positive(platform, "platform")
+    arm, rod = positive(arm, "arm"), positive(rod, "rod")
+    stiffness = positive(stiffness, "stiffness")
     top, tilt, half, radius = 0.8, math.radians(15), 0.035, 0.008
     reach = base + arm * math.cos(tilt) - platform
     if abs(reach) >= rod:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import shapes
-from pliant.checks import whole
+from pliant.checks import number, whole
 from pliant.errors import InputError
 from pliant.mechanism import Builder
 
@@ -34,7 +34,27 @@ GAMMA, K_THETA = (
 )  # Howell's fixed-guided beam: length of the rigid link over L, stiffness coefficient
 
 
+SMALL, LARGE = 1e-30, 1e30  # SI units
 MOST = 10_000_000  # bodies of a mechanism, about
+
+
+def positive(value: float, name: str, zero: bool = False) -> float:
+    """A length, stiffness or force whose powers and quotients are numbers; 0 only if `zero`.
+
+    Raises:
+        InputError: it is negative, no number, or has no size that a mechanism can have.
+    """
+    value = number(value, name, least=0) if zero else number(value, name, above=0)
+    return number(value, name, least=0 if zero else SMALL, most=LARGE)
+
+
+def acute(value: float, name: str) -> float:
+    """An angle above 0.001 rad and below a right one.
+
+    Raises:
+        InputError: it is none.
+    """
+    return number(value, name, above=0.001, below=math.pi / 2)
 
 
 def sizes(least: int = 1, **given: int) -> list[int]:

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import shapes
-from pliant.checks import number
 from pliant.gallery.parts import (
     BLUE,
     DARK,
@@ -18,9 +17,11 @@ from pliant.gallery.parts import (
     TEAL,
     YELLOW,
     Y,
+    acute,
     link,
     normals,
     point,
+    positive,
     sizes,
     spring,
     unit,
@@ -51,9 +52,9 @@ def miura_ori(
     The end effector is the last facet, opposite to the one that is fixed.
     """
     rows, columns = sizes(rows=rows, columns=columns)
-    side = number(side, "side", above=0, most=1e100)
-    sector = number(sector, "sector", above=0, below=math.pi / 2)
-    fold = number(fold, "fold", above=0, below=math.pi / 2)
+    side = positive(side, "side")
+    sector = acute(sector, "sector")
+    fold = acute(fold, "fold")
     b = Builder(f"miura_ori {rows} x {columns}")
     crease = spring(0.02)
     # Steps of the vertices (Schenk and Guest, "Geometry of Miura-folded metamaterials", 2013): S along x in zigzags
@@ -122,8 +123,8 @@ def bistable(
 
     The end effector is the shuttle.
     """
-    span, rise = number(span, "span", above=0), number(rise, "rise", above=0)
-    bending, axial = number(bending, "bending", above=0), number(axial, "axial", above=0)
+    span, rise = positive(span, "span"), positive(rise, "rise")
+    bending, axial = positive(bending, "bending"), positive(axial, "axial")
     b = Builder("bistable")
     top = point(0, 0, rise)
     shuttle = shapes.box((0.12 * span, 0.2 * span, 0.06 * span), rgba=ORANGE)
@@ -171,8 +172,8 @@ def tensegrity(
 
     The end effectors are the three bars, with their frames at their upper ends.
     """
-    bottom, top = number(bottom, "bottom", above=0), number(top, "top", above=0)
-    height, tension = number(height, "height", above=0), number(tension, "tension", least=0)
+    bottom, top = positive(bottom, "bottom"), positive(top, "top")
+    height, tension = positive(height, "height"), positive(tension, "tension", zero=True)
     b = Builder("tensegrity")
     angle = np.radians(120.0 * np.arange(3))
     turn = angle + math.radians(150)

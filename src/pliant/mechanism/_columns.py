@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant import spatial
@@ -67,7 +68,7 @@ def body_numbers(given: Any, names: Sequence[str], known: Mapping[str, int], rol
             )
         out = np.array(found, dtype=np.int64)
     else:
-        out = np.asarray(given)
+        out = _unchecked(given)
         if out.dtype.kind not in "iu" or out.shape not in ((), (n,)):
             raise MechanismError(
                 f"joint '{names[0]}' ...: {role} bodies are names or whole numbers, one or {n}, not {brief(given)}"
@@ -165,10 +166,7 @@ def shape_columns(
                 raise MechanismError(f"{what}: {brief(shape)} is not a shape; make one with pliant.shapes")
     chosen = np.zeros(n, dtype=np.int64)
     if look is not None:
-        try:
-            given = np.asarray(look)
-        except (TypeError, ValueError):
-            given = np.zeros(0)
+        given = _unchecked(look)
         if given.dtype.kind not in "iu" or given.shape != (n,):
             raise MechanismError(f"{what}: look is {n} whole numbers, one per body, not {brief(look)}")
         bad = (given < 0) | (given >= len(looks))
@@ -268,6 +266,14 @@ def joint_columns(
 
 
 # --- values
+
+
+def _unchecked(value: Any) -> NDArray[Any]:
+    """The value as an array of whatever kind; an empty one if it makes none."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.zeros(0)
 
 
 def _array(value: Any, names: Sequence[str], label: str) -> Floats | None:

@@ -313,7 +313,7 @@ class Builder:
         Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not used.
         """
         members = []
-        if not isinstance(primitives, Iterable):
+        if not isinstance(primitives, Iterable) or isinstance(primitives, np.ndarray):
             raise MechanismError(f"joint '{name}': a list of primitives expected, not {brief(primitives)}")
         for entry in primitives:
             if (

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import spatial
-from pliant.checks import flag, mapping
+from pliant.checks import flag, length, mapping
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
@@ -103,8 +103,7 @@ class Load(NamedTuple):
         if isinstance(value, Load):
             return value
         if not isinstance(value, Mapping):
-            three = hasattr(value, "__len__") and len(value) == 3
-            numbers = _numbers(value, (3,) if three else (6,), f"wrench on '{body}'")
+            numbers = _numbers(value, (3,) if length(value) == 3 else (6,), f"wrench on '{body}'")
             return cls(numbers[:3], numbers[3:] if len(numbers) == 6 else _ZERO, _ZERO)
         unknown = value.keys() - _WORDS
         if unknown:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.checks import number, whole
+from pliant.checks import length, number, whole
 from pliant.errors import InputError
 from pliant.text import brief, suggestion
 
@@ -72,7 +72,7 @@ def check_name(name: str, where: str) -> None:
 
 def parse_numbers(value: Any, count: int, where: str) -> tuple[float, ...]:
     """`count` finite numbers."""
-    if isinstance(value, str) or not hasattr(value, "__len__") or len(value) != count:
+    if isinstance(value, str) or length(value) != count:
         raise InputError(f"{where}: {count} numbers expected, not {brief(value)}")
     return tuple(number(one, where) for one in value)
 

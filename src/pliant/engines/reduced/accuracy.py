@@ -177,7 +177,7 @@ def measure(
     """
     if not isinstance(model, ReducedModel | BlendedModel):
         raise InputError(f"measure: a ReducedModel or a BlendedModel expected, not {brief(model)}")
-    if isinstance(wrenches, Mapping | str) or not isinstance(wrenches, Iterable):
+    if isinstance(wrenches, Mapping | str | np.ndarray) or not isinstance(wrenches, Iterable):
         raise InputError("wrenches: a sequence of mappings {end effector: wrench} expected")
     given = tuple(wrenches)
     for i, each in enumerate(given):

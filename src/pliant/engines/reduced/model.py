@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eig
 
 from pliant import spatial
-from pliant.checks import choice
+from pliant.checks import choice, numbers
 from pliant.errors import InputError, PliantWarning, UnknownNameError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.read_only import read_only
-from pliant.text import suggestion
+from pliant.text import brief, suggestion
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.accuracy import Accuracy
@@ -278,7 +278,9 @@ class ReducedModel(Model):
         Args:
             poses: world poses of all bodies, (bodies, 4, 4), as simulations and configurations have them.
         """
-        now, then = np.asarray(poses, float), self.at.poses
+        now, then = numbers(poses, "poses"), self.at.poses
+        if now.shape != then.shape or not np.isfinite(now).all():
+            raise InputError(f"poses: finite ones of all bodies expected, {then.shape}, not {brief(poses)}")
         ends = [self.mechanism.body_index(body) for body in self.end_effectors]
         if self.base is not None:
             base = self.mechanism.body_index(self.base.body)
