@@ -177,9 +177,10 @@ class Archives(Surface):
     def do_add_entries(self) -> None:
         rng, entries = self.rng, dict(self.entries)
         count = int(pick(rng, (1, 1, 2, 3000)))
+        contents = b"", b"x", npy(np.zeros(3)), npy(np.zeros((2, 0, 3)))
         for i in range(count):
             name = pick(rng, NAMES) if count < 3 else f"{i}.npy"
-            entries[name] = pick(rng, (b"", b"x", npy(np.zeros(3)), npy(np.zeros((2, 0, 3)))))
+            entries[name] = pick(rng, contents)
         self.read(self.write(entries))
 
     def do_rename_entry(self) -> None:

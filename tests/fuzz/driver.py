@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import math
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter
 from os import chdir
@@ -26,6 +28,7 @@ from pliant.errors import PliantError
 
 SURFACES = surfaces.SURFACES | archives.SURFACES | arguments.SURFACES
 PATIENCE = 60  # s for a single call, on a busy machine
+WATCH = 5  # s after which the watch over calls starts anew
 
 
 def main() -> None:
@@ -62,11 +65,14 @@ def call(
     outcomes = Counter[str]()
     weights = np.array([surface.WEIGHTS.get(name, 1.0) for name in surface.calls])
     weights /= weights.sum()
+    watched = -math.inf
     for i in range(count):
         name = surface.calls[int(rng.choice(len(weights), p=weights))]
         if tell:
             print(i, name, file=sys.stderr, flush=True)
-        faulthandler.dump_traceback_later(PATIENCE, exit=True)
+        if time.monotonic() > watched + WATCH:  # a watch costs milliseconds
+            faulthandler.dump_traceback_later(PATIENCE + WATCH, exit=True)
+            watched = time.monotonic()
         try:
             getattr(surface, name)()
             outcomes[f"{name}: done"] += 1
@@ -80,7 +86,7 @@ def call(
         except BaseException:
             print(f"seed {seed}, after call {i}: {name}", file=sys.stderr)
             raise
-        faulthandler.cancel_dump_traceback_later()
+    faulthandler.cancel_dump_traceback_later()
     return outcomes
 
 
