@@ -73,6 +73,7 @@ class ConstrainedSimulation(Simulation):
                 By default the one that suits the method.
             start: joint coordinates at the start; the reference pose by default. Loops must close there.
             tolerance: rad (and fractions of the radius): iterations of a step that change joints by less are enough.
+                Motions that small, as in the first instants of a chain of kilometres, need a smaller one.
         """
         self._begin(mechanism, timestep, gravity)
         if mechanism.nv == 0:
