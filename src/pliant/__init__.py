@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pliant import errors, shapes, spatial
-from pliant.mechanism import Builder, Mechanism
+from pliant.mechanism import Builder, Mechanism, Molecule
 
 if TYPE_CHECKING:
     from pliant import gallery, scenes, study
@@ -44,6 +44,7 @@ __all__ = [
     "ConstrainedSimulation",
     "Equilibria",
     "Mechanism",
+    "Molecule",
     "QuasistaticSimulation",
     "ReducedBatch",
     "ReducedModel",

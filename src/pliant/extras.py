@@ -13,6 +13,7 @@ __all__ = ["check", "require"]
 _EXTRAS = {  # package: extra, beginning of the error message
     "matplotlib": ("view", "pictures and plots need"),
     "viser": ("view", "the live view needs"),
+    "gemmi": ("pdb", "PDB and mmCIF files need"),
     "pyarrow": ("study", "studies and Parquet tables need"),
     "distributed": ("cluster", "a scheduler needs"),
 }

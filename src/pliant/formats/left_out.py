@@ -10,16 +10,25 @@ __all__ = ["LeftOut", "Part"]
 _ALL = "compliance and motion"
 _REST = "motion and on where it comes to rest, not on compliance"
 _SEEN = "contact and pictures"
+_FREE = "forces between atoms without a bond, of which a linkage has none"
 _ACTS_ON = {
     "actuator that is neither a motor nor a servo": "motion while it is driven",
     "actuator with negative stiffness or damping": _ALL,
+    "alternative location of an atom": "where those atoms are: the first location is taken",
+    "amino acid without its atoms N, CA and C": "which residues there are",
+    "atom listed twice": "nothing, if they are the same",
+    "atom of an unknown element": "mass",
+    "atom that no bond holds": "mass",
     "body with gravity compensation": "sag under gravity, not on compliance or where gravity is compensated for all",
+    "bond across a gap in a chain": "what holds its parts together: each is a molecule of its own",
     "constraint on a flex": _ALL,
     "coupling of spatial tendons": _ALL,
     "flex": "compliance, motion and contact",
+    "further model": "nothing: the first is taken",
     "height field": _SEEN,
     "joint with dry friction": _REST,
     "keyframe of a model with flex": "the reference pose, if that keyframe is asked for",
+    "ligand, ion or nucleotide": _FREE,
     "mesh": _SEEN,
     "muscle": "compliance and motion while it is active",
     "nonlinear coupling": _ALL,
@@ -35,6 +44,7 @@ _ACTS_ON = {
     "tendon with a length limit": "motion and loads that reach the limit",
     "tendon with armature": "motion, not on statics",
     "tendon with dry friction": _REST,
+    "water": _FREE,
 }
 
 

@@ -1,4 +1,4 @@
-"""`load`: a mechanism from a file in MJCF, URDF, or pliant's own JSON or arrays."""
+"""`load`: a mechanism from a file in MJCF, URDF, PDB, mmCIF, or pliant's own JSON or arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from pliant.errors import FormatError, MechanismError, PliantWarning, RepairedWarning, UnsupportedWarning
 from pliant.files import as_path, read_bytes
-from pliant.formats import array_file, json_file, mjcf_input, urdf_input, xml
+from pliant.formats import array_file, json_file, mjcf_input, protein, urdf_input, xml
 from pliant.formats.archive import is_archive
 from pliant.formats.folders import Folders
 from pliant.formats.left_out import LeftOut, Part
@@ -52,11 +52,12 @@ def load(
     repair: bool = False,
     meshes: bool = True,
 ) -> Mechanism:
-    """Load a mechanism from MJCF, URDF or pliant's own JSON or `.npz`; the content decides, not the file's name.
+    """Load a mechanism from MJCF, URDF, PDB, mmCIF or pliant's own JSON or `.npz`; the content decides, not the name.
 
     MJCF and URDF go through MuJoCo's compiler. Position servos become stiffness and damping around their set
     point: zero, or the keyframe's controls. What cannot be represented is left out and listed in one
-    `UnsupportedWarning`, which tells what it acts on.
+    `UnsupportedWarning`, which tells what it acts on. Proteins become linkages with torsions as hinges, see
+    `Molecule.read`; they need the package `gemmi`, pliant[pdb].
 
     Args:
         path: the file.
@@ -102,6 +103,12 @@ def read(
         return Loaded(json_file.read(data, path))
     if not head:
         raise FormatError(f"'{path}' is empty")
+    if protein.is_structure(head):
+        if keyframe is not None:
+            raise FormatError(f"'{path}': a protein has no keyframes")
+        found = protein.parse(data, path)
+        protein.warn(found.left_out, path, level)
+        return Loaded(found.molecule.mechanism, (), tuple(found.left_out))
     root = xml.parse(data, path)
     del data
     source = mjcf_input.Source(Folders(path, allow), meshes)
