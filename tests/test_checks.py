@@ -170,3 +170,4 @@ def test_long_time_steps_are_noticed():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert checks.seconds(1.0) == 1.0
+        assert checks.seconds(60, motion=False) == 60.0

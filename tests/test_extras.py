@@ -28,10 +28,11 @@ except pliant.errors.PliantError as error:
 CALLS = {
     "matplotlib": "pliant.gallery.two_link().plot('a.png')",
     "viser": "pliant.view(pliant.gallery.two_link(), port=0, block=False)",
+    "gemmi": "from pathlib import Path; Path('a.pdb').write_text('HEADER'); pliant.load('a.pdb')",
     "pyarrow": "from pliant.study.store import arrow; arrow()",
     "distributed": "from pliant.study.cluster import connect; connect('tcp://127.0.0.1:1')",
 }
-EXTRAS = {"matplotlib": "view", "viser": "view", "pyarrow": "study", "distributed": "cluster"}
+EXTRAS = {"matplotlib": "view", "viser": "view", "gemmi": "pdb", "pyarrow": "study", "distributed": "cluster"}
 
 
 def without(packages: list[str], code: str) -> subprocess.CompletedProcess[str]:
@@ -40,7 +41,8 @@ def without(packages: list[str], code: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("package", CALLS)
-def test_message_names_the_extra(package):
+def test_message_names_the_extra(package, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     done = without([package], TRY.replace("{call}", CALLS[package]))
     assert done.stdout.strip().endswith(
         f"the package '{package}', which comes with pliant[{EXTRAS[package]}]: pip install {package}"

@@ -8,7 +8,7 @@ import pytest
 
 import test_one_thread
 from engines import test_contract
-from formats import test_malformed
+from formats import test_malformed, test_protein
 from fuzz import archives, driver, test_fuzz
 
 PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
@@ -39,6 +39,8 @@ def test_counts_are_those_of_the_tests(rows):
     xml = test_malformed
     assert counts(rows, "files: MJCF and URDF") == (f"{xml.XML:,}", f"{xml.MUCH_XML:,}")
     assert counts(rows, "files: JSON") == (f"{xml.JSON:,}", f"{xml.MUCH_JSON:,}")
+    proteins = test_protein.FILES, test_protein.MUCH_FILES
+    assert counts(rows, "files: PDB and mmCIF") == (f"{proteins[0]:,}", f"{proteins[1]:,}")
     assert counts(rows, "files: meshes") == (f"{3 * xml.MESHES:,}", "")
     assert counts(rows, "states") == (f"{test_one_thread.STATES:,}", "")
     assert counts(rows, "interrupts", "random times") == (f"{test_contract.INTERRUPTS:,} for each of 2", "")

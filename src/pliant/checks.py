@@ -175,10 +175,10 @@ def room(shape: tuple[int, ...], what: str) -> Floats:
         raise InputError(f"{what} do not fit into memory: take fewer") from None
 
 
-def seconds(timestep: Any) -> float:
-    """Length of a time step, s; warns of more than a second."""
+def seconds(timestep: Any, *, motion: bool = True) -> float:
+    """Length of a time step, s; warns of more than a second, unless there is no `motion` that it could hide."""
     found = number(timestep, "timestep", above=0.0, expected="a number of seconds above 0")
-    if found > 1.0:
+    if motion and found > 1.0:
         warnings.warn(
             f"a time step of {found:g} s hides all motion faster than that: was {1 / found:.3g} s meant?",
             PliantWarning,

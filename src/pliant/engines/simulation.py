@@ -284,7 +284,8 @@ class Simulation(ABC):
         """First part of every constructor; `_started` is the last."""
         if not isinstance(mechanism, Mechanism):
             raise InputError(f"a Mechanism expected, not {type(mechanism).__name__}")
-        self._mechanism, self._timestep, self._gravity = mechanism, seconds(timestep), acceleration(gravity)
+        self._timestep = seconds(timestep, motion=self.has_velocities)
+        self._mechanism, self._gravity = mechanism, acceleration(gravity)
         self._origin, self._steps, self._mark, self._stride = 0.0, 0, 0, Stride()
         self._loads: dict[int, Load] = {}
         self._ramps: dict[int, Load] = {}  # where wrenches that change over the next step begin

@@ -54,6 +54,7 @@ _ALIASES = {  # of programs that name what is protonated or bridged
     "HSE": "HIS", "HSP": "HIS", "LYN": "LYS",
 }  # fmt: skip
 _NO_CHI = {"ALA", "GLY", "PRO"}
+_WATER = {"SOL", "SPC", "TIP", "TIP3", "TIP4", "TP3"}  # names that gemmi does not know
 _CAPS = {"ACE", "FOR", "NH2", "NMA", "NME"}
 _COLOURS = {
     1: (0.92, 0.92, 0.92, 1.0),
@@ -207,15 +208,24 @@ def _structure(data: bytes, kind: str, path: Path) -> Any:
     gemmi = require("gemmi")
     plain = data.removeprefix(b"\xef\xbb\xbf").decode("ascii", "replace").encode("ascii", "replace")
     try:
-        structure = gemmi.read_structure_string(
-            plain, format=gemmi.CoorFormat.Pdb if kind == "pdb" else gemmi.CoorFormat.Mmcif
-        )
+        if kind == "mmcif":
+            structure = gemmi.read_structure_string(plain, format=gemmi.CoorFormat.Mmcif)
+        else:
+            structure = _read_pdb(gemmi, plain)
     except Exception as error:  # of many types: those of the parser's own language
         line = (str(error).splitlines() or ["it cannot be read"])[0]
         raise FormatError(f"'{path}': {line:.300}") from None
     if not len(structure) or not any(len(chain) for chain in structure[0]):
         raise FormatError(f"'{path}' has no atoms")
     return structure
+
+
+def _read_pdb(gemmi: Any, data: bytes) -> Any:
+    """A PDB file; one older than 1996 has its own number in the columns of element and charge."""
+    try:
+        return gemmi.read_pdb_string(data)
+    except Exception:
+        return gemmi.read_pdb_string(data, max_line_length=72)
 
 
 def _collect(structure: Any, report: LeftOut, path: Path) -> _Atoms:
@@ -234,7 +244,7 @@ def _collect(structure: Any, report: LeftOut, path: Path) -> _Atoms:
             label = "".join(label.split())
             given = list(residue.first_conformer())
             first += len(given)
-            if residue.is_water():
+            if residue.is_water() or residue.name in _WATER:
                 report.add("water")
                 continue
             by_name = {atom.name: atom for atom in given}

@@ -158,8 +158,7 @@ class Molecule:
                 damping=dampers[chosen],
                 reference=angle[chosen],
             )
-        suggested = dict.fromkeys(int(body[_atom(i, n)]) for i in ends)
-        b.end_effectors(*(self.names[first[i]] for i in suggested))
+        b.end_effectors(*dict.fromkeys(self.names[first[body[i]]] for i in _atoms(ends, n)))
         colour = numbers(colours, "colours", MechanismError)
         if colour.shape not in ((4,), (n, 4)):
             raise MechanismError(f"colours: four numbers, or {n} rows of them, expected, not shape {colour.shape}")
@@ -238,6 +237,14 @@ def _first(bad: Bools) -> int:
     return int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
 
 
+def _array(given: Any) -> NDArray[Any]:
+    """An array, or one of no use if there is none."""
+    try:
+        return np.asarray(given)
+    except (TypeError, ValueError, OverflowError):
+        return np.array(None)
+
+
 def _texts(given: Any, n: int, what: str) -> list[str]:
     """`n` strings."""
     if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != n or set(map(type, given)) - {str}:
@@ -274,22 +281,25 @@ def _mask(given: Any, m: int, what: str, default: bool) -> Bools:
     """True or False per bond."""
     if given is None:
         return np.full(m, default)
-    found = np.asarray(given)
+    found = _array(given)
     if found.shape != (m,) or found.dtype != np.bool_:
         raise MechanismError(f"{what}: True or False for each of {m} bonds expected, not {brief(given)}")
     return found
 
 
-def _atom(i: Any, n: int) -> int:
-    """Number of an atom."""
-    if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < n:
-        raise MechanismError(f"ends: numbers of atoms from 0 to {n - 1} expected, not {brief(i)}")
-    return int(i)
+def _atoms(given: Any, n: int) -> list[int]:
+    """Numbers of atoms."""
+    found = _array(list(given) if isinstance(given, Iterable) else None)
+    if found.size and (found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= n):
+        raise MechanismError(f"ends: numbers of atoms from 0 to {n - 1} expected, not {brief(given)}")
+    return [int(i) for i in found] if found.size else []
 
 
 def _pairs(given: Any, at: Floats, names: Sequence[str]) -> Ints:
     """Bonds as pairs of atoms (m, 2): different atoms at different places, none twice."""
-    found = np.asarray(given) if isinstance(given, np.ndarray) else np.array(list(given) or np.zeros((0, 2), int))
+    found = _array(given)
+    if found.size == 0:
+        found = np.zeros((0, 2), dtype=np.int64)
     if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
         raise MechanismError(f"bonds: pairs of numbers of atoms expected, not {brief(given)}")
     found = found.astype(np.int64)
@@ -402,7 +412,7 @@ def _angles(at: Floats, parent: Ints, child: Ints, outer: Any, pairs: Ints) -> F
     m = len(pairs)
     if outer is None:
         return np.zeros(m)
-    ends = np.asarray(outer)
+    ends = _array(outer)
     if ends.shape != (m, 2) or ends.dtype.kind not in "iu" or (m and (ends.min() < -1 or ends.max() >= len(at))):
         raise MechanismError(f"outer: two numbers of atoms per bond expected, -1 for none, not {brief(outer)}")
     swapped = parent != pairs[:, 0]
