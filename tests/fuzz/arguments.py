@@ -246,6 +246,13 @@ def sound() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "gallery lift": (p.gallery.scissor_lift, {"stages": 2, "arm": 0.6, "angle": 0.6}),
         "gallery molecule": (p.gallery.molecule, {"links": 20, "seed": 0}),
         "gallery lattice3d": (p.gallery.lattice3d, {"nx": 2, "ny": 2, "nz": 2, "cell": 0.03}),
+        "molecule": (p.Molecule, {
+            "positions": np.eye(4, 3), "masses": 12.0, "bonds": [(0, 1), (1, 2), (2, 3)], "rotatable": None,
+            "name": "m", "names": list("abcd"), "radii": 0.07, "stiffness": 50.0, "damping": None, "joints": list("xyz"),
+            "outer": None, "closing": None, "ends": [3], "colours": (1, 0, 0, 1)}),
+        "molecule places": (lambda poses: p.Molecule(np.eye(2, 3), 12.0, [(0, 1)]).places(poses), {"poses": [pose]}),
+        "molecule where": (lambda atom: p.Molecule(np.eye(4, 3), 12.0, [(0, 1)]).where(atom), {"atom": "atom2"}),
+        "molecule read": (p.Molecule.read, {"path": "file.npz", "torsions": ("phi", "psi")}),
         "scene": (p.scenes.make, {"name": "tank", "segments": 3, "force": 3000.0}),
         "scene of a load": (p.scenes.dropped_load, {"load": 5e3, "joints": 5, "drop": 0.2, "kind": "bushing"}),
         "study": (Study, {**STUDY, "seed": 0, "samples": None, "sampling": "random", "time_limit": None,

@@ -21,6 +21,7 @@ from pliant.gallery.huge import millipede, molecule
 from pliant.gallery.lattices import lattice, lattice3d, trampoline_net
 from pliant.gallery.loops import flexure_stage, ladder, loop, y
 from pliant.gallery.parallel import delta_robot, scissor_lift, stewart_platform
+from pliant.gallery.plants import forest
 from pliant.gallery.robots import firefighters, hexapod, suspension
 from pliant.gallery.transforming import bistable, miura_ori, tensegrity
 
@@ -33,6 +34,7 @@ __all__ = [
     "delta_robot",
     "firefighters",
     "flexure_stage",
+    "forest",
     "gripper",
     "hand",
     "helix",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pliant.errors import InputError
-from pliant.gallery import cables, chains, hands, huge, lattices, loops, parallel, robots, transforming
+from pliant.gallery import cables, chains, hands, huge, lattices, loops, parallel, plants, robots, transforming
 from pliant.mechanism import Mechanism
 from pliant.text import brief, suggestion
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _MAKERS: dict[str, Callable[..., Mechanism]] = {
     name: getattr(module, name)
-    for module in (chains, loops, hands, robots, parallel, transforming, lattices, huge, cables)
+    for module in (chains, loops, hands, robots, parallel, transforming, lattices, huge, plants, cables)
     for name in module.__all__
 }
 
