@@ -48,6 +48,7 @@ CASES = [
     ("bicycle_chain", {}, {"link30": (0, 0, -10)}, None, SIDE),
     ("millipede", {"legs": 40, "spine": 120}, {"spine119": (0, 5, 15)}, None, (35, -60)),
     ("molecule", {"links": 300}, None, None, (20, -60)),
+    ("forest", {"plants": 12}, {"plant1_trunk6": (18, -18, 0), "plant7_trunk6": (18, -18, 0)}, None, (14, -70)),
     ("cable", {"kind": "ball"}, {"load": (300, 0, 0)}, GRAVITY, SIDE),
     ("crane", {}, None, None, (12, -70)),
     ("strong_robot", {}, {"tank": (3000, 0, 0)}, None, (14, -70)),
@@ -88,6 +89,8 @@ def readme() -> None:
                 "16_paths.py",
                 "17_lattice.py",
                 "19_workspace.py",
+                "22_protein.py",
+                "23_forest.py",
             ):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
@@ -101,6 +104,8 @@ def readme() -> None:
             ("out/paths.png", "paths"),
             ("out/lattice.png", "lattices"),
             ("out/workspace.png", "workspace"),
+            ("out/protein.png", "protein"),
+            ("out/forest.png", "forest_in_wind"),
         ):
             _palette(Image.open(Path(folder) / made), OUT / f"{name}.png")
 

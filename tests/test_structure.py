@@ -16,6 +16,7 @@ ORDER = [
         "extras",
         "compilation",
         "checks",
+        "camera",
         "chunks",
         "text",
         "files",

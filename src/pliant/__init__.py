@@ -13,6 +13,7 @@ from pliant.mechanism import Builder, Mechanism, Molecule
 
 if TYPE_CHECKING:
     from pliant import gallery, scenes, study
+    from pliant.camera import Camera
     from pliant.continuation import path
     from pliant.engines.constrained import ConstrainedSimulation
     from pliant.engines.quasistatic import QuasistaticSimulation
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BlendedModel",
     "Builder",
+    "Camera",
     "ComplianceMap",
     "Configuration",
     "ConstrainedSimulation",
@@ -77,6 +79,7 @@ __version__ = "0.1.0"
 # What needs numba, scipy or MuJoCo is imported when first used: `import pliant` stays quick.
 _LAZY = {
     "BlendedModel": "pliant.engines.reduced",
+    "Camera": "pliant.camera",
     "ComplianceMap": "pliant.workspace",
     "Configuration": "pliant.statics",
     "ConstrainedSimulation": "pliant.engines.constrained",

@@ -14,6 +14,7 @@ THINGS = 5  # in a world
 AFTER = 1.0  # s, from when the last would be down if nothing were in its way
 # A few hundred bodies of what has thousands, and fewer loops.
 SMALLER = {
+    "forest": {"plants": 3},
     "millipede": {"legs": 20, "leg_links": 5, "spine": 60},
     "molecule": {"links": 150},
     "trampoline_net": {"n": 4},

@@ -53,6 +53,7 @@ FACTS = {
     "bicycle_chain": ({}, 30, {"hinge": 30}, 30, 0, ("link30",), 0.078),
     "millipede": ({}, 13_000, {"fixed": 1, "hinge": 12_999}, 12_999, 0, ("spine2999", "leg501_10"), 3.011),
     "molecule": ({"links": 2000}, 2000, {"hinge": 2000}, 2000, 0, None, 2.0),
+    "forest": ({"plants": 40}, 840, {"ball": 840}, 2520, 0, None, 88.25),
     "cable": ({}, 20, {"bushing": 20}, 120, 0, ("load",), 101.9),
     "crane": ({}, 35, {"hinge": 4, "slide": 1, "bushing": 31}, 191, 1, ("vehicle",), 158_006.0),
     "strong_robot": (
@@ -225,6 +226,38 @@ def test_small_molecules(links):
     assert gallery.molecule(links, seed=5).nv == links
 
 
+def test_plants_are_the_same_by_themselves():
+    """A plant depends on the seed and its number alone; some of them stand where they stand among all."""
+    few, many = gallery.forest(only=[7, 3], seed=2), gallery.forest(10, seed=2)
+    assert few.body_names[:2] == ("plant7_trunk1", "plant7_trunk2")
+    assert few.end_effectors == ("plant7_trunk6", "plant3_trunk6")
+    for name in few.body_names:
+        i, j = few.body_index(name), many.body_index(name)
+        np.testing.assert_array_equal(few.reference_poses[i], many.reference_poses[j])
+        assert few.mass[i] == many.mass[j]
+    assert not same(gallery.forest(1, seed=0), gallery.forest(1, seed=1))
+
+
+def test_plants_are_joined_and_apart():
+    """Links begin where the ones below them end, roots on the ground; stiffness is that of a beam."""
+    m = gallery.forest(200)
+    pose, size = m.reference_poses, m.shape_table.size
+    assert m.shape_table.body.tolist() == list(range(m.body_count))
+    half = pose[:, :3, 2] * size[:, 1, None]
+    start, end = pose[:, :3, 3] - half, pose[:, :3, 3] + half
+    rooted = m.joint_parents < 0
+    assert rooted.sum() == 200
+    np.testing.assert_allclose(start[~rooted], end[m.joint_parents[~rooted]], atol=1e-12)
+    np.testing.assert_allclose(start[rooted, 2], 0, atol=1e-12)
+    roots = start[rooted, :2]
+    apart = np.sqrt(((roots[:, None] - roots) ** 2).sum(axis=2)) + 9 * np.eye(200)
+    assert 0.8 < apart.min() < apart.min(axis=1).max() < 2.0
+    assert 1.1 < end[:, 2].max() < 2.5
+    np.testing.assert_allclose(
+        m.stiffness.reshape(-1, 3), (1e9 * np.pi / 4 * size[:, 0] ** 4 / (2 * size[:, 1]))[:, None] * np.ones(3)
+    )
+
+
 BAD = [
     ("helix", {"links": 0}, "links"),
     ("helix", {"links": -3}, "links"),
@@ -263,6 +296,14 @@ BAD = [
     ("molecule", {"links": 0}, "links"),
     ("molecule", {"seed": -1}, "seed"),
     ("molecule", {"seed": 0.5}, "seed"),
+    ("forest", {"plants": 0}, "plants"),
+    ("forest", {"plants": 10_000_000}, "plants times links"),
+    ("forest", {"seed": 0.5}, "seed"),
+    ("forest", {"only": []}, "only"),
+    ("forest", {"only": "12"}, "only"),
+    ("forest", {"only": [0]}, "only"),
+    ("forest", {"plants": 9, "only": [10]}, "only"),
+    ("forest", {"only": [3, 5, 3]}, "only: plant 3 is listed twice"),
     ("cable", {"joints": 0}, "joints"),
     ("cable", {"load": 0}, "load"),
     ("cable", {"load": float("inf")}, "load"),

@@ -7,6 +7,7 @@ import pliant
 
 GRAVITY = (0.0, 0.0, -9.81)
 SMALLER = {
+    "forest": {"plants": 5},
     "millipede": {"legs": 100, "spine": 300},
     "molecule": {"links": 3000},
     "trampoline_net": {"n": 5},

@@ -147,7 +147,12 @@ def test_any_size_of_mechanism(scale):
 
 @pytest.mark.parametrize("name", pliant.gallery.names())
 def test_the_gallery_can_be_drawn(name):
-    small = {"millipede": {"legs": 4, "spine": 20}, "molecule": {"links": 50}, "helix": {"links": 10}}
+    small = {
+        "forest": {"plants": 3},
+        "millipede": {"legs": 4, "spine": 20},
+        "molecule": {"links": 50},
+        "helix": {"links": 10},
+    }
     m = pliant.gallery.make(name, **small.get(name, {}))
     assert ink(pixels(picture(m, size=(240, 180)))) > 0.02
 

@@ -10,6 +10,7 @@ from pliant.mechanism.joints import BALL
 
 HUGE = {
     "molecule": {"links": 500},
+    "forest": {"plants": 3},
     "millipede": {"legs": 20, "leg_links": 5, "spine": 40},
     "trampoline_net": {"n": 5},
 }
