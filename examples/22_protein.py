@@ -24,7 +24,8 @@ SIDE = {
         "CG N CA CB 1.52 114 -67", "CD CA CB CG 1.52 111 180", "CE CB CG CD 1.52 111 180", "NZ CG CD CE 1.489 112 180",
     ],
     "GLU": [
-        "CG N CA CB 1.52 114 -67", "CD CA CB CG 1.516 113 180", "OE1 CB CG CD 1.25 118 -10", "OE2 CB CG CD 1.25 118 170",
+        "CG N CA CB 1.52 114 -67", "CD CA CB CG 1.516 113 180",
+        "OE1 CB CG CD 1.25 118 -10", "OE2 CB CG CD 1.25 118 170",
     ],
     "PHE": [
         "CG N CA CB 1.502 114 -65", "CD1 CA CB CG 1.384 121 90", "CD2 CA CB CG 1.384 121 -90",
@@ -91,7 +92,9 @@ def main() -> None:
     OUT.mkdir(exist_ok=True)
     protein = pliant.load(sys.argv[1] if len(sys.argv) > 1 else ideal()).with_fixed_base()
     end = protein.end_effectors[0]
-    torsions = [name for name, kind in zip(protein.joint_names, protein.joint_types, strict=True) if kind == "hinge"]
+    torsions = [
+        name for name, kind in zip(protein.joint_names, protein.joint_types, strict=True) if kind == "hinge"
+    ]
     print(f"{protein.name}: {protein.body_count} rigid groups, {len(torsions)} torsions; '{end}' is pulled")
 
     start = protein.reference_poses[protein.body_index(end), :3, 3]
@@ -102,7 +105,10 @@ def main() -> None:
     moved, missed = (
         np.linalg.norm(exact.pose(end)[:3, 3] - place) for place in (start, adaptive.pose(end)[:3, 3])
     )
-    print(f"it moves by {1e3 * moved:.1f} pm in {STEPS} steps, or {1e3 * missed:.1f} pm less if only what matters is computed:")
+    print(
+        f"it moves by {1e3 * moved:.1f} pm in {STEPS} steps, "
+        f"or {1e3 * missed:.1f} pm less if only what matters is computed:"
+    )
     print(f"{len(active[0])} joints in the first step, {len(active[-1])} in the last")
     coordinate = [protein.joint_coordinates(protein.joint_index(name)).start for name in torsions]
     turns = []
@@ -112,7 +118,7 @@ def main() -> None:
     for kind in ("phi", "psi", "chi"):
         largest = max((name for name in torsions if f":{kind}" in name), key=turns[1].__getitem__)
         print(f"{kind}: up to {turns[1][largest]:.3f} degrees, of {largest}")
-    draw(protein, *turns, active)
+    draw(protein, turns[0], turns[1], active)
     print(f"The picture is {OUT / 'protein.png'}.")
 
 
@@ -145,14 +151,23 @@ def draw(
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(3, 2))
     for kind, colour, marker in (("psi", "#3566c4", "o"), ("phi", "#d9822b", "s"), ("chi", "#2a9d8f", "^")):
         names = [name for name in turn if f":{kind}" in name]
-        upper.semilogy([place(x) for x in names], [exact[x] for x in names], ".", color="#c9ced6", markersize=3)
+        upper.semilogy(
+            [place(x) for x in names], [exact[x] for x in names], ".", color="#c9ced6", markersize=3
+        )
         names = [name for name in names if turn[name] > 0]
         upper.semilogy(
-            [place(x) for x in names], [turn[x] for x in names], marker, color=colour, markersize=3.5, label=kind
+            [place(x) for x in names],
+            [turn[x] for x in names],
+            marker,
+            color=colour,
+            markersize=3.5,
+            label=kind,
         )
     upper.set_ylim(1e-7 * max(exact.values()), 3 * max(exact.values()))
     upper.set_ylabel("turned by (degrees)")
-    upper.set_title(f"{protein.name}: torsions after a pull at the last residue (grey: all computed)", fontsize=10)
+    upper.set_title(
+        f"{protein.name}: torsions after a pull at the last residue (grey: all computed)", fontsize=10
+    )
     upper.legend(frameon=False, loc="upper left")
     for side, colour in ((False, "#444444"), (True, "#2a9d8f")):
         points = [

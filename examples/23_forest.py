@@ -20,7 +20,7 @@ WIND_SHARE = 0.5  # of the allowed error: how far the wind on a plant may be off
 
 
 def wind(places: np.ndarray, time: float) -> np.ndarray:
-    """Force of the wind on a part of a crown, N, along x: fronts 60 m apart that bend with y and run over the meadow."""
+    """Force of the wind on a part of a crown, N, along x: fronts 60 m apart that run over the meadow."""
     phase = (places[:, 0] - FRONT * time + 4 * np.sin(places[:, 1] / 9)) % 60 - 30
     return DRAG * (CALM + (GUST - CALM) * np.exp(-((phase / WIDTH) ** 2))) ** 2
 
@@ -52,7 +52,7 @@ class Group:
         """Forces on the crowns of some plants."""
         for i in plants:
             for name in self.crowns[i]:
-                simulation.apply_wrench(name, force=(force[i], 0, 0))
+                simulation.apply_wrench(name, force=(float(force[i]), 0.0, 0.0))
 
     def step(self, time: float) -> float:
         """Go on to the wind of a time, where it has changed enough to be seen; returns the seconds that it took."""
@@ -73,7 +73,7 @@ def grouped(camera: pliant.Camera) -> list[Group]:
     """Plants in groups of like allowed error, from one octave to the next."""
     whole = pliant.gallery.forest(PLANTS)
     roots = whole.reference_poses[[whole.body_index(f"plant{i + 1}_trunk1") for i in range(PLANTS)], :3, 3]
-    allowed = camera.metres(roots + (0, 0, 1.0), PIXELS, radius=1.4)  # all of a plant
+    allowed = camera.metres(roots + np.array([0, 0, 1.0]), PIXELS, radius=1.4)  # all of a plant
     octave = np.floor(np.log2(allowed / allowed.min())).astype(int)
     return [
         Group((np.flatnonzero(octave == k) + 1).tolist(), float(allowed[octave == k].min()))
@@ -86,7 +86,9 @@ def main() -> None:
     camera = pliant.Camera((-34, -3, 7), target=(-6, 0, 0), fov=0.6, height=720)
     groups = grouped(camera)
     exact = [Group(group.numbers, 1e-9) for group in groups]
-    print(f"{PLANTS} plants, {sum(g.mechanism.joint_count for g in groups)} joints, at most {PIXELS:g} pixel off")
+    print(
+        f"{PLANTS} plants, {sum(g.mechanism.joint_count for g in groups)} joints, at most {PIXELS:g} pixel off"
+    )
     worst = np.zeros(len(groups))
     computed = np.zeros((FRAMES, len(groups)), dtype=int)
     took = np.zeros((2, len(groups)))
@@ -106,7 +108,9 @@ def main() -> None:
             f"{1000 * group.error:10.1f} mm {len(m.end_effectors):8} {m.joint_count:8}"
             f" {computed[:, k].mean():21.0f} {100 * took[0, k] / took[1, k]:11.0f} % {worst[k]:10.2f} px"
         )
-    print(f"all: {100 * computed.sum() / FRAMES / sum(g.mechanism.joint_count for g in groups):.0f} % of the joints")
+    print(
+        f"all: {100 * computed.sum() / FRAMES / sum(g.mechanism.joint_count for g in groups):.0f} % of the joints"
+    )
     assert worst.max() < PIXELS
     draw(camera, groups)
     print(f"The picture is {OUT / 'forest.png'}.")

@@ -41,7 +41,10 @@ def test_the_bound_holds_and_is_not_wasteful(seed):
     """Random cameras, places in a ball, and displacements as long as allowed, in the worst directions, too."""
     rng = np.random.default_rng(seed)
     camera = pliant.Camera(
-        rng.normal(size=3), rng.normal(size=3) * 10, fov=rng.uniform(0.1, 2.5), height=int(rng.integers(10, 3000))
+        rng.normal(size=3),
+        rng.normal(size=3) * 10,
+        fov=rng.uniform(0.1, 2.5),
+        height=int(rng.integers(10, 3000)),
     )
     seen = np.array([*(rng.uniform(-1, 1, 2)), 1.0]) * rng.uniform(0.1, 100)
     place = camera.position + seen @ camera.axes

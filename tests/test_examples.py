@@ -82,6 +82,11 @@ EXPECTED = {
         ["all links              turned by", "angular momentum is 0e+00", "0.0"],
         ["falling.png"],
     ),
+    "22_protein.py": (
+        ["883 rigid groups, 882 torsions", "26 joints in the first step", "of A:229:SER:psi"],
+        ["protein.png"],
+    ),
+    "23_forest.py": (["1000 plants, 21000 joints", "% of the joints"], ["forest.png"]),
     "18_many_equilibria.py": (
         ["1681 load cases", "1681 with an equilibrium", "up to 3.6 mm"],
         ["many_equilibria.png"],

@@ -65,7 +65,9 @@ class Camera:
         wide = round(pixels * 16 / 9) if width is None else whole(width, "width", 1, 1_000_000)
         length, right = math.sqrt(ahead @ ahead), np.cross(ahead, sky)
         if not length > 0:
-            raise InputError(f"target: a point other than the position {brief(self.position.tolist())} expected")
+            raise InputError(
+                f"target: a point other than the position {brief(self.position.tolist())} expected"
+            )
         span = math.sqrt(right @ right)
         if not span > 1e-9 * length * math.sqrt(sky @ sky):
             raise InputError("up: a direction across the view expected: give another one, such as (0, 1, 0)")
@@ -94,7 +96,9 @@ class Camera:
         try:
             ball = np.broadcast_to(ball, at.shape[:-1])
         except ValueError:
-            raise InputError(f"radius: one number or {at.shape[:-1]} expected, not shape {ball.shape}") from None
+            raise InputError(
+                f"radius: one number or {at.shape[:-1]} expected, not shape {ball.shape}"
+            ) from None
         if not (ball >= 0).all():
             raise InputError("radius: numbers from 0 on expected")
         # A point at depth z and distance r that moves by e, to depth z - e or more, moves by at most

@@ -7,10 +7,10 @@ import warnings
 
 import numpy as np
 import pytest
-from formats.mutation import damaged_bytes
-from formats.peptides import MIXED, hetero, peptide, random_peptide
 
 import pliant
+from formats.mutation import damaged_bytes
+from formats.peptides import MIXED, hetero, peptide, random_peptide
 from pliant.errors import FormatError, PliantError, UnsupportedWarning
 from pliant.formats.load import read as read_content
 
@@ -18,7 +18,9 @@ gemmi = pytest.importorskip("gemmi")
 
 FILES, MUCH_FILES = 600, 6_000  # damaged files
 CHI = {"A": 0, "G": 0, "S": 1, "V": 1, "L": 2, "K": 4, "E": 3, "F": 2, "P": 0, "C": 1}
-THREE = dict(zip("AGSCVLKEFP", "ALA GLY SER CYS VAL LEU LYS GLU PHE PRO".split(), strict=True))
+THREE = dict(
+    zip("AGSCVLKEFP", ["ALA", "GLY", "SER", "CYS", "VAL", "LEU", "LYS", "GLU", "PHE", "PRO"], strict=True)
+)
 
 
 @pytest.fixture
@@ -163,7 +165,15 @@ def same(a: pliant.Mechanism, b: pliant.Mechanism) -> bool:
         and a.body_names == b.body_names
         and all(
             np.array_equal(getattr(a, word), getattr(b, word))
-            for word in ("mass", "com", "inertia", "reference_poses", "reference", "stiffness", "joint_parents")
+            for word in (
+                "mass",
+                "com",
+                "inertia",
+                "reference_poses",
+                "reference",
+                "stiffness",
+                "joint_parents",
+            )
         )
     )
 
@@ -274,7 +284,11 @@ def test_other_residues_have_torsions_by_their_atoms(write):
     assert {name for name in hinges(m) if "XYZ" in name} == {
         "A:3:XYZ:phi", "A:3:XYZ:psi", "A:3:XYZ:CA-CB", "A:3:XYZ:CB-CG",
     }  # fmt: skip
-    capped = without(random_peptide("AGL"), " N   ALA A", " CB  ALA A").replace("ALA", "ACE").replace(" CA  ACE", " CH3 ACE")
+    capped = (
+        without(random_peptide("AGL"), " N   ALA A", " CB  ALA A")
+        .replace("ALA", "ACE")
+        .replace(" CA  ACE", " CH3 ACE")
+    )
     m = pliant.load(write(capped))
     assert hinges(m) >= {"A:2:GLY:phi", "A:2:GLY:psi", "A:3:LEU:phi"}
     assert m.joint_types.count("free") == 1
@@ -297,7 +311,7 @@ def bridged(sequence: str, seed: int) -> str:
                 )
         return text, found
 
-    def gap(x: np.ndarray) -> list[float]:
+    def gap(x: np.ndarray) -> list[np.floating]:
         at = sulfurs(x)[1]
         apart = np.linalg.norm
         last = str(count)

@@ -248,8 +248,8 @@ def sound() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "gallery lattice3d": (p.gallery.lattice3d, {"nx": 2, "ny": 2, "nz": 2, "cell": 0.03}),
         "molecule": (p.Molecule, {
             "positions": np.eye(4, 3), "masses": 12.0, "bonds": [(0, 1), (1, 2), (2, 3)], "rotatable": None,
-            "name": "m", "names": list("abcd"), "radii": 0.07, "stiffness": 50.0, "damping": None, "joints": list("xyz"),
-            "outer": None, "closing": None, "ends": [3], "colours": (1, 0, 0, 1)}),
+            "name": "m", "names": list("abcd"), "radii": 0.07, "stiffness": 50.0, "damping": None,
+            "joints": list("xyz"), "outer": None, "closing": None, "ends": [3], "colours": (1, 0, 0, 1)}),
         "molecule places": (lambda poses: p.Molecule(np.eye(2, 3), 12.0, [(0, 1)]).places(poses), {"poses": [pose]}),
         "molecule where": (lambda atom: p.Molecule(np.eye(4, 3), 12.0, [(0, 1)]).where(atom), {"atom": "atom2"}),
         "molecule read": (p.Molecule.read, {"path": "file.npz", "torsions": ("phi", "psi")}),

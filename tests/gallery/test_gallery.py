@@ -254,7 +254,8 @@ def test_plants_are_joined_and_apart():
     assert 0.8 < apart.min() < apart.min(axis=1).max() < 2.0
     assert 1.1 < end[:, 2].max() < 2.5
     np.testing.assert_allclose(
-        m.stiffness.reshape(-1, 3), (1e9 * np.pi / 4 * size[:, 0] ** 4 / (2 * size[:, 1]))[:, None] * np.ones(3)
+        m.stiffness.reshape(-1, 3),
+        (1e9 * np.pi / 4 * size[:, 0] ** 4 / (2 * size[:, 1]))[:, None] * np.ones(3),
     )
 
 

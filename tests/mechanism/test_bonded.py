@@ -162,7 +162,9 @@ def test_a_closing_bond_between_two_parts_is_a_bond_of_the_tree():
 
 
 def test_where_atoms_are():
-    molecule = pliant.Molecule([(0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 1, 0)], 12.0, [(0, 1), (1, 2), (2, 3)], ends=[3])
+    molecule = pliant.Molecule(
+        [(0, 0, 0), (1, 0, 0), (1, 1, 0), (2, 1, 0)], 12.0, [(0, 1), (1, 2), (2, 3)], ends=[3]
+    )
     body, place = molecule.where("atom4")
     assert (body, place.tolist()) == ("atom3", [1, 0, 0])
     assert molecule.mechanism.end_effectors == ("atom3",)

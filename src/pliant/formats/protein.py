@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,11 +65,54 @@ _COLOURS = {
     16: (0.96, 0.78, 0.30, 1.0),
 }
 _OTHER_COLOUR = (0.93, 0.55, 0.22, 1.0)
-_RECORDS = (
-    "ANISOU ATOM AUTHOR CAVEAT CISPEP COMPND CONECT CRYST1 DBREF DBREF1 DBREF2 END ENDMDL EXPDTA FORMUL HEADER HELIX HET "
-    "HETATM HETNAM HETSYN JRNL KEYWDS LINK MASTER MDLTYP MODEL MODRES MTRIX1 NUMMDL OBSLTE ORIGX1 REMARK REVDAT SCALE1 "
-    "SEQADV SEQRES SHEET SITE SOURCE SPLIT SPRSDE SSBOND TER TITLE USER"
-).split()
+_RECORDS = [
+    "ANISOU",
+    "ATOM",
+    "AUTHOR",
+    "CAVEAT",
+    "CISPEP",
+    "COMPND",
+    "CONECT",
+    "CRYST1",
+    "DBREF",
+    "DBREF1",
+    "DBREF2",
+    "END",
+    "ENDMDL",
+    "EXPDTA",
+    "FORMUL",
+    "HEADER",
+    "HELIX",
+    "HET",
+    "HETATM",
+    "HETNAM",
+    "HETSYN",
+    "JRNL",
+    "KEYWDS",
+    "LINK",
+    "MASTER",
+    "MDLTYP",
+    "MODEL",
+    "MODRES",
+    "MTRIX1",
+    "NUMMDL",
+    "OBSLTE",
+    "ORIGX1",
+    "REMARK",
+    "REVDAT",
+    "SCALE1",
+    "SEQADV",
+    "SEQRES",
+    "SHEET",
+    "SITE",
+    "SOURCE",
+    "SPLIT",
+    "SPRSDE",
+    "SSBOND",
+    "TER",
+    "TITLE",
+    "USER",
+]
 
 
 class Protein(NamedTuple):
@@ -144,7 +188,9 @@ def is_structure(head: bytes) -> str | None:
     return None
 
 
-def read_molecule(path: str | os.PathLike[str], torsions: Iterable[str] = TORSIONS, level: int = 3) -> Molecule:
+def read_molecule(
+    path: str | os.PathLike[str], torsions: Iterable[str] = TORSIONS, level: int = 3
+) -> Molecule:
     """See `Molecule.read`; `level` is that of the warning."""
     path = as_path(path)
     data = read_bytes(path, MAX_BYTES)
@@ -255,11 +301,14 @@ def _collect(structure: Any, report: LeftOut, path: Path) -> _Atoms:
             if not amino and residue.name not in _CAPS:
                 known = gemmi.find_tabulated_residue(residue.name).is_amino_acid()
                 report.name(
-                    "amino acid without its atoms N, CA and C" if known else "ligand, ion or nucleotide", [label]
+                    "amino acid without its atoms N, CA and C" if known else "ligand, ion or nucleotide",
+                    [label],
                 )
                 continue
             if len(given) > _MANY:
-                raise FormatError(f"'{path}': residue {label} has {len(given)} atoms: no amino acid has so many")
+                raise FormatError(
+                    f"'{path}': residue {label} has {len(given)} atoms: no amino acid has so many"
+                )
             used[label] = used.get(label, 0) + 1
             if used[label] > 1:
                 label = f"{label}#{used[label]}"
@@ -289,7 +338,7 @@ def _join(structure: Any, atoms: _Atoms, at: NDArray[np.float64], report: LeftOu
     for residues in atoms.chains:
         for residue in residues:
             _join_residue(np.array(list(residue.atoms.values()), dtype=np.int64), at, radius, light, bonds)
-        for one, other in zip(residues, residues[1:], strict=False):
+        for one, other in pairwise(residues):
             c, n = one.atoms.get("C"), other.atoms.get("N")
             if c is not None and n is not None and _apart(at, c, n) < _PEPTIDE:
                 bonds.add(c, n)
@@ -321,20 +370,22 @@ def _join_residue(
     if len(hydrogen):
         apart = np.sqrt(((at[hydrogen, None] - at[heavy]) ** 2).sum(axis=2))
         nearest = apart.argmin(axis=1)
-        for h, i, d in zip(hydrogen.tolist(), heavy[nearest].tolist(), apart.min(axis=1).tolist(), strict=True):
+        for h, i, d in zip(
+            hydrogen.tolist(), heavy[nearest].tolist(), apart.min(axis=1).tolist(), strict=True
+        ):
             if d <= radius[h] + radius[i] + _SLACK:
                 bonds.add(h, i)
 
 
 def _across(structure: Any, atoms: _Atoms, at: NDArray[np.float64]) -> list[tuple[int, int]]:
     """Disulfide bonds, by distance, and covalent links between residues that the file lists."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
     gemmi = require("gemmi")
     found: list[tuple[int, int]] = []
     sulfur = [r.atoms["SG"] for chain in atoms.chains for r in chain if "SG" in r.atoms]
     if len(sulfur) > 1:
-        apart, nearest = cKDTree(at[sulfur]).query(at[sulfur], k=2)
+        apart, nearest = (np.asarray(x) for x in KDTree(at[sulfur]).query(at[sulfur], k=2))
         other = nearest[:, 1].tolist()
         for i, j in enumerate(other):
             if i < j and other[j] == i and apart[i, 1] < _SULFUR:
@@ -344,16 +395,17 @@ def _across(structure: Any, atoms: _Atoms, at: NDArray[np.float64]) -> list[tupl
     for link in structure.connections:
         if link.type not in wanted or link.asu == gemmi.Asu.Different:
             continue
-        ends = [number.get(_address(end)) for end in (link.partner1, link.partner2)]
-        if ends[0] is not None and ends[1] is not None and ends[0] != ends[1]:
-            if 0 < _apart(at, ends[0], ends[1]) < _LINK:
-                found.append((ends[0], ends[1]))
+        ends: Any = [number.get(_address(end)) for end in (link.partner1, link.partner2)]
+        if None not in ends and 0 < _apart(at, *ends) < _LINK:
+            found.append((ends[0], ends[1]))
     return found
 
 
 def _address(end: Any) -> str:
     """The name of an atom that a link refers to."""
-    return "".join(f"{end.chain_name.strip() or '_'}:{end.res_id.seqid}:{end.res_id.name}:{end.atom_name}".split())
+    return "".join(
+        f"{end.chain_name.strip() or '_'}:{end.res_id.seqid}:{end.res_id.name}:{end.atom_name}".split()
+    )
 
 
 def _name_torsions(atoms: _Atoms, bonds: _Bonds) -> None:

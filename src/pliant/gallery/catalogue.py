@@ -7,7 +7,18 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from pliant.errors import InputError
-from pliant.gallery import cables, chains, hands, huge, lattices, loops, parallel, plants, robots, transforming
+from pliant.gallery import (
+    cables,
+    chains,
+    hands,
+    huge,
+    lattices,
+    loops,
+    parallel,
+    plants,
+    robots,
+    transforming,
+)
 from pliant.mechanism import Mechanism
 from pliant.text import brief, suggestion
 

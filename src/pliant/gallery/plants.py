@@ -30,9 +30,9 @@ _GOLDEN = math.pi * (3 - math.sqrt(5))  # from a leaf to the next one, seen from
 def forest(plants: int = 1000, seed: int = 0, only: Sequence[int] | None = None) -> Mechanism:
     """Young trees on a meadow, each a trunk of six links with five branches of three, on ball joints.
 
-    They are 1.3 to 2.3 m tall and stand some 1.5 m apart, like the seeds of a sunflower: the first in the middle, at the
-    origin. Joints bend as beams of green wood do, in proportion to the fourth power of their thickness. Plant 7 has the
-    links "plant7_trunk1" to 6 and "plant7_branch1_1" to "plant7_branch5_3"; its joints have the same names.
+    They are 1.3 to 2.3 m tall and stand some 1.5 m apart, like the seeds of a sunflower: the first at the origin, in
+    the middle. Joints bend as beams of green wood do, in proportion to the fourth power of their thickness. Plant 7 has
+    the links "plant7_trunk1" to 6 and "plant7_branch1_1" to "plant7_branch5_3"; its joints have the same names.
 
     Args:
         plants: number of plants.
@@ -48,7 +48,9 @@ def forest(plants: int = 1000, seed: int = 0, only: Sequence[int] | None = None)
     parent, trunk, slot, names = _topology()
     radius = _THICK + (_THIN - _THICK) * (trunk + slot) / (_TRUNK + _BRANCH)
     length = np.where(slot > 0, _SHORTER * _LENGTH, _LENGTH)
-    size, axes = (np.array(part) for part in zip(*(_shape(i, seed, trunk, slot) for i in numbers), strict=True))
+    size, axes = (
+        np.array(part) for part in zip(*(_shape(i, seed, trunk, slot) for i in numbers), strict=True)
+    )
     steps = size[:, None, None] * length[:, None] * axes
     ends = np.zeros((n, _LINKS + 1, 3))  # the last one is the root of the plant, where parent is -1
     index = np.array(numbers)

@@ -91,7 +91,7 @@ class Molecule:
             rotatable: bonds that may turn, (m,); by default all with more bonds at either end. Those in rings never do.
             name: of the mechanism.
             names: of the atoms; by default "atom1" and so on.
-            radii: of the atoms, nm, one or (n,). Without them an atom between two bonds that turn would have no inertia.
+            radii: of the atoms, nm, one or (n,). Without them a single atom between bonds that turn has no inertia.
             stiffness: of torsions, kJ/(mol rad²), one or (m,). They are slack at the given positions.
             damping: of torsions, kJ ps/(mol rad²), one or (m,); by default 0.1 ps times the stiffness.
             joints: names of the hinges, (m,); by default of the two atoms.
@@ -107,13 +107,17 @@ class Molecule:
         """
         at = numbers(positions, "positions", MechanismError)
         if at.ndim != 2 or at.shape[1] != 3 or not len(at):
-            raise MechanismError(f"positions: one row of three numbers per atom expected, not shape {at.shape}")
+            raise MechanismError(
+                f"positions: one row of three numbers per atom expected, not shape {at.shape}"
+            )
         n = len(at)
         self.names = _names(names, n)
         mass = _per(masses, n, "masses")
         radius = _per(radii, n, "radii", least=0.0)
         if not (np.abs(at) < 1e50).all():
-            raise MechanismError(f"atom '{self.names[_first(~(np.abs(at) < 1e50))]}': its position is not finite")
+            raise MechanismError(
+                f"atom '{self.names[_first(~(np.abs(at) < 1e50))]}': its position is not finite"
+            )
         pairs = _pairs(bonds, at, self.names)
         m = len(pairs)
         cut = _mask(closing, m, "closing", False)
@@ -138,10 +142,15 @@ class Molecule:
         self.place = at - at[first][body]
         weight, com, inertia = _solids(self.place, mass, radius, body, len(first))
         b = Builder(name)
-        b.bodies([self.names[i] for i in first.tolist()], mass=weight, com=com, inertia=inertia, position=at[first])
+        b.bodies(
+            [self.names[i] for i in first.tolist()], mass=weight, com=com, inertia=inertia, position=at[first]
+        )
         b.free_joints([f"{self.names[i]}:base" for i in roots.tolist()], -1, body[roots])
         if joints is None:
-            words = [f"{self.names[i]}-{self.names[j]}" for i, j in zip(parent.tolist(), child.tolist(), strict=True)]
+            words = [
+                f"{self.names[i]}-{self.names[j]}"
+                for i, j in zip(parent.tolist(), child.tolist(), strict=True)
+            ]
         else:
             words = _texts(joints, m, "joints")
         angle = _angles(at, parent, child, outer, pairs)
@@ -161,7 +170,9 @@ class Molecule:
         b.end_effectors(*dict.fromkeys(self.names[first[body[i]]] for i in _atoms(ends, n)))
         colour = numbers(colours, "colours", MechanismError)
         if colour.shape not in ((4,), (n, 4)):
-            raise MechanismError(f"colours: four numbers, or {n} rows of them, expected, not shape {colour.shape}")
+            raise MechanismError(
+                f"colours: four numbers, or {n} rows of them, expected, not shape {colour.shape}"
+            )
         self.mechanism = b.build().replace(shape_table=self._shapes(pairs, np.broadcast_to(colour, (n, 4))))
 
     @classmethod
@@ -188,7 +199,9 @@ class Molecule:
         """Positions of all atoms, nm, (n, 3), at poses of the bodies (bodies, 4, 4)."""
         given = numbers(poses, "poses", MechanismError)
         if given.shape != (self.mechanism.body_count, 4, 4):
-            raise MechanismError(f"poses: those of {self.mechanism.body_count} bodies expected, not {given.shape}")
+            raise MechanismError(
+                f"poses: those of {self.mechanism.body_count} bodies expected, not {given.shape}"
+            )
         return np.einsum("nij,nj->ni", given[self.body, :3, :3], self.place) + given[self.body, :3, 3]
 
     def where(self, atom: str) -> tuple[str, Floats]:
@@ -247,7 +260,12 @@ def _array(given: Any) -> NDArray[Any]:
 
 def _texts(given: Any, n: int, what: str) -> list[str]:
     """`n` strings."""
-    if isinstance(given, str) or not isinstance(given, Sequence) or len(given) != n or set(map(type, given)) - {str}:
+    if (
+        isinstance(given, str)
+        or not isinstance(given, Sequence)
+        or len(given) != n
+        or set(map(type, given)) - {str}
+    ):
         raise MechanismError(f"{what}: a list of {n} strings expected, not {brief(given)}")
     return list(given)
 
@@ -290,7 +308,9 @@ def _mask(given: Any, m: int, what: str, default: bool) -> Bools:
 def _atoms(given: Any, n: int) -> list[int]:
     """Numbers of atoms."""
     found = _array(list(given) if isinstance(given, Iterable) else None)
-    if found.size and (found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= n):
+    if found.size and (
+        found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= n
+    ):
         raise MechanismError(f"ends: numbers of atoms from 0 to {n - 1} expected, not {brief(given)}")
     return [int(i) for i in found] if found.size else []
 
@@ -352,7 +372,9 @@ def _spanning(n: int, pairs: Ints, closing: Bools) -> tuple[Bools, Ints, Bools]:
     _, part = _components(n, pairs[tree])
     _, lowest = np.unique(part, return_index=True)
     start = np.column_stack([np.full(len(lowest), n), lowest])  # one vertex more, joined to all lowest atoms
-    order, before = breadth_first_order(_graph(n + 1, np.concatenate([pairs[tree], start])), n, directed=False)
+    order, before = breadth_first_order(
+        _graph(n + 1, np.concatenate([pairs[tree], start])), n, directed=False
+    )
     before = before[:n].astype(np.int64)
     before[before == n] = -1
     rank = np.empty(n + 1, dtype=np.int64)
@@ -389,11 +411,13 @@ def _top(above: list[int], i: int) -> int:
 # --- geometry
 
 
-def _solids(place: Floats, mass: Floats, radius: Floats, body: Ints, count: int) -> tuple[Floats, Floats, Floats]:
+def _solids(
+    place: Floats, mass: Floats, radius: Floats, body: Ints, count: int
+) -> tuple[Floats, Floats, Floats]:
     """Mass, centre (in the frame of the places) and inertia about it, of every group of balls."""
 
     def total(values: Floats) -> Floats:
-        return np.bincount(body, values, count)
+        return np.bincount(body, values, count).astype(np.float64, copy=False)
 
     weight = total(mass)
     com = np.column_stack([total(mass * x) / weight for x in place.T])
@@ -407,14 +431,20 @@ def _solids(place: Floats, mass: Floats, radius: Floats, body: Ints, count: int)
     return weight, com, inertia
 
 
-def _angles(at: Floats, parent: Ints, child: Ints, outer: Any, pairs: Ints) -> Floats:
+def _angles(at: Floats, parent: Ints, child: Ints, outer: Any, pairs: Ints) -> NDArray[Any]:
     """Dihedral angles about all bonds, rad; zero for those without outer atoms."""
     m = len(pairs)
     if outer is None:
         return np.zeros(m)
     ends = _array(outer)
-    if ends.shape != (m, 2) or ends.dtype.kind not in "iu" or (m and (ends.min() < -1 or ends.max() >= len(at))):
-        raise MechanismError(f"outer: two numbers of atoms per bond expected, -1 for none, not {brief(outer)}")
+    if (
+        ends.shape != (m, 2)
+        or ends.dtype.kind not in "iu"
+        or (m and (ends.min() < -1 or ends.max() >= len(at)))
+    ):
+        raise MechanismError(
+            f"outer: two numbers of atoms per bond expected, -1 for none, not {brief(outer)}"
+        )
     swapped = parent != pairs[:, 0]
     before, after = np.where(swapped[:, None], ends[:, ::-1], ends).T
     u, v, w = at[parent] - at[before], at[child] - at[parent], at[after] - at[child]
@@ -423,7 +453,7 @@ def _angles(at: Floats, parent: Ints, child: Ints, outer: Any, pairs: Ints) -> F
     return np.where((ends >= 0).all(axis=1), angle, 0.0)
 
 
-def _frames(axis: Floats) -> Floats:
+def _frames(axis: Floats) -> NDArray[Any]:
     """Rotations (m, 3, 3) with the given unit vectors as z axes."""
     side = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis), axis=1)])
     side /= np.sqrt((side**2).sum(axis=1))[:, None]
