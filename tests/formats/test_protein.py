@@ -245,6 +245,16 @@ def test_gaps_and_missing_atoms(write):
     assert molecule.mechanism.joint_types.count("free") == 2
 
 
+def test_atoms_that_are_too_far_away_make_no_torsion(write):
+    """A carbon that was moved away from its residue: no bond to it, no angle measured with it."""
+    lines = random_peptide("AGSVL").splitlines(keepends=True)
+    k = next(i for i, line in enumerate(lines) if " C   SER" in line)
+    lines[k] = lines[k][:30] + f"{float(lines[k][30:38]) + 9:8.3f}" + lines[k][38:]
+    m = quiet(write("".join(lines)))[0].mechanism
+    assert not hinges(m) & {"A:3:SER:phi", "A:3:SER:psi", "A:4:VAL:phi"}
+    assert {"A:2:GLY:phi", "A:3:SER:chi1", "A:4:VAL:psi"} <= hinges(m)
+
+
 def test_hydrogens_ride_with_their_atoms(write):
     """A hydrogen at every nitrogen and a methyl group change masses and nothing else."""
     text = random_peptide("AGSA")
@@ -397,6 +407,12 @@ def test_options_that_are_none(write):
             pliant.Molecule.read(path, torsions=torsions)  # pyright: ignore[reportArgumentType]
     with pytest.raises(FormatError, match="neither a PDB nor an mmCIF file"):
         pliant.Molecule.read(write("<mujoco/>"))
+    with pytest.raises(FormatError, match="residue A:2:GLY lie on top of each other"):
+        crowd = "".join(
+            f"ATOM   {1000 + i:4d} X{i:<3d} GLY A   2       3.000   1.000{i / 1000:8.3f}  1.00  0.00           C\n"
+            for i in range(40)
+        )
+        pliant.load(write(random_peptide("AGS").replace("TER", crowd + "TER")))
     with pytest.raises(FormatError, match="has 301 atoms: no amino acid has so many"):
         extra = "".join(
             f"ATOM   {1000 + i:4d} X{i:<3d} GLY A   2    {i % 20:8.3f}{i // 20:8.3f}{9:8.3f}  1.00  0.00           C\n"

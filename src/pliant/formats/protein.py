@@ -28,6 +28,7 @@ _OTHERS = 50.0  # a threefold one of 11 kJ/mol
 _SLACK = 0.04  # nm: a bond is at most the sum of covalent radii and this
 _PEPTIDE, _SULFUR, _LINK = 0.2, 0.25, 0.3  # nm: the longest bonds between residues
 _MANY = 300  # atoms of a residue: more are no amino acid
+_CROWDED = 12  # atoms within the length of a bond: more lie on top of each other
 
 # Atoms along the side chain: torsion k is about the bond from atom k to atom k + 1, counted from 1.
 _CHI = {
@@ -166,14 +167,18 @@ class _Bonds:
             self.closing.append(closing)
 
     def turn(self, kind: str, name: str, atoms: list[int | None]) -> None:
-        """Name the torsion about the bond between the middle ones of four atoms, if all are there."""
+        """Name the torsion about the bond between the middle ones of four atoms, if all are there and bonded."""
         before, a, b, after = atoms
         if before is None or a is None or b is None or after is None:
             return
-        i = self.number.get((min(a, b), max(a, b)))
-        if i is not None:
+        if self.has(before, a) and self.has(a, b) and self.has(b, after):
+            i = self.number[min(a, b), max(a, b)]
             self.kind[i], self.joint[i] = kind, name
             self.outer[i] = (before, after) if a < b else (after, before)
+
+    def has(self, a: int, b: int) -> bool:
+        """Whether two atoms are bonded."""
+        return (min(a, b), max(a, b)) in self.number
 
 
 def is_structure(head: bytes) -> str | None:
@@ -229,7 +234,7 @@ def parse(data: bytes, path: Path, torsions: Iterable[str] = TORSIONS) -> Protei
     if not (np.abs(at) < 1e6).all():
         i = int(np.argmax(~(np.abs(at) < 1e6).all(axis=1)))
         raise FormatError(f"'{path}': the position of atom {atoms.names[i]} is no number, or absurdly large")
-    bonds = _join(structure, atoms, at, report)
+    bonds = _join(structure, atoms, at, report, path)
     _name_torsions(atoms, bonds)
     keep = _held(len(at), bonds.pairs, atoms)
     report.name("atom that no bond holds", [atoms.names[i] for i in np.flatnonzero(~keep).tolist()])
@@ -331,13 +336,15 @@ def _collect(structure: Any, report: LeftOut, path: Path) -> _Atoms:
     return out
 
 
-def _join(structure: Any, atoms: _Atoms, at: NDArray[np.float64], report: LeftOut) -> _Bonds:
+def _join(structure: Any, atoms: _Atoms, at: NDArray[np.float64], report: LeftOut, path: Path) -> _Bonds:
     """Bonds by distance within residues, between neighbours in a chain, and across."""
     bonds = _Bonds()
     radius, light = np.array(atoms.radii), np.array(atoms.elements) == 1
     for residues in atoms.chains:
         for residue in residues:
-            _join_residue(np.array(list(residue.atoms.values()), dtype=np.int64), at, radius, light, bonds)
+            own = np.array(list(residue.atoms.values()), dtype=np.int64)
+            if not _join_residue(own, at, radius, light, bonds):
+                raise FormatError(f"'{path}': atoms of residue {residue.label} lie on top of each other")
         for one, other in pairwise(residues):
             c, n = one.atoms.get("C"), other.atoms.get("N")
             if c is not None and n is not None and _apart(at, c, n) < _PEPTIDE:
@@ -359,13 +366,19 @@ def _join_residue(
     radius: NDArray[np.float64],
     light: NDArray[np.bool_],
     bonds: _Bonds,
-) -> None:
-    """Bonds of a residue: atoms at most as far apart as their covalent radii say; a hydrogen has its nearest one."""
+) -> bool:
+    """Bonds of a residue: atoms at most as far apart as their covalent radii say; a hydrogen has its nearest one.
+
+    False if there are too many.
+    """
     heavy, hydrogen = own[~light[own]], own[light[own]]
     if not len(heavy):
-        return
+        return True
     apart = np.sqrt(((at[heavy, None] - at[heavy]) ** 2).sum(axis=2))
-    for i, j in np.argwhere(np.triu(apart <= radius[heavy, None] + radius[heavy] + _SLACK, 1)).tolist():
+    close = apart <= radius[heavy, None] + radius[heavy] + _SLACK
+    if close.sum(axis=1).max() > _CROWDED + 1:
+        return False
+    for i, j in np.argwhere(np.triu(close, 1)).tolist():
         bonds.add(int(heavy[i]), int(heavy[j]))
     if len(hydrogen):
         apart = np.sqrt(((at[hydrogen, None] - at[heavy]) ** 2).sum(axis=2))
@@ -375,6 +388,7 @@ def _join_residue(
         ):
             if d <= radius[h] + radius[i] + _SLACK:
                 bonds.add(h, i)
+    return True
 
 
 def _across(structure: Any, atoms: _Atoms, at: NDArray[np.float64]) -> list[tuple[int, int]]:
@@ -421,11 +435,9 @@ def _name_torsions(atoms: _Atoms, bonds: _Bonds) -> None:
             before = residues[k - 1].atoms if k else {}
             after = residues[k + 1].atoms if k + 1 < len(residues) else {}
             n, ca, c = own.get("N"), own.get("CA"), own.get("C")
-            if _bonded(bonds, before.get("C"), n):
-                bonds.turn("phi", f"{label}:phi", [before["C"], n, ca, c])
-            if _bonded(bonds, c, after.get("N")):
-                bonds.turn("psi", f"{label}:psi", [n, ca, c, after["N"]])
-                bonds.turn("omega", f"{label}:omega", [ca, c, after["N"], after.get("CA", after.get("C"))])
+            bonds.turn("phi", f"{label}:phi", [before.get("C"), n, ca, c])
+            bonds.turn("psi", f"{label}:psi", [n, ca, c, after.get("N")])
+            bonds.turn("omega", f"{label}:omega", [ca, c, after.get("N"), after.get("CA", after.get("C"))])
             known = _ALIASES.get(residue.name, residue.name)
             if known in _CHI:
                 path = [own.get(name) for name in _CHI[known].split()]
@@ -436,10 +448,6 @@ def _name_torsions(atoms: _Atoms, bonds: _Bonds) -> None:
     for (a, b), closing in zip(list(bonds.pairs), list(bonds.closing), strict=True):
         if closing:
             _name_bridge(a, b, atoms, bonds, heavy)
-
-
-def _bonded(bonds: _Bonds, a: int | None, b: int | None) -> bool:
-    return a is not None and b is not None and (min(a, b), max(a, b)) in bonds.number
 
 
 def _name_others(residue: _Residue, bonds: _Bonds, heavy: dict[int, list[int]]) -> None:
