@@ -139,7 +139,7 @@ def draw(camera: pliant.Camera, groups: list[Group]) -> None:
         half = poses[:, :3, 2] * size[:, 1, None]
         ends = np.stack([poses[:, :3, 3] - half, poses[:, :3, 3] + half], axis=1)
         depth = (poses[:, :3, 3] - camera.position) @ camera.axes[2]
-        thick = np.maximum(40 * camera.focal / height * size[:, 0] / np.maximum(depth, 1), 0.01) * 10
+        thick = np.maximum(400 * camera.focal / height * size[:, 0] / np.maximum(depth, 1), 0.1)
         for these, colour in (
             (np.setdiff1d(np.arange(len(poses)), active), "#a3b18a"), (active, "#c4552d"),
         ):  # fmt: skip
