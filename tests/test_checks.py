@@ -171,3 +171,22 @@ def test_long_time_steps_are_noticed():
         warnings.simplefilter("error")
         assert checks.seconds(1.0) == 1.0
         assert checks.seconds(60, motion=False) == 60.0
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ([1, 2], [1, 2]),
+        ((), []),
+        (np.array([1]), [1]),
+        ("ab", None),
+        (b"ab", None),
+        (3, None),
+        (np.array(3), None),
+    ],
+)
+def test_entries_of_what_has_some(value, found):
+    assert checks.entries(value) == found
+    assert checks.length(value) == (
+        2 if isinstance(value, str | bytes) else None if found is None else len(found)
+    )

@@ -23,6 +23,7 @@ __all__ = [
     "MOST_THREADS",
     "acceleration",
     "choice",
+    "entries",
     "flag",
     "instance",
     "length",
@@ -118,6 +119,16 @@ def length(value: Any) -> int | None:
     """Number of entries of a sequence; None of what has no length, arrays of no dimension among them."""
     try:
         return len(value)
+    except TypeError:
+        return None
+
+
+def entries(value: Any) -> list[Any] | None:
+    """Entries of an iterable; None of strings and of what has none, arrays of no dimension among them."""
+    if isinstance(value, str | bytes):
+        return None
+    try:
+        return list(value)
     except TypeError:
         return None
 

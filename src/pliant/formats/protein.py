@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pliant.checks import entries
 from pliant.errors import FormatError, MechanismError, UnsupportedWarning
 from pliant.extras import require
 from pliant.files import as_path, read_bytes
@@ -248,7 +249,7 @@ def parse(data: bytes, path: Path, torsions: Iterable[str] = TORSIONS) -> Protei
 
 
 def _chosen(torsions: Any) -> set[str]:
-    words = [] if isinstance(torsions, str) or not isinstance(torsions, Iterable) else list(torsions)
+    words = entries(torsions)
     if not words or any(not isinstance(word, str) or word not in _KINDS for word in words):
         raise FormatError(f"torsions: a list of some of {listed(_KINDS, 4)} expected, not {brief(torsions)}")
     return set(words)

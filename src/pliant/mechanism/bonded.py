@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant import shapes
-from pliant.checks import numbers
+from pliant.checks import entries, numbers
 from pliant.errors import MechanismError, UnknownNameError
 from pliant.mechanism.builder import Builder
 from pliant.mechanism.mechanism import Floats, Ints, Mechanism, ShapeTable
@@ -307,7 +307,7 @@ def _mask(given: Any, m: int, what: str, default: bool) -> Bools:
 
 def _atoms(given: Any, n: int) -> list[int]:
     """Numbers of atoms."""
-    found = _array(list(given) if isinstance(given, Iterable) else None)
+    found = _array(entries(given))
     if found.size and (
         found.ndim != 1 or found.dtype.kind not in "iu" or found.min() < 0 or found.max() >= n
     ):

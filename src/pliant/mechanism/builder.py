@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant import shapes as shapes_module
+from pliant.checks import entries
 from pliant.errors import MechanismError, UnknownNameError
 from pliant.mechanism._build import (
     BodyColumns,
@@ -313,9 +314,10 @@ class Builder:
         Later primitives are carried by earlier ones. The axis of a ball and the anchor of a slide are not used.
         """
         members = []
-        if not isinstance(primitives, Iterable) or isinstance(primitives, np.ndarray):
+        listed = entries(primitives)
+        if listed is None:
             raise MechanismError(f"joint '{name}': a list of primitives expected, not {brief(primitives)}")
-        for entry in primitives:
+        for entry in listed:
             if (
                 not isinstance(entry, Sequence)
                 or len(entry) != 3
