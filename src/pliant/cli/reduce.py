@@ -141,13 +141,13 @@ def _facts(model: ReducedModel) -> dict[str, Any]:
 
 
 def _report(model: ReducedModel, matrices: bool) -> None:
-    from pliant.engines.reduced.report import EFFORTS, compliance_rows, principal_stiffnesses
+    from pliant.engines.reduced.report import EFFORTS, compliance_rows
 
     show(model.summary().partition("\n\n")[0])
     rows = []
     for body in model.end_effectors:
         for of, word, unit in (("translation", "push", "N/m"), ("rotation", "turn", "N m/rad")):
-            found = principal_stiffnesses(model, body, of)
+            found = model.stiffness_ellipsoid(body, of)
             for stiffness, axis in zip(found.stiffness, found.axes.T, strict=True):
                 if stiffness < float("inf"):
                     sign = -1.0 if axis[abs(axis).argmax()] < 0 else 1.0
