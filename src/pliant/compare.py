@@ -88,6 +88,7 @@ class Comparison:
         timestep: seconds.
         rows: the engines.
         limits: whether joint limits hold the equilibrium.
+        radius: of the mechanism, m.
     """
 
     name: str
@@ -101,6 +102,7 @@ class Comparison:
     timestep: float
     rows: list[Row]
     limits: bool
+    radius: float
 
 
 def default_pull(model: ReducedModel, fraction: float) -> dict[str, tuple[float, ...]]:
@@ -236,6 +238,7 @@ def compare(
         timestep=timestep,
         rows=[],
         limits=limits,
+        radius=m.radius,
     )
     reference: Floats | None = None
     for engine in sorted(engines, key="constrained".__ne__):  # first: motions are compared with it

@@ -195,7 +195,7 @@ def _plot_errors(found: Comparison, axes: Axes) -> None:
             color=_COLOURS[row.engine],
             label=f"{row.engine} (exact)" if exact else row.engine,
         )
-    logarithmic(axes)
+    logarithmic(axes, 100 * _EXACT)
     axes.set_xlabel("load (% of the whole)")
     axes.set_ylabel("error at rest (% of the motion)")
     axes.set_title("against the nonlinear equilibrium", fontsize=10)
@@ -205,8 +205,11 @@ def _plot_errors(found: Comparison, axes: Axes) -> None:
 
 def plot_paths(found: Comparison, axes: Axes) -> None:
     """Distance of the end effector that moves most from its start, over time."""
+    from pliant.plotting import LEAST, keep_range
+
     paths = {row.engine: row.path for row in found.rows if row.path is not None}
-    factor, unit = unit_for(max((float(path.max()) for path in paths.values()), default=1.0), LENGTHS)
+    least = LEAST * found.radius
+    factor, unit = unit_for(max(least, found.moved, *(float(path.max()) for path in paths.values())), LENGTHS)
     # The reference first, wide and pale, so that it stays visible below the others.
     for engine, path in sorted(paths.items(), key=lambda one: one[0] != "constrained"):
         reference = engine == "constrained"
@@ -219,9 +222,10 @@ def plot_paths(found: Comparison, axes: Axes) -> None:
             alpha=0.45 if reference else 1.0,
             label=engine,
         )
-    axes.set_ylim(bottom=0)
     axes.set_xlim(0, found.time[-1])
     axes.axhline(found.moved / factor, color="#777777", linewidth=1, linestyle="--", label="equilibrium")
+    axes.set_ylim(bottom=0)
+    keep_range(axes, "y", least / factor)
     axes.set_xlabel("time (s)")
     axes.set_ylabel(f"'{found.body}' from rest ({unit})")
     axes.set_title("pulled from rest", fontsize=10)

@@ -436,18 +436,19 @@ def _plot(path: Trajectory, bodies: Sequence[str], forces: Mapping[str, Any], pl
     """Distance of bodies from their start over time, beside a picture of the end."""
     import numpy as np
 
-    from pliant.plotting import panels, save
+    from pliant.plotting import LEAST, keep_range, panels, save
 
     drawn, (left, right) = panels(1, 2, 5.2, 4.2, grid=True)
     moved = [
         np.linalg.norm(path.pose(b)[:, :3, 3] - path.pose(b)[0, :3, 3], axis=1) for b in bodies[: len(_LINES)]
     ]
-    top = max(max(float(m.max()) for m in moved), _LEAST * path.mechanism.radius)  # else an axis of rounding
-    factor, unit = unit_for(top, LENGTHS)
+    least = LEAST * path.mechanism.radius
+    factor, unit = unit_for(max(least, *(float(m.max()) for m in moved)), LENGTHS)
     for body, distance, colour in zip(bodies, moved, _LINES, strict=False):
         left.plot(path.time, distance / factor, color=colour, linewidth=1.3, label=body)
     left.set_xlim(path.time[0], path.time[-1])
-    left.set_ylim(0, 1.05 * top / factor)
+    left.set_ylim(bottom=0)
+    keep_range(left, "y", least / factor)
     left.set_xlabel("time (s)")
     left.set_ylabel(f"distance from the start ({unit})")
     left.legend(**LEGEND)
