@@ -57,7 +57,7 @@ def formulas(app: Any, what: str, name: str, thing: Any, options: Any, lines: li
 def sentences(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """A property's docstring is text. Napoleon takes what is before its first colon for a type."""
     if what == "property":
-        lines[:] = [*(inspect.getdoc(thing) or "").splitlines(), ""]
+        lines[:] = [*mathematics((inspect.getdoc(thing) or "").splitlines()), ""]
 
 
 def public_name(app: Any, env: Any, node: Any, contents: Any) -> Any:

@@ -7,6 +7,7 @@ import re
 __all__ = ["mathematics", "tex"]
 
 _SIGNS = {
+    "γ": r"\gamma ",
     "θ": r"\theta ",
     "ξ": r"\xi ",
     "π": r"\pi ",
@@ -15,6 +16,7 @@ _SIGNS = {
     "ω": r"\omega ",
     "λ": r"\lambda ",
     "μ": r"\mu ",
+    "Θ": r"\Theta ",
     "Φ": r"\Phi ",
     "Ψ": r"\Psi ",
     "×": r"\times ",
@@ -34,7 +36,7 @@ _RULES = (
     (r"\^(-?\d+|T)", r"^{\1}"),
     (r"[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ⁿᵀ]+", lambda found: f"^{{{found[0].translate(_RAISED)}}}"),
     (_FUNCTION, lambda found: f"\\{found[0]} "),
-    (r"(?<![A-Za-z\\{])([A-Za-z])((?:_[a-z]+)+)", lambda found: f"{found[1]}_{{{_lower(found[2])}}}"),
+    (r"(?<![A-Za-z\\{])([A-Za-z])((?:_[a-zΘ]+)+)", lambda found: f"{found[1]}_{{{_lower(found[2])}}}"),
     (r"(?<![A-Za-z\\{])d([a-zA-Z])(?![A-Za-z{])", r"d \1"),  # a small change
     (r"(?<![A-Za-z\\{])([A-Za-z]{2,})(?![A-Za-z{}])( (?=[\w\\]))?", lambda found: _word(*found.groups())),
     ("|".join(map(re.escape, _SIGNS)), lambda found: _SIGNS[found[0]]),

@@ -44,6 +44,11 @@ def test_rounding_is_not_drawn_as_a_curve():
     assert third.get_ylim() == before
     fourth.plot([0, 1, 2], np.maximum(np.abs(noise), 1e-9))
     plotting.logarithmic(fourth, 1e-9)
+    assert 1e-11 < fourth.get_ylim()[0] < 1e-9
+    assert fourth.get_ylim()[1] >= 1e-8
+    fourth.clear()
+    fourth.plot([0, 1, 2], np.abs(noise))
+    plotting.logarithmic(fourth, 1e-9)
     assert fourth.get_ylim() == pytest.approx((5e-10, 1e-8))
     fourth.plot([0, 1], [1e-9, 1e-2])
     fourth.relim()

@@ -32,6 +32,7 @@ __all__ = [
     "compare",
     "default_pull",
     "static_answer",
+    "stopped",
     "unmoved",
 ]
 
@@ -87,7 +88,8 @@ class Comparison:
         time: of the points of `Row.path`, s.
         timestep: seconds.
         rows: the engines.
-        limits: whether joint limits hold the equilibrium.
+        limits: whether joint limits are enforced at the equilibrium, since it would pass some.
+        stops: dofs that their limits hold there.
         radius: of the mechanism, m.
     """
 
@@ -102,6 +104,7 @@ class Comparison:
     timestep: float
     rows: list[Row]
     limits: bool
+    stops: tuple[str, ...]
     radius: float
 
 
@@ -188,6 +191,15 @@ def unmoved(m: Mechanism, wrenches: Mapping[str, Any]) -> str:
     )
 
 
+def stopped(names: Sequence[str]) -> str:
+    """Message that a load moves nothing since the joints of some dofs are at their limits."""
+    at = "is at or beyond its limit" if len(names) == 1 else "are at or beyond their limits"
+    return (
+        f"the load moves nothing: {listed(names, 12)} {at} in this pose already; push the other way, or take another "
+        "pose, such as a keyframe"
+    )
+
+
 def compare(
     m: Mechanism,
     bodies: Sequence[str],
@@ -238,6 +250,7 @@ def compare(
         timestep=timestep,
         rows=[],
         limits=limits,
+        stops=truths[-1].at_stops if limits else (),
         radius=m.radius,
     )
     reference: Floats | None = None

@@ -75,8 +75,8 @@ def widened(low: float, high: float, least: float) -> tuple[float, float]:
 def keep_range(axes: Axes, which: str, least: float) -> None:
     """Widen the range of the axis "x" or "y" to at least `least`, so that rounding is not drawn as a curve.
 
-    From zero on where the range begins there, else about its middle. A logarithmic axis goes from `least` to ten times as
-    much where all values are smaller.
+    From zero on where the range begins there, else about its middle. A logarithmic axis goes from `least` to ten times
+    as much where all values are smaller.
     """
     low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
     scale = axes.get_xscale() if which == "x" else axes.get_yscale()

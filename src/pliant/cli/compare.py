@@ -21,7 +21,7 @@ from pliant.cli.output import (
 )
 from pliant.errors import InputError
 from pliant.files import replacing_path
-from pliant.text import LENGTHS, brief, unit_for
+from pliant.text import LENGTHS, brief, listed, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,6 +122,7 @@ def _facts(found: Comparison) -> dict[str, Any]:
             "moved": found.moved,
             "elastic": found.elastic,
             "limits": found.limits,
+            "stops": found.stops,
         },
         "timestep": found.timestep,
         "fractions": found.fractions,
@@ -140,7 +141,7 @@ def _facts(found: Comparison) -> dict[str, Any]:
 
 def _report(found: Comparison) -> None:
     print(f"{found.name}: {found.load}, gravity compensated, steps of {found.timestep:.6g} s")
-    limits = ", joint limits hold it" if found.limits else ""
+    limits = f", held by the limits of {listed(found.stops, 4)}" if found.stops else ""
     print(
         f"equilibrium: '{found.body}' moves by {found.moved:.5g} m, springs hold {found.elastic:.5g} J{limits}\n"
     )
@@ -156,6 +157,8 @@ def _report(found: Comparison) -> None:
     print(
         "\nErrors as parts of the motion: at rest against the equilibrium, in motion (rms) against constrained."
     )
+    if found.stops:
+        print("Limits are stiff springs at rest, stops in motion.")
     for row in found.rows:
         if row.problem is not None:
             say(f"{row.engine}: {row.problem}")
