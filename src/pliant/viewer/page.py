@@ -21,7 +21,7 @@ from pliant.text import counted, escape_markdown
 from pliant.viewer.gallery import grid
 from pliant.viewer.opening import LARGEST_FILE, Opener
 from pliant.viewer.path_session import PathMeasures, PathSession
-from pliant.viewer.posing import Slider
+from pliant.viewer.posing import Slider, coordinate
 from pliant.viewer.recorder import Recorder
 from pliant.viewer.recording import export_gltf, record_html
 from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
@@ -544,7 +544,7 @@ class MechanismPage(Page):
         """Set the sliders of joints to the pose that is shown."""
         m, q = self._session.mechanism, self._session.q
         for one, slider in self._joints:
-            slider.value = _slider_value(one, float(q[m.dof_coordinate[m.dof_index(one.dof)]]))
+            slider.value = _slider_value(one, coordinate(m, q, one.dof))
 
     def _draw_ellipsoid(self) -> float:
         """Draw the ellipsoid at its body's pose, or none; returns its force, N."""
@@ -823,7 +823,7 @@ def _add_slider(gui: Any, label: str, limits: tuple[float, float], hint: str) ->
 def _add_joint(gui: Any, one: Slider) -> Any:
     """Slider of a joint, in degrees or a unit of length."""
     low, high = one.low / one.factor, one.high / one.factor
-    return gui.add_slider(f"{one.dof} ({one.unit})", low, high, (high - low) / _STEPS, low)
+    return gui.add_slider(f"{one.label} ({one.unit})", low, high, (high - low) / _STEPS, low)
 
 
 def _slider_value(one: Slider, at: float) -> float:
