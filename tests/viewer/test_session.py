@@ -944,7 +944,7 @@ def test_loops_follow_a_ball_that_is_turned():
     assert np.abs(pliant.Configuration(m, other.q).loop_residual).max() < 1e-8
     stiff = Session(pliant.gallery.suspension())
     before = stiff.poses.copy()
-    with pytest.raises(ConvergenceError, match="do not close with 'upper_ball.1' there"):
+    with pytest.raises(ConvergenceError, match=r"do not close with 'upper_ball\.1' there"):
         stiff.set_joint("upper_ball.1", 0.3)
     np.testing.assert_array_equal(stiff.poses, before)
 

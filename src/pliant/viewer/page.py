@@ -110,11 +110,13 @@ class Page(ABC):
 
     def _add_files(self, gui: Any) -> None:
         with gui.add_folder("Open", expand_by_default=False):
-            kinds = ".xml,.mjcf,.urdf,.json,.npz"
+            kinds = ".xml,.mjcf,.urdf,.json,.npz,.zip,.stl,.obj,.msh,.png"
             self._upload = gui.add_upload_button(
-                "A file", icon="upload", mime_type=kinds, hint=f"up to {LARGEST_FILE / 1e6:g} MB"
+                "Files", icon="upload", mime_type=kinds, hint=f"up to {LARGEST_FILE / 1e6:g} MB"
             )
-            gui.add_markdown("MJCF, URDF, JSON or NPZ, alone; or drop it on the page.")
+            gui.add_markdown(
+                "MJCF, URDF, JSON or NPZ, with its meshes, alone or as a ZIP; or drop files or a folder on the page."
+            )
             names = self._opener.keyframes or ("",)
             self._keyframe = gui.add_dropdown(
                 "Keyframe", names, visible=len(names) > 1, initial_value=names[0]
