@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import pliant
 from pliant import spatial
 from pliant.source import gallery_names
+from pliant.viewer import page as live_page
 from pliant.viewer.opening import LARGEST_FILE
 
 TIP = "index_tip"
@@ -293,6 +295,21 @@ def test_cameras_frames_and_inertia(page, shown, look):
 def red(image):
     """Fraction of pixels that are as red as x axes."""
     return float((image[..., 0] - image[..., 1:].max(axis=2) > 0.4).mean())
+
+
+def test_plots_do_not_show_rounding():
+    """Energies, forces and gaps of less than a billionth of weight and radius are zero."""
+    m = pliant.gallery.hand()
+    length, force, energy = live_page._least(m)
+    assert length == 1e-9 * m.radius
+    assert force == pytest.approx(1e-9 * 9.81 * m.total_mass)
+    assert energy == pytest.approx(force * m.radius)
+    history = [
+        SimpleNamespace(energy=(1e-25, 2e-3, -1e-22), violation=1e-17),
+        SimpleNamespace(energy=(-1e-26, 1e-3, -0.5), violation=2e-3),
+    ]
+    np.testing.assert_array_equal(live_page._energies(history, energy), [[0, 0], [2e-3, 1e-3], [0, -0.5]])
+    np.testing.assert_array_equal(live_page._series(history, "violation", 1000, length), [0, 2])
 
 
 def test_a_recording_is_sent(page, shown):
