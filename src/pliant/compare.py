@@ -20,7 +20,7 @@ from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy
-from pliant.statics.loads import tendon_lengths
+from pliant.statics.loads import coordinate_difference, tendon_lengths
 from pliant.text import brief, listed
 
 __all__ = [
@@ -31,6 +31,8 @@ __all__ = [
     "apply_wrenches",
     "compare",
     "default_pull",
+    "from_beyond",
+    "one_way",
     "static_answer",
     "stopped",
     "unmoved",
@@ -90,6 +92,7 @@ class Comparison:
         rows: the engines.
         limits: whether joint limits are enforced at the equilibrium, since it would pass some.
         stops: dofs that their limits hold there.
+        from_beyond: dofs that begin beyond their limits and move to the equilibrium.
         radius: of the mechanism, m.
     """
 
@@ -105,6 +108,7 @@ class Comparison:
     rows: list[Row]
     limits: bool
     stops: tuple[str, ...]
+    from_beyond: tuple[str, ...]
     radius: float
 
 
@@ -200,6 +204,22 @@ def stopped(names: Sequence[str]) -> str:
     )
 
 
+def from_beyond(at: Configuration) -> tuple[str, ...]:
+    """Dofs that begin beyond their limits, at the reference pose, and are elsewhere at an equilibrium."""
+    m = at.mechanism
+    moved = np.abs(coordinate_difference(m, m.reference, at.q)) > UNMOVED * m.dof_unit
+    return tuple(name for name in Configuration(m).beyond_limits if moved[m.dof_index(name)])
+
+
+def one_way(names: Sequence[str]) -> str:
+    """What engines do with dofs that begin beyond their limits."""
+    begin = "begins beyond its limit" if len(names) == 1 else "begin beyond their limits"
+    return (
+        f"{listed(names, 4)} {begin}: the constrained engine lets what comes back not out again, and may rest "
+        "elsewhere than the static answer, which stops it where it began."
+    )
+
+
 def compare(
     m: Mechanism,
     bodies: Sequence[str],
@@ -251,6 +271,7 @@ def compare(
         rows=[],
         limits=limits,
         stops=truths[-1].at_stops if limits else (),
+        from_beyond=from_beyond(truths[-1]),
         radius=m.radius,
     )
     reference: Floats | None = None

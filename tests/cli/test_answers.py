@@ -117,6 +117,12 @@ def test_limits_are_named_only_where_they_hold(cli, tmp_path):
     assert pliant.equilibrium(held, {"tip": (0, 0, -1)}, limits=True).at_stops == ()
     assert pliant.equilibrium(held, {"tip": (0, 0, 1)}, limits=True).at_stops == ("shoulder",)
     assert "held by the limits of 'shoulder'" in towards.stdout
+    one_way = "'shoulder' begins beyond its limit: the constrained engine lets what comes back not out again"
+    full = ("--engine", "constrained", *load)
+    assert one_way in cli("run", file, "--no-gravity", "-w", "tip:0,0,-1", *full).stdout
+    assert one_way in cli("compare", file, "-w", "tip:0,0,-1", *full).stdout
+    assert one_way not in away.stdout
+    assert one_way not in cli("run", file, "--no-gravity", "-w", "tip:0,1,0", *full).stdout
 
 
 def test_a_load_that_only_presses_joints_on_their_limits_moves_nothing(cli, tmp_path):

@@ -140,6 +140,8 @@ def _facts(found: Comparison) -> dict[str, Any]:
 
 
 def _report(found: Comparison) -> None:
+    from pliant.compare import one_way
+
     print(f"{found.name}: {found.load}, gravity compensated, steps of {found.timestep:.6g} s")
     limits = f", held by the limits of {listed(found.stops, 4)}" if found.stops else ""
     print(
@@ -159,6 +161,8 @@ def _report(found: Comparison) -> None:
     )
     if found.stops:
         print("Limits are stiff springs at rest, stops in motion.")
+    if found.from_beyond and any(row.engine == "constrained" for row in found.rows):
+        print(one_way(found.from_beyond))
     for row in found.rows:
         if row.problem is not None:
             say(f"{row.engine}: {row.problem}")

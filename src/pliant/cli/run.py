@@ -253,6 +253,7 @@ class Rest(NamedTuple):
         poses: of all bodies at the equilibrium; None if there is none.
         reason: for that, in words.
         stops: dofs that their limits hold there.
+        from_beyond: dofs that begin beyond their limits and move to it.
         error: distance of the model's own rest from it, as a fraction of the largest displacement; None if the motion
             is not that of a model, or the model finds no rest.
     """
@@ -260,6 +261,7 @@ class Rest(NamedTuple):
     poses: Any
     reason: str = ""
     stops: tuple[str, ...] = ()
+    from_beyond: tuple[str, ...] = ()
     error: float | None = None
 
     def distance(self, body: str, path: Trajectory) -> float | None:
@@ -277,6 +279,7 @@ class Rest(NamedTuple):
             "found": self.poses is not None,
             "reason": self.reason or None,
             "stops": self.stops,
+            "from_beyond": self.from_beyond,
             "model_error": self.error,
         }
 
@@ -290,7 +293,7 @@ def _rest(
     import numpy as np
 
     from pliant.checks import EARTH
-    from pliant.compare import static_answer
+    from pliant.compare import from_beyond, static_answer
     from pliant.errors import PliantError, PliantWarning
 
     m = found.mechanism
@@ -304,7 +307,7 @@ def _rest(
             warnings.simplefilter("ignore", PliantWarning)  # the run itself warns
             at = static_answer(found.model or m, loads, down)
             if model is None or at.limits:
-                return Rest(at.poses, stops=at.at_stops if at.limits else ())
+                return Rest(at.poses, stops=at.at_stops if at.limits else (), from_beyond=from_beyond(at))
             own = model.configuration(loads).poses
     except PliantError as error:
         return Rest(None, str(error))
@@ -569,7 +572,7 @@ def _report(facts: dict[str, Any]) -> None:
 
 def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> None:
     """Say what the numbers of a run mean: its last instant beside the static answer, and where a model may be wrong."""
-    from pliant.compare import UNMOVED, stopped, unmoved
+    from pliant.compare import UNMOVED, one_way, stopped, unmoved
 
     rest, m, lines = facts["rest"], found.mechanism, []
     stops = rest["stops"] if rest is not None else ()
@@ -584,6 +587,8 @@ def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> 
         )
     elif rest is not None:
         lines.append(f"no static answer: {as_options(rest['reason'])}")
+    if rest is not None and rest["from_beyond"] and facts["engine"] == "constrained":
+        lines.append(one_way(rest["from_beyond"]))
     if facts["still_moving"] is not None and not m.floating:
         undamped = ", undamped" if facts["undamped"] else ""
         about = (
