@@ -161,6 +161,8 @@ def test_a_scene_is_meant_not_the_robot_in_it(opener):
     found = opener.file("all.zip", zipped({"arm.xml": ARM, "scene.xml": scene, "LICENSE": "free"}))
     assert found.name == "scene"
     assert found.body_names == ("upper", "lower")
+    assert opener.keyframes == ("as described", "bent", "up")  # those of the robot
+    assert opener.at_keyframe("bent").reference[0] == 0.4
     with pytest.raises(FormatError, match=r"several models, 'arm\.xml', 'my_arm\.xml': send one"):
         opener.file("two.zip", zipped({"arm.xml": ARM, "my_arm.xml": ARM}))
     with pytest.raises(FormatError, match="holds no model"):

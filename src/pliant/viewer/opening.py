@@ -20,11 +20,10 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from pliant.errors import FormatError, InputError, PliantError, UnsafePathError
-from pliant.formats import xml
 from pliant.source import PREFIX, gallery_names, resolve
 from pliant.text import brief, listed, suggestion
 
-__all__ = ["LARGEST_FILE", "Opener", "file_keyframes", "unpack"]
+__all__ = ["LARGEST_FILE", "Opener", "unpack"]
 
 LARGEST_FILE = 64_000_000  # bytes
 _SUFFIXES = (".xml", ".mjcf", ".urdf", ".json", ".npz")
@@ -49,6 +48,7 @@ class Opener:
         self.keyframes: tuple[str, ...] = ()
         self.keyframe = _REFERENCE
         self.remarks: tuple[str, ...] = ()
+        self._found: tuple[str, ...] = ()  # keyframes of what was read last
         self._load: Callable[[str | None], Any] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
 
@@ -108,7 +108,7 @@ class Opener:
             folder.cleanup()
             raise
         self._folder = folder
-        self.offer(file_keyframes(path), load)
+        self.offer(self._found, load)
         return found
 
     def at_keyframe(self, name: str) -> Any:
@@ -145,6 +145,7 @@ class Opener:
             allow = None if folder is None else [Path(folder)]
             found = resolve(text, keyframe=keyframe, allow=allow, worlds=True)
         self.remarks = tuple(dict.fromkeys(str(one.message) for one in caught))
+        self._found = found.keyframes
         return found.scene or found.play or found.model or found.mechanism
 
 
@@ -230,14 +231,3 @@ def _is_model(path: Path, content: bytes) -> bool:
         rb"<([A-Za-z_][\w.-]*)", re.sub(rb"<!--.*?-->", b"", content[:_BEGINNING], flags=re.DOTALL)
     )
     return element is not None and element[1] in (b"mujoco", b"robot")
-
-
-def file_keyframes(path: Path) -> tuple[str, ...]:
-    """Names of the keyframes that an MJCF file has itself; none of other files."""
-    if path.suffix.lower() not in (".xml", ".mjcf"):
-        return ()
-    try:
-        root = xml.parse(path.read_bytes(), path)
-    except (PliantError, OSError):
-        return ()
-    return tuple(name for node in root.iter() if node.tag == "key" and (name := node.get("name")))
