@@ -14,19 +14,19 @@ _SCRIPT = """<script>
 (() => {
 const LARGEST = %d, UTF8 = 0x800;
 const TABLE = Uint32Array.from({length: 256}, (_, n) => {
-  for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n >>> 1) : n >>> 1;
+  for (let k = 0; k < 8; k++) n = n & 1 ? 0xedb88320 ^ (n>>>1) : n>>>1;
   return n;
 });
 const crc = bytes => {
   let c = -1;
-  for (const b of bytes) c = TABLE[(c ^ b) & 255] ^ (c >>> 8);
-  return ~c >>> 0;
+  for (const b of bytes) c = TABLE[(c ^ b) & 255] ^ (c>>>8);
+  return ~c>>>0;
 };
 // Numbers of 2 or 4 bytes, the lowest byte first: [bytes, number, bytes, number, ...]
 const record = (...pairs) => {
   const out = [];
   for (let i = 0; i < pairs.length; i += 2)
-    for (let k = 0; k < pairs[i]; k++) out.push((pairs[i + 1] >>> (8 * k)) & 255);
+    for (let k = 0; k < pairs[i]; k++) out.push((pairs[i + 1]>>>(8 * k)) & 255);
   return new Uint8Array(out);
 };
 // A ZIP archive of [path, file], without compression.
