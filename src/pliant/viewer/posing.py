@@ -54,7 +54,7 @@ def sliders(m: Mechanism, most: int) -> tuple[Slider, ...]:
         name = m.dof_names[dof]
         if m.dof_kind[dof] == BALL:
             first, _ = _ball(m, dof)
-            largest = _largest(m, first)
+            largest = min(float(m.upper[first : first + 3].min()), np.pi)
             label = f"{m.joint_names[m.dof_joint[dof]]} turn {'xyz'[dof - first]}"
             out.append(Slider(name, label, -largest, largest, *degrees))
             continue
