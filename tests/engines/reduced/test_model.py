@@ -195,10 +195,15 @@ def test_rigidly_fixed_and_locked():
     b.fixed("bracket", "world", "shelf")
     b.hinge("pin", "shelf", "door", anchor=(0.5, 0, 1), axis=(0, 0, 1), stiffness=1.0)
     m = b.build()
-    with pytest.raises(InputError, match=r"'shelf' cannot move: 'bracket'.*beyond a joint that gives way"):
+    with pytest.raises(
+        InputError,
+        match=r"'shelf' cannot move: held to the world by 'bracket'; name a body beyond a joint that gives way",
+    ):
         pliant.reduce(m, ["door", "shelf"])
     b.fixed("latch", "world", "door")  # a loop that locks the door
-    with pytest.raises(InputError, match="'door' cannot move: 'pin', 'bracket' and closed loops"):
+    with pytest.raises(
+        InputError, match="'door' cannot move: held to the world by 'pin', 'bracket' and closed loops;"
+    ):
         pliant.reduce(b.build(), "door")
 
 
