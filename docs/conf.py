@@ -14,7 +14,9 @@ from latex2mathml.converter import convert
 import pliant
 from pliant.source import gallery_names
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))  # make_thumbnails
+sys.path.insert(0, str(Path(__file__).resolve().parent))  # formulas, make_thumbnails
+
+from formulas import mathematics
 
 project = "pliant"
 author = copyright = "The pliant developers"
@@ -48,22 +50,14 @@ suppress_warnings = ["ref.python"]  # `stiffness` among the attributes of one cl
 
 
 def formulas(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
-    """An indented paragraph of a docstring is a formula or code, to be kept as it is."""
-    out: list[str] = []
-    for line in lines:
-        last = next((text for text in reversed(out) if text.strip()), None)
-        if line.strip() and out and not out[-1].strip() and last is not None:
-            indent = len(last) - len(last.lstrip())
-            if len(line) - len(line.lstrip()) >= indent + 4 and not last.endswith("::"):
-                out += [" " * indent + "::", ""]
-        out.append(line)
-    lines[:] = out
+    """Formulas between double backticks and in indented paragraphs are mathematics; indented examples stay code."""
+    lines[:] = mathematics(lines)
 
 
 def sentences(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """A property's docstring is text. Napoleon takes what is before its first colon for a type."""
     if what == "property":
-        lines[:] = [*(inspect.getdoc(thing) or "").splitlines(), ""]
+        lines[:] = [*mathematics((inspect.getdoc(thing) or "").splitlines()), ""]
 
 
 def public_name(app: Any, env: Any, node: Any, contents: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 import tomllib
 import warnings
@@ -20,6 +22,7 @@ PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_bu
 BLOCK = re.compile(r"(?P<skip><!-- skip -->\s*)?^```python\n(?P<code>.*?)^```", re.M | re.S)
 LINK = re.compile(r"!?\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 HEADING = re.compile(r"^#{1,3} (?P<text>.+)$", re.M)
+FORMULA = re.compile(r"``(.+?)``", re.DOTALL)  # in a docstring
 PICTURES = 1_500_000  # bytes of all pictures together: a repository is no album
 MOVING, SECONDS = 1_500_000, (3.0, 7.0)  # bytes and length of a moving picture
 WORDS = 900  # of the README
@@ -101,6 +104,58 @@ def test_formulas_are_mathematics():
         assert indented == [], name(page)
         spans = re.findall(r"`([^`]*)`", outside)
         assert [span for span in spans if re.search("[⁻ᵀ½²³×·←]", span)] == [], name(page)
+
+
+def docstrings():
+    """Docstrings of the package, with their modules."""
+    for path in sorted((ROOT / "src" / "pliant").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (
+                text := ast.get_docstring(node)
+            ):
+                yield path, text
+
+
+def test_formulas_of_docstrings_are_mathematics(monkeypatch):
+    """Between double backticks stands no code; in the reference, between single ones no formula."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    from formulas import mathematics, tex  # pyright: ignore[reportMissingImports]
+
+    for plain, expected in {
+        "J⁻ᵀ M⁻¹ J": "J^{-T} M^{-1} J",
+        "I + sinθ/θ r^ + r^²": r"I + \sin \theta /\theta \hat{r} + \hat{r}^{2}",
+        "[[Rᵀ, -Rᵀ p], [0, 1]]": r"\begin{bmatrix} R^{T} & -R^{T} p \\ 0 & 1 \end{bmatrix}",
+        "T_a_b": r"T_{a\,b}",
+        "T_parent_child <= C^T": r"T_{\mathrm{parent}\,\mathrm{child}} \le C^{T}",
+        "mass φ' + exp(dξ)": r"\mathrm{mass}\, \varphi ' + \exp (d\xi )",
+    }.items():
+        assert tex(plain) == expected
+    with pytest.raises(ValueError, match="is code"):
+        tex("adjoint(T_a_b).T @ f")
+    spans = [tex(" ".join(span.split())) for _, text in docstrings() for span in FORMULA.findall(text)]
+    assert len(spans) > 100
+    for path, text in docstrings():
+        single = re.findall(r"(?<!`)`([^`]+)`(?!`)", text) if "spatial" in path.parts else []
+        assert not [span for span in single if re.search("[⁻ᵀ½²³×·θπξ]", span)], path
+    for thing in (getattr(pliant, word) for word in pliant.__all__):
+        mathematics((inspect.getdoc(thing) or "").split("\n"))  # refuses indented code, too
+    made = mathematics((inspect.getdoc(pliant.ReducedModel) or "").split("\n"))
+    assert made[made.index(".. math::") + 2].lstrip().startswith(r"\mathrm{mass}\, \varphi '")
+    assert mathematics(["So", "", "    a² = b", "", "Example:", "    >>> 1", "", "    >>> 2"]) == [
+        "So", "", ".. math::", "", "    a^{2} = b", "", "Example:", "    >>> 1", "", "    >>> 2"
+    ]  # fmt: skip
+
+
+def test_formulas_are_drawn_by_the_browser(monkeypatch):
+    converter = pytest.importorskip("latex2mathml.converter", reason="`make docs` installs it")
+    monkeypatch.syspath_prepend(str(DOCS))
+    from formulas import tex  # pyright: ignore[reportMissingImports]
+
+    for _, text in docstrings():
+        for formula in FORMULA.findall(text):
+            drawn = converter.convert(tex(" ".join(formula.split())))
+            assert drawn.startswith("<math")
+            assert "\\" not in drawn  # every command is known
 
 
 def test_the_site_begins_with_the_quick_start_and_a_picture():

@@ -20,7 +20,7 @@ from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy
-from pliant.statics.loads import tendon_lengths
+from pliant.statics.loads import coordinate_difference, tendon_lengths
 from pliant.text import brief, listed
 
 __all__ = [
@@ -31,7 +31,10 @@ __all__ = [
     "apply_wrenches",
     "compare",
     "default_pull",
+    "from_beyond",
+    "one_way",
     "static_answer",
+    "stopped",
     "unmoved",
 ]
 
@@ -87,7 +90,10 @@ class Comparison:
         time: of the points of `Row.path`, s.
         timestep: seconds.
         rows: the engines.
-        limits: whether joint limits hold the equilibrium.
+        limits: whether joint limits are enforced at the equilibrium, since it would pass some.
+        stops: dofs that their limits hold there.
+        from_beyond: dofs that begin beyond their limits and move to the equilibrium.
+        radius: of the mechanism, m.
     """
 
     name: str
@@ -101,6 +107,9 @@ class Comparison:
     timestep: float
     rows: list[Row]
     limits: bool
+    stops: tuple[str, ...]
+    from_beyond: tuple[str, ...]
+    radius: float
 
 
 def default_pull(model: ReducedModel, fraction: float) -> dict[str, tuple[float, ...]]:
@@ -186,6 +195,31 @@ def unmoved(m: Mechanism, wrenches: Mapping[str, Any]) -> str:
     )
 
 
+def stopped(names: Sequence[str]) -> str:
+    """Message that a load moves nothing since the joints of some dofs are at their limits."""
+    at = "is at or beyond its limit" if len(names) == 1 else "are at or beyond their limits"
+    return (
+        f"the load moves nothing: {listed(names, 12)} {at} in this pose already; push the other way, or take another "
+        "pose, such as a keyframe"
+    )
+
+
+def from_beyond(at: Configuration) -> tuple[str, ...]:
+    """Dofs that begin beyond their limits, at the reference pose, and are elsewhere at an equilibrium."""
+    m = at.mechanism
+    moved = np.abs(coordinate_difference(m, m.reference, at.q)) > UNMOVED * m.dof_unit
+    return tuple(name for name in Configuration(m).beyond_limits if moved[m.dof_index(name)])
+
+
+def one_way(names: Sequence[str]) -> str:
+    """What engines do with dofs that begin beyond their limits."""
+    begin = "begins beyond its limit" if len(names) == 1 else "begin beyond their limits"
+    return (
+        f"{listed(names, 4)} {begin}: the constrained engine lets what comes back not out again, and may rest "
+        "elsewhere than the static answer, which stops it where it began."
+    )
+
+
 def compare(
     m: Mechanism,
     bodies: Sequence[str],
@@ -236,6 +270,9 @@ def compare(
         timestep=timestep,
         rows=[],
         limits=limits,
+        stops=truths[-1].at_stops if limits else (),
+        from_beyond=from_beyond(truths[-1]),
+        radius=m.radius,
     )
     reference: Floats | None = None
     for engine in sorted(engines, key="constrained".__ne__):  # first: motions are compared with it

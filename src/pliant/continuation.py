@@ -29,7 +29,7 @@ from pliant.engines.trajectory import Trajectory
 from pliant.errors import InputError, PliantWarning
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import HINGE, SLIDE
-from pliant.plotting import panels, save
+from pliant.plotting import LEAST, keep_range, panels, save
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.loads import Load, Loads, collect_loads, coordinate_difference
 from pliant.statics.tangent import Tangent
@@ -223,6 +223,8 @@ class Path:
                 axes.plot(at, point.factor, "o" if point.kind == "limit" else "s", color=colour, markersize=5)
         axes.set_xlabel(f"displacement of {body} along {axis} (mm)")
         axes.set_ylabel(self.label)
+        keep_range(axes, "x", 1000 * LEAST * self.mechanism.radius)
+        keep_range(axes, "y", LEAST * max(float(np.abs(one.factor).max()) for one in self.paths))
         save(figure, file)
         return figure
 

@@ -18,9 +18,24 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-__all__ = ["DPI", "figure", "label_axis", "logarithmic", "panels", "png", "save", "target_path"]
+__all__ = [
+    "DPI",
+    "LEAST",
+    "LEAST_ERROR",
+    "figure",
+    "keep_range",
+    "label_axis",
+    "logarithmic",
+    "panels",
+    "png",
+    "save",
+    "target_path",
+    "widened",
+]
 
 DPI = 150
+LEAST = 1e-6  # least range of an axis: of the radius for displacements, of the largest value for others
+LEAST_ERROR = 1e-9  # error that is drawn, as a fraction: smaller ones are rounding
 
 
 def figure(width: float, height: float, *, layout: str | None = "constrained") -> Figure:
@@ -51,11 +66,37 @@ def panels(
     return made, found
 
 
-def logarithmic(axes: Axes) -> None:
-    """A logarithmic y axis with plain numbers: at every decade, and at 2 and 5 where the range is narrow."""
+def widened(low: float, high: float, least: float) -> tuple[float, float]:
+    """A range of at least `least` with the same middle."""
+    more = max(least - (high - low), 0.0) / 2
+    return low - more, high + more
+
+
+def keep_range(axes: Axes, which: str, least: float) -> None:
+    """Widen the range of the axis "x" or "y" to at least `least`, so that rounding is not drawn as a curve.
+
+    From zero on where the range begins there, else about its middle. A logarithmic axis goes from `least` to ten times
+    as much where all values are smaller.
+    """
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    scale = axes.get_xscale() if which == "x" else axes.get_yscale()
+    if scale == "log":
+        low, high = (low, high) if high >= 10 * least else (least / 2, 10 * least)
+    else:
+        low, high = (0.0, max(high, least)) if low == 0 else widened(low, high, least)
+    (axes.set_xlim if which == "x" else axes.set_ylim)(low, high)
+
+
+def logarithmic(axes: Axes, least: float = 0.0) -> None:
+    """A logarithmic y axis with plain numbers: at every decade, and at 2 and 5 where the range is narrow.
+
+    Values below `least` are rounding; see `keep_range`.
+    """
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axes.set_yscale("log")
+    if least > 0:
+        keep_range(axes, "y", least)
     low, high = axes.get_ylim()
     narrow = high < 300 * low
     axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))

@@ -98,8 +98,63 @@ def test_gravity_and_limits_count_in_the_static_answer(cli, cli_json, arm):
     assert found["bodies"]["tip"]["at_rest"] == pytest.approx(sag, rel=1e-6)
     arm.write_text(URDF.replace('upper="2"', 'upper="0.3"'))
     pushed = ("run", arm, "-w", "tip:0,0,-300", "--default-stiffness", "20", "-s", "0.1")
-    assert cli_json(*pushed)["rest"]["limits"] is True
-    assert "where joint limits hold it" in cli(*pushed).stdout
+    assert cli_json(*pushed)["rest"]["stops"] == ["shoulder"]
+    assert "held by the limits of 'shoulder': stiff springs at rest, stops in motion" in cli(*pushed).stdout
+    pulled = cli("compare", *pushed[1:], "--engine", "constrained").stdout
+    assert "held by the limits of 'shoulder'\n" in pulled
+    assert "Limits are stiff springs at rest, stops in motion." in pulled
+
+
+def test_limits_are_named_only_where_they_hold(cli, tmp_path):
+    """A pose beyond its limits, as in many files: away from them nothing holds, towards them nothing moves."""
+    file = tmp_path / "beyond.urdf"
+    file.write_text(URDF.replace('lower="-2" upper="2"', 'lower="0.5" upper="2"'))
+    load = ("--default-stiffness", "20", "-s", "0.1")
+    away, towards = (cli("run", file, "-w", f"tip:0,0,{force}", *load) for force in (-1, 1))
+    assert "by nonlinear statics.\n" in away.stdout
+    assert "moves nothing" not in away.stderr
+    held = pliant.load(file).with_stiffness("*", 20.0)
+    assert pliant.equilibrium(held, {"tip": (0, 0, -1)}, limits=True).at_stops == ()
+    assert pliant.equilibrium(held, {"tip": (0, 0, 1)}, limits=True).at_stops == ("shoulder",)
+    assert "held by the limits of 'shoulder'" in towards.stdout
+    one_way = "'shoulder' begins beyond its limit: the constrained engine lets what comes back not out again"
+    full = ("--engine", "constrained", *load)
+    assert one_way in cli("run", file, "--no-gravity", "-w", "tip:0,0,-1", *full).stdout
+    assert one_way in cli("compare", file, "-w", "tip:0,0,-1", *full).stdout
+    assert one_way not in away.stdout
+    assert one_way not in cli("run", file, "--no-gravity", "-w", "tip:0,1,0", *full).stdout
+
+
+def test_a_load_that_only_presses_joints_on_their_limits_moves_nothing(cli, tmp_path):
+    file = tmp_path / "finger.xml"
+    file.write_text(KEYED.replace('range="-1 1"', 'range="0 1"'))
+    said = cli("run", file, "-e", "b", "-w", "b:-5,0,0", "-s", "0.1")
+    assert (
+        "warning: the load moves nothing: 'p' is at or beyond its limit in this pose already" in said.stderr
+    )
+
+
+# --- gravity, gaps, distances
+
+
+def test_a_run_says_what_gravity_does(cli, arm):
+    load = ("--default-stiffness", "100", "-s", "0.01")
+    for more, words in (
+        ((), "reduced engine, gravity compensated: 10 steps"),
+        (("--gravity",), "reduced engine, under gravity: 10 steps"),
+        (("--engine", "constrained"), "constrained engine, under gravity: 1 step"),
+        (("--engine", "constrained", "--no-gravity"), "constrained engine, no gravity: 1 step"),
+    ):
+        assert words in cli("run", arm, *load, *more).stdout
+    assert "reduced engine, base free to fall:" in cli("run", "gallery:hexapod", "-s", "0.01").stdout
+
+
+def test_rounding_is_no_gap_and_no_distance(cli):
+    """Trees have no loops to open; gaps and distances of 1e-16 m are printed as none."""
+    assert "loops" not in cli("run", "gallery:helix:5", "-s", "0.01").stdout
+    said = cli("run", "gallery:gripper", "-w", "left_pad:0,1,0", "-s", "0.01").stdout
+    assert "; loops all closed\n" in said
+    assert "end effectors went at most 0 radii (0 m) from where the model was made" in said
 
 
 def test_what_floats_has_no_static_answer(cli, cli_json):
@@ -122,7 +177,9 @@ def test_a_model_that_goes_too_far_says_so(cli, cli_json):
     """In radii, with remedies in options, and with its own error at rest."""
     far = ("run", "gallery:helix:20", "-w", "link20:0,0,-2000", "-s", "0.2")
     result = cli(*far)
-    assert re.search(r"end effectors went \S+ radii from where the model was made", result.stdout)
+    assert re.search(
+        r"end effectors went at most \S+ radii \(\S+ m\) from where the model was made", result.stdout
+    )
     beyond, off = result.stderr.splitlines()
     assert "beyond 0.3 radii" in beyond
     assert "pliant." not in beyond
@@ -196,23 +253,55 @@ def test_info_lists_what_a_user_asks_next(cli, cli_json, keyed, arm):
     assert cli_json("info", arm)["left_out"][0]["places"] == ["shoulder 0.5 N m"]
 
 
+def test_info_names_what_is_fixed_and_all_rows_there_are(cli, tmp_path):
+    """The root of a URDF is fixed to the world; coupled joints beyond the first ten are counted; units of tendons."""
+    said = cli("info", "gallery:helix:3").stdout
+    assert "fixed to the world" not in said
+    bodies = "".join(
+        f'<body name="c{i}" pos="{i} 0 1"><joint name="j{i}" axis="0 1 0"/><geom size=".1"/></body>'
+        for i in range(13)
+    )
+    rows = "".join(f'<joint joint1="j{i + 1}" joint2="j0" polycoef="0.5 -1 0 0 0"/>' for i in range(12))
+    file = tmp_path / "rows.xml"
+    file.write_text(
+        f"""<mujoco><worldbody><body name="base"><geom size=".1"/>{bodies}</body></worldbody>
+        <equality>{rows}</equality><tendon><fixed name="cord" stiffness="3">
+        <joint joint="j0" coef="0.25"/><joint joint="j1" coef="-1"/></fixed></tendon></mujoco>"""
+    )
+    said = cli("info", file).stdout
+    assert "fixed to the world: base\n" in said
+    assert "coupling coupling0: j1 + j0 = 0.5\n" in said
+    assert "... and 2 more couplings\n" in said
+    assert "tendon cord: stiffness 3, damping 0, length 0.25 j0 - j1\n" in said
+    assert (
+        "of tendons: N/m and N s/m where the length is in m, N m/rad and N m s/rad where it is in rad" in said
+    )
+
+
+def test_a_body_alone_has_no_radius_and_moves_nowhere(cli, refused, tmp_path):
+    file = tmp_path / "stone.xml"
+    file.write_text('<mujoco><worldbody><body name="stone"><geom size=".1"/></body></worldbody></mujoco>')
+    assert "all in one point" in cli("info", file).stdout
+    for command in ("reduce", "run", "compare"):
+        assert "can move: all its joints are fixed" in refused(command, file)
+
+
 # --- noise
 
 
-def test_rounding_of_a_file_is_not_printed_as_stiffness(cli, tmp_path):
-    """An axis that is off by the digits of the file gives a stiffness of 1e11, which nobody has."""
+def test_rounding_of_a_file_is_not_printed_as_stiffness(cli, cli_json, tmp_path):
+    """An axis that is off by the digits of the file would give a stiffness of 1e11, which nobody has."""
     file = tmp_path / "rounded.xml"
     file.write_text(KEYED.replace('name="q" axis="0 1 0"', 'name="q" axis="0.000004 1 0"'))
-    stiffness = (
-        pliant.reduce(pliant.load(file, keyframe="bent"), "tip")
-        .stiffness_ellipsoid("tip", "rotation")
-        .stiffness
-    )
-    assert 1e11 < stiffness[1] < 1e14
+    model = pliant.reduce(pliant.load(file, keyframe="bent"), "tip")
+    compliance = np.linalg.eigvalsh(model.compliance[3:6, 3:6])
+    assert 1e11 < 1 / compliance[1] < 1e14
     said = cli("reduce", file, "--keyframe", "bent", "-e", "tip").stdout
     assert len(re.findall("N m/rad", said)) == 1
     assert "e+1" not in said
-    assert "e+1" not in pliant.reduce(pliant.load(file, keyframe="bent"), "tip").summary()
+    assert "e+1" not in model.summary()
+    found = cli_json("reduce", file, "--keyframe", "bent", "-e", "tip")
+    assert found["principal"]["tip"]["rotation"]["stiffness"][1:] == [None, None]
 
 
 # --- words

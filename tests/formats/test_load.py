@@ -395,6 +395,32 @@ def test_gravity_compensation_is_reported(read):
         read(pair().replace('name="b"', 'name="b" gravcomp="1"'))
 
 
+@pytest.mark.parametrize(
+    ("option", "kinds"),
+    [
+        ('gravity="0 0 -9.80665"', {}),
+        ('gravity="0 0 -981"', {"gravity other than (0, 0, -9.81) m/s²": "(0, 0, -981) m/s²"}),
+        ('density="0"><flag gravity="disable"/', {"gravity other than (0, 0, -9.81) m/s²": "(0, 0, 0) m/s²"}),
+        (
+            'density="5000" viscosity="0.5" wind="1 0 2"',
+            {"fluid": "5000 kg/m³, 0.5 Pa s", "wind": "(1, 0, 2) m/s"},
+        ),
+        ('wind="1 0 0"', {}),  # of a vacuum
+    ],
+)
+def test_gravity_and_fluids_of_a_file_are_named(tmp_path, option, kinds):
+    """Pliant takes 9.81 m/s² downwards, and a vacuum."""
+    file = tmp_path / "m.xml"
+    end = "</option>" if option.endswith("/") else ""
+    option = f"<option {option}>" + end if end else f"<option {option}/>"
+    file.write_text(pair(rest=option))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = {part.kind: part.places for part in load_content(file).left_out}
+    assert found == {kind: (place,) for kind, place in kinds.items()}
+    assert bool(kinds) == bool(caught)
+
+
 def test_what_is_left_out_is_named(tmp_path):
     """Joint by joint with the size of friction, bodies and tendons by name; a tendon that acts on nothing is none."""
     text = pair('frictionloss=".125"', rest="<tendon><spatial name='line'><site site='s'/><site site='t'/></spatial>"

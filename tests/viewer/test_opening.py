@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +107,125 @@ def test_other_files_are_out_of_reach(opener, reference):
     text = ARM.replace("<worldbody>", f'<include file="{reference}"/><worldbody>')
     with pytest.raises(PliantError):
         opener.file("arm.xml", text.encode())
+
+
+# --- archives
+
+TETRAHEDRON = b"v 0 0 0\nv .1 0 0\nv 0 .1 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+MESHED = ARM.replace(
+    "<worldbody>", '<asset><mesh name="part" file="meshes/part.obj"/></asset><worldbody>', 1
+).replace('<geom size=".02" fromto="0 0 0 .3 0 0" type="capsule"/>', '<geom type="mesh" mesh="part"/>')
+LINKED = """<robot name="linked"><link name="base"/><link name="arm"><inertial><mass value="1"/>
+  <inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+  <visual><geometry><mesh filename="package://linked/meshes/part.obj"/></geometry></visual></link>
+  <joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>"""
+
+
+def zipped(files, kind=zipfile.ZIP_DEFLATED):
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", kind) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_a_model_comes_with_its_meshes(opener, kind):
+    found = opener.file(
+        "arm.zip", zipped({"robot/arm.xml": MESHED, "robot/meshes/part.obj": TETRAHEDRON}, kind)
+    )
+    assert len(found.shapes("upper")[0].mesh.vertices) == 4
+    assert opener.keyframes == ("as described", "bent", "up")
+    assert opener.at_keyframe("bent").reference[0] == 0.4
+    assert not opener.remarks
+    folder = Path(opener._folder.name)
+    assert (folder / "robot" / "meshes" / "part.obj").exists()
+    opener.close()
+    assert not folder.exists()
+
+
+def test_meshes_of_a_urdf_lie_beside_its_folder(opener):
+    files = {
+        "linked/package.xml": "<package><name>linked</name></package>",
+        "linked/urdf/linked.urdf": "<?xml version='1.0'?><!-- <mujoco> -->" + LINKED,
+        "linked/meshes/part.obj": TETRAHEDRON,
+        "__MACOSX/linked/urdf/._linked.urdf": b"\0\1",
+    }
+    found = opener.file("linked.zip", zipped(files))
+    assert found.name == "linked"
+    assert len(found.shapes("arm")[0].mesh.vertices) == 4
+
+
+def test_a_scene_is_meant_not_the_robot_in_it(opener):
+    scene = '<mujoco model="scene"><include file="arm.xml"/></mujoco>'
+    found = opener.file("all.zip", zipped({"arm.xml": ARM, "scene.xml": scene, "LICENSE": "free"}))
+    assert found.name == "scene"
+    assert found.body_names == ("upper", "lower")
+    assert opener.keyframes == ("as described", "bent", "up")  # those of the robot
+    assert opener.at_keyframe("bent").reference[0] == 0.4
+    with pytest.raises(FormatError, match=r"several models, 'arm\.xml', 'my_arm\.xml': send one"):
+        opener.file("two.zip", zipped({"arm.xml": ARM, "my_arm.xml": ARM}))
+    with pytest.raises(FormatError, match="holds no model"):
+        opener.file("none.zip", zipped({"part.obj": TETRAHEDRON, "package.xml": "<package/>"}))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../arm.xml", "/tmp/arm.xml", "a/../../arm.xml", "..\\arm.xml", "C:\\arm.xml", "a//arm.xml", "./arm.xml",
+     "a\narm.xml", "x" * 300 + ".xml", "a/" * 20 + "arm.xml", "arm.xml:stream"],
+)  # fmt: skip
+def test_paths_that_lead_elsewhere_are_refused(opener, name, tmp_path, monkeypatch):
+    monkeypatch.setattr(opening.tempfile, "tempdir", str(tmp_path))
+    opener.file("good.xml", ARM.encode())
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(FormatError, match="no plain file below its folder"), opener.trying():
+        opener.file("bad.zip", zipped({"part.obj": TETRAHEDRON, name: ARM}))
+    assert sorted(tmp_path.rglob("*")) == before
+    assert opener.at_keyframe("up").name == "arm"
+
+
+def test_archives_that_are_refused(opener, monkeypatch):
+    link = zipfile.ZipInfo("arm.xml")
+    link.external_attr = 0o120777 << 16
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr(link, "/etc/passwd")
+    good = zipped({"arm.xml": ARM, "part.obj": TETRAHEDRON})
+    damaged = bytearray(zipped({"arm.xml": ARM}, zipfile.ZIP_STORED))
+    damaged[100] ^= 255
+    locked = bytearray(good)
+    for sign, place in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        locked[locked.index(sign) + place] |= 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        twice = io.BytesIO()
+        with zipfile.ZipFile(twice, "w") as archive:
+            archive.writestr("arm.xml", ARM)
+            archive.writestr("arm.xml", ARM)
+    for content, words in (
+        (out.getvalue(), "no plain file"),
+        (b"PK", "cannot be read"),
+        (good[:-30], "cannot be read"),
+        (bytes(damaged), "cannot be read"),
+        (bytes(locked), "cannot be read"),
+        (twice.getvalue(), "holds 'arm.xml' twice"),
+        (zipped({"a": "", "a/arm.xml": ARM}), "twice"),
+        (zipped({"arm.xml": MESHED}), "there is no such file"),
+        (zipped({"arm.xml": MESHED.replace("meshes/part.obj", "../../part.obj")}), "outside"),
+    ):
+        with pytest.raises(PliantError, match=words) as caught:
+            opener.file("bad.zip", content)
+        assert "pliant-view-" not in str(caught.value)
+    monkeypatch.setattr(opening, "_MOST_BYTES", 100)
+    with pytest.raises(FormatError, match=r"more than 0\.0001 MB"):
+        opener.file("large.zip", good)
+    monkeypatch.setattr(opening, "_MOST_FILES", 1)
+    monkeypatch.setattr(opening, "_MOST_BYTES", 10**6)
+    with pytest.raises(FormatError, match="more than 1 files"):
+        opener.file("many.zip", good)
+
+
+# --- files that were opened
 
 
 def test_nothing_is_left_behind(opener):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ import pytest
 import pliant
 from pliant import spatial
 from pliant.source import gallery_names
+from pliant.viewer import page as live_page
+from pliant.viewer.opening import LARGEST_FILE
 
 TIP = "index_tip"
 
@@ -294,6 +297,21 @@ def red(image):
     return float((image[..., 0] - image[..., 1:].max(axis=2) > 0.4).mean())
 
 
+def test_plots_do_not_show_rounding():
+    """Energies, forces and gaps of less than a billionth of weight and radius are zero."""
+    m = pliant.gallery.hand()
+    length, force, energy = live_page._least(m)
+    assert length == 1e-9 * m.radius
+    assert force == pytest.approx(1e-9 * 9.81 * m.total_mass)
+    assert energy == pytest.approx(force * m.radius)
+    history = [
+        SimpleNamespace(energy=(1e-25, 2e-3, -1e-22), violation=1e-17),
+        SimpleNamespace(energy=(-1e-26, 1e-3, -0.5), violation=2e-3),
+    ]
+    np.testing.assert_array_equal(live_page._energies(history, energy), [[0, 0], [2e-3, 1e-3], [0, -0.5]])
+    np.testing.assert_array_equal(live_page._series(history, "violation", 1000, length), [0, 2])
+
+
 def test_a_recording_is_sent(page, shown):
     page.get_by_role("button", name="Record").click()
     page.get_by_role("button", name="Stop and save").wait_for()
@@ -305,6 +323,47 @@ def test_a_recording_is_sent(page, shown):
         assert download.value.suggested_filename == name
         assert Path(download.value.path()).read_bytes().startswith(start)
     assert ask(shown, lambda s: s.recorder) is None
+
+
+def test_a_model_is_opened_with_its_meshes(page, shown, tmp_path):
+    """Several files by the button, or dropped, come as one archive that the page packs; too large ones are told."""
+    model = """<mujoco model="{}"><asset><mesh name="part" file="part.obj"/></asset><worldbody><body name="rod">
+      <joint axis="0 1 0" stiffness="5"/><geom type="mesh" mesh="part"/></body></worldbody></mujoco>"""
+    part = "v 0 0 0\nv .1 0 0\nv 0 .1 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    (tmp_path / "mödel.xml").write_text(model.format("chosen"), encoding="utf-8")
+    (tmp_path / "part.obj").write_text(part)
+    page.get_by_text("Open", exact=True).click()
+    page.wait_for_timeout(600)  # until the folder is open
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Files").click()
+    assert chooser.value.is_multiple()
+    chooser.value.set_files([tmp_path / "mödel.xml", tmp_path / "part.obj"])
+    until(lambda: ask(shown, lambda s: s.mechanism.name) == "chosen")
+    assert len(ask(shown, lambda s: s.mechanism.shapes("rod"))[0].mesh.vertices) == 4
+    button = ask(shown, lambda _: shown.page._upload._impl.uuid)  # of the page that has come since
+    page.wait_for_selector(f'[id="file_upload_{button}"]', state="attached")
+    drop = """files => {
+        const data = new DataTransfer();
+        for (const [name, text] of files) data.items.add(new File([text], name));
+        document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
+    }"""
+    page.evaluate(drop, [["dropped.xml", model.format("dropped")], ["part.obj", part]])
+    until(lambda: ask(shown, lambda s: s.mechanism.name) == "dropped")
+    button = ask(shown, lambda _: shown.page._upload._impl.uuid)
+    page.wait_for_selector(f'[id="file_upload_{button}"]', state="attached")
+    with page.expect_event("dialog") as told:
+        page.once("dialog", lambda dialog: dialog.dismiss())
+        page.evaluate(
+            """size => {
+                const data = new DataTransfer();
+                data.items.add(new File([new Uint8Array(size)], "large.xml"));
+                document.body.dispatchEvent(new DragEvent("drop", {dataTransfer: data, bubbles: true}));
+            }""",
+            LARGEST_FILE + 1,
+        )
+    assert "up to 64 MB can be opened here" in told.value.message
+    shown.open(pliant.gallery.hand())
+    page.get_by_text("17 bodies").wait_for()
 
 
 def test_a_file_is_opened_by_the_button_or_dropped(page, shown, tmp_path):

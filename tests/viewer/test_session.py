@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pliant
+from pliant import spatial
 from pliant.errors import ConvergenceError, InputError, PliantError, UnknownNameError
 from pliant.scenes import Scene
 from pliant.viewer.session import ENGINES, Session, WorldSession
@@ -889,6 +890,63 @@ def test_loops_that_do_not_close_are_refused_and_nothing_changes():
         session.set_joint(slide.dof, 30.0)
     assert not session.posed
     assert session.playing
+
+
+def ball_arm(limit=None):
+    b = pliant.Builder("shoulder")
+    b.body("arm", mass=1.0, inertia=(0.01, 0.01, 0.01), position=(0.3, 0, 0))
+    limits = (-np.inf, np.inf if limit is None else limit)
+    b.ball("socket", "world", "arm", anchor=(0, 0, 0), stiffness=5.0, limits=limits)
+    return b.build()
+
+
+@pytest.mark.parametrize("limit", [None, 1.2])
+def test_a_ball_has_a_slider_for_each_component_of_its_rotation_vector(limit):
+    """One moves, the others stay; together they are no more than the limit, or half a turn."""
+    m = ball_arm(limit)
+    largest = np.pi if limit is None else limit
+    session = Session(m)
+    assert [one.label for one in session.sliders] == [f"socket turn {axis}" for axis in "xyz"]
+    for one in session.sliders:
+        assert (one.low, one.high) == pytest.approx((-largest, largest))
+        assert one.unit == "°"
+    x, y, z = (one.dof for one in session.sliders)
+    for dof, value in ((x, 0.5), (y, -0.4), (z, 0.9)):
+        session.set_joint(dof, value)
+    assert [session.joint(dof) for dof in (x, y, z)] == pytest.approx([0.5, -0.4, 0.9], abs=1e-12)
+    turn = spatial.so3_exp([0.5, -0.4, 0.9])
+    np.testing.assert_allclose(session.poses[0, :3, :3], turn, atol=1e-12)
+    np.testing.assert_allclose(session.poses[0, :3, 3], turn @ [0.3, 0, 0], atol=1e-12)
+    session.set_joint(x, 0.95 * largest)  # the others shrink alike
+    vector = np.array([session.joint(dof) for dof in (x, y, z)])
+    assert vector[0] == pytest.approx(0.95 * largest, abs=1e-9)
+    assert np.linalg.norm(vector) <= largest + 1e-9
+    assert vector[1] / vector[2] == pytest.approx(-0.4 / 0.9)
+    session.set_joint(x, -50.0)  # beyond the end of the slider
+    assert session.joint(x) == pytest.approx(-largest, rel=1e-5)
+    session.make_rest()
+    session.step(20)
+    assert session.joint(x) == pytest.approx(-largest, rel=1e-4)
+
+
+def test_loops_follow_a_ball_that_is_turned():
+    """A platform on six legs, by the socket of one, at once and step by step; what does not close is refused."""
+    m = pliant.gallery.stewart_platform()
+    session, other = Session(m), Session(m)
+    dof = next(one.dof for one in session.sliders if one.label == "head2 turn y")
+    session.set_joint(dof, 0.5)
+    assert session.joint(dof) == pytest.approx(0.5, abs=1e-8)
+    assert np.abs(pliant.Configuration(m, session.q).loop_residual).max() < 1e-8
+    assert np.abs(session.poses - m.reference_poses).max() > 0.1
+    for value in (0.1, 0.2, 0.3, 0.4, 0.5):
+        other.set_joint(dof, value)
+        assert other.joint(dof) == pytest.approx(value, abs=1e-8)
+    assert np.abs(pliant.Configuration(m, other.q).loop_residual).max() < 1e-8
+    stiff = Session(pliant.gallery.suspension())
+    before = stiff.poses.copy()
+    with pytest.raises(ConvergenceError, match=r"do not close with 'upper_ball\.1' there"):
+        stiff.set_joint("upper_ball.1", 0.3)
+    np.testing.assert_array_equal(stiff.poses, before)
 
 
 @pytest.mark.parametrize("engine", ["reduced", "constrained", "quasistatic", "blended"])

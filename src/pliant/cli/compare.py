@@ -21,7 +21,7 @@ from pliant.cli.output import (
 )
 from pliant.errors import InputError
 from pliant.files import replacing_path
-from pliant.text import LENGTHS, brief, unit_for
+from pliant.text import LENGTHS, brief, listed, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,6 +122,7 @@ def _facts(found: Comparison) -> dict[str, Any]:
             "moved": found.moved,
             "elastic": found.elastic,
             "limits": found.limits,
+            "stops": found.stops,
         },
         "timestep": found.timestep,
         "fractions": found.fractions,
@@ -139,8 +140,10 @@ def _facts(found: Comparison) -> dict[str, Any]:
 
 
 def _report(found: Comparison) -> None:
+    from pliant.compare import one_way
+
     print(f"{found.name}: {found.load}, gravity compensated, steps of {found.timestep:.6g} s")
-    limits = ", joint limits hold it" if found.limits else ""
+    limits = f", held by the limits of {listed(found.stops, 4)}" if found.stops else ""
     print(
         f"equilibrium: '{found.body}' moves by {found.moved:.5g} m, springs hold {found.elastic:.5g} J{limits}\n"
     )
@@ -156,6 +159,10 @@ def _report(found: Comparison) -> None:
     print(
         "\nErrors as parts of the motion: at rest against the equilibrium, in motion (rms) against constrained."
     )
+    if found.stops:
+        print("Limits are stiff springs at rest, stops in motion.")
+    if found.from_beyond and any(row.engine == "constrained" for row in found.rows):
+        print(one_way(found.from_beyond))
     for row in found.rows:
         if row.problem is not None:
             say(f"{row.engine}: {row.problem}")
@@ -195,7 +202,7 @@ def _plot_errors(found: Comparison, axes: Axes) -> None:
             color=_COLOURS[row.engine],
             label=f"{row.engine} (exact)" if exact else row.engine,
         )
-    logarithmic(axes)
+    logarithmic(axes, 100 * _EXACT)
     axes.set_xlabel("load (% of the whole)")
     axes.set_ylabel("error at rest (% of the motion)")
     axes.set_title("against the nonlinear equilibrium", fontsize=10)
@@ -205,8 +212,11 @@ def _plot_errors(found: Comparison, axes: Axes) -> None:
 
 def plot_paths(found: Comparison, axes: Axes) -> None:
     """Distance of the end effector that moves most from its start, over time."""
+    from pliant.plotting import LEAST, keep_range
+
     paths = {row.engine: row.path for row in found.rows if row.path is not None}
-    factor, unit = unit_for(max((float(path.max()) for path in paths.values()), default=1.0), LENGTHS)
+    least = LEAST * found.radius
+    factor, unit = unit_for(max(least, found.moved, *(float(path.max()) for path in paths.values())), LENGTHS)
     # The reference first, wide and pale, so that it stays visible below the others.
     for engine, path in sorted(paths.items(), key=lambda one: one[0] != "constrained"):
         reference = engine == "constrained"
@@ -219,9 +229,10 @@ def plot_paths(found: Comparison, axes: Axes) -> None:
             alpha=0.45 if reference else 1.0,
             label=engine,
         )
-    axes.set_ylim(bottom=0)
     axes.set_xlim(0, found.time[-1])
     axes.axhline(found.moved / factor, color="#777777", linewidth=1, linestyle="--", label="equilibrium")
+    axes.set_ylim(bottom=0)
+    keep_range(axes, "y", least / factor)
     axes.set_xlabel("time (s)")
     axes.set_ylabel(f"'{found.body}' from rest ({unit})")
     axes.set_title("pulled from rest", fontsize=10)

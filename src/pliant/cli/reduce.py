@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["reach_facts", "reduce"]
 
+_KINDS = (("translation", "push", "N/m", "m/N"), ("rotation", "turn", "N m/rad", "rad/(N m)"))
+
 
 def reduce(
     file: options.File,
@@ -141,18 +143,20 @@ def _facts(model: ReducedModel) -> dict[str, Any]:
 
 
 def _report(model: ReducedModel, matrices: bool) -> None:
-    from pliant.engines.reduced.report import EFFORTS, compliance_rows, principal_stiffnesses
+    from pliant.engines.reduced.report import EFFORTS, compliance_rows
 
     show(model.summary().partition("\n\n")[0])
     rows = []
     for body in model.end_effectors:
-        for of, word, unit in (("translation", "push", "N/m"), ("rotation", "turn", "N m/rad")):
-            found = principal_stiffnesses(model, body, of)
+        for of, word, unit, inverse in _KINDS:
+            found = model.stiffness_ellipsoid(body, of)
             for stiffness, axis in zip(found.stiffness, found.axes.T, strict=True):
                 if stiffness < float("inf"):
                     sign = -1.0 if axis[abs(axis).argmax()] < 0 else 1.0
                     direction = " ".join(f"{round(sign * value, 3) + 0.0:+.3f}" for value in axis)
-                    rows.append([body, word, f"{stiffness:.4g} {unit}", f"{1 / stiffness:.3e}", direction])
+                    rows.append(
+                        [body, word, f"{stiffness:.4g} {unit}", f"{1 / stiffness:.3e} {inverse}", direction]
+                    )
             if not found.stiffness[0] < float("inf"):
                 rows.append([body, word, "does not give way", "", ""])
     print()

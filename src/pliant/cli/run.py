@@ -24,7 +24,7 @@ from pliant.cli.output import (
 from pliant.cli.wording import as_options
 from pliant.errors import ConvergenceError, InputError
 from pliant.files import replacing_path
-from pliant.text import LENGTHS, brief, counted, unit_for
+from pliant.text import LENGTHS, brief, counted, listed, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,7 +44,8 @@ _LAST, _STILL = (
     0.01,
 )  # part of a run at its end; of the largest displacement: motion there that counts as rest
 _NO_ENERGY = 1e-18  # J: less is rounding
-_LEAST = 1e-6  # of the radius: least height of an axis of displacements
+_CLOSED = 1e-9  # of the radius: gaps and distances below are rounding
+_LEAST = 1e-6  # of the radius: displacements below are not looked at
 _MOST = 4e9  # bytes of poses in memory
 _LINES = ("#3566c4", "#d9822b", "#3a9a4c", "#b3313b", "#8a4fb3", "#2a9d9d", "#777777", "#c2a11c")
 
@@ -154,6 +155,9 @@ def run(
     facts = {
         "mechanism": path.mechanism.name,
         "engine": kind,
+        "gravity": None if found.play is not None else _weight(found, simulation, kind, gravity),
+        "size": found.mechanism.radius,
+        "loops": found.mechanism.topology.loops,
         "timestep": simulation.timestep,
         "steps": done.steps,
         "time": path.time[-1],
@@ -248,14 +252,16 @@ class Rest(NamedTuple):
     Attributes:
         poses: of all bodies at the equilibrium; None if there is none.
         reason: for that, in words.
-        limits: whether joint limits hold it.
+        stops: dofs that their limits hold there.
+        from_beyond: dofs that begin beyond their limits and move to it.
         error: distance of the model's own rest from it, as a fraction of the largest displacement; None if the motion
             is not that of a model, or the model finds no rest.
     """
 
     poses: Any
     reason: str = ""
-    limits: bool = False
+    stops: tuple[str, ...] = ()
+    from_beyond: tuple[str, ...] = ()
     error: float | None = None
 
     def distance(self, body: str, path: Trajectory) -> float | None:
@@ -272,7 +278,8 @@ class Rest(NamedTuple):
         return {
             "found": self.poses is not None,
             "reason": self.reason or None,
-            "limits": self.limits,
+            "stops": self.stops,
+            "from_beyond": self.from_beyond,
             "model_error": self.error,
         }
 
@@ -286,7 +293,7 @@ def _rest(
     import numpy as np
 
     from pliant.checks import EARTH
-    from pliant.compare import static_answer
+    from pliant.compare import from_beyond, static_answer
     from pliant.errors import PliantError, PliantWarning
 
     m = found.mechanism
@@ -300,7 +307,7 @@ def _rest(
             warnings.simplefilter("ignore", PliantWarning)  # the run itself warns
             at = static_answer(found.model or m, loads, down)
             if model is None or at.limits:
-                return Rest(at.poses, limits=at.limits)
+                return Rest(at.poses, stops=at.at_stops if at.limits else (), from_beyond=from_beyond(at))
             own = model.configuration(loads).poses
     except PliantError as error:
         return Rest(None, str(error))
@@ -308,6 +315,18 @@ def _rest(
     moved = np.linalg.norm((at.poses - model.at.poses)[ends, :3, 3], axis=1).max()
     apart = np.linalg.norm((own - at.poses)[ends, :3, 3], axis=1).max()
     return Rest(at.poses, error=float(apart / moved) if moved > _LEAST * m.radius else 0.0)
+
+
+def _weight(found: Source, simulation: Any, engine: str, gravity: bool | None) -> str:
+    """What gravity does in a run, in words."""
+    if engine in ("constrained", "quasistatic"):
+        if found.scene is not None:
+            return ""
+        return "no gravity" if gravity is False else "under gravity"
+    model = getattr(simulation.model, "models", [simulation.model])[0]
+    if model.base is not None and gravity is not False:
+        return "base free to fall"
+    return "gravity compensated" if model.gravity is None else "under gravity"
 
 
 def _radii(simulation: Any, path: Trajectory) -> float | None:
@@ -436,18 +455,19 @@ def _plot(path: Trajectory, bodies: Sequence[str], forces: Mapping[str, Any], pl
     """Distance of bodies from their start over time, beside a picture of the end."""
     import numpy as np
 
-    from pliant.plotting import panels, save
+    from pliant.plotting import LEAST, keep_range, panels, save
 
     drawn, (left, right) = panels(1, 2, 5.2, 4.2, grid=True)
     moved = [
         np.linalg.norm(path.pose(b)[:, :3, 3] - path.pose(b)[0, :3, 3], axis=1) for b in bodies[: len(_LINES)]
     ]
-    top = max(max(float(m.max()) for m in moved), _LEAST * path.mechanism.radius)  # else an axis of rounding
-    factor, unit = unit_for(top, LENGTHS)
+    least = LEAST * path.mechanism.radius
+    factor, unit = unit_for(max(least, *(float(m.max()) for m in moved)), LENGTHS)
     for body, distance, colour in zip(bodies, moved, _LINES, strict=False):
         left.plot(path.time, distance / factor, color=colour, linewidth=1.3, label=body)
     left.set_xlim(path.time[0], path.time[-1])
-    left.set_ylim(0, 1.05 * top / factor)
+    left.set_ylim(bottom=0)
+    keep_range(left, "y", least / factor)
     left.set_xlabel("time (s)")
     left.set_ylabel(f"distance from the start ({unit})")
     left.legend(**LEGEND)
@@ -508,8 +528,9 @@ def _report(facts: dict[str, Any]) -> None:
     step = facts["timing"]["step"]
     speed = f", {1e6 * step:.3g} µs a step" if step == step else ""
     engine = facts["engine"] if facts["engine"] == "world" else f"{facts['engine']} engine"
+    weight = f", {facts['gravity']}" if facts["gravity"] else ""
     print(
-        f"{facts['mechanism']}, {engine}: {counted(facts['steps'], 'step')} of {facts['timestep']:.6g} s"
+        f"{facts['mechanism']}, {engine}{weight}: {counted(facts['steps'], 'step')} of {facts['timestep']:.6g} s"
         f" to {facts['time']:.6g} s{speed}"
     )
     if "energy" in facts:
@@ -517,7 +538,9 @@ def _report(facts: dict[str, Any]) -> None:
             f"{word} {value if abs(value) > _NO_ENERGY else 0.0:.6g} J"
             for word, value in facts["energy"].items()
         )
-        print(f"energy: {words}; joints open by at most {facts['violation']:.1e} m")
+        open_by = facts["violation"]
+        closed = "all closed" if open_by <= _CLOSED * facts["size"] else f"open by at most {open_by:.1e} m"
+        print(f"energy: {words}{f'; loops {closed}' if facts['loops'] else ''}")
     if "active_joints" in facts:
         print(f"last step: {facts['active_joints']} joints moved, error at most {facts['error_bound']:.3g}")
     if "contacts" in facts:
@@ -526,7 +549,9 @@ def _report(facts: dict[str, Any]) -> None:
         said = f": {', '.join(pairs[:6])}{' ...' if len(pairs) > 6 else ''}" if pairs else ""
         print(f"last step: {counted(len(acting), 'contact')}{said}")
     if facts["radii"] is not None:
-        print(f"end effectors went {facts['radii']:.3g} radii from where the model was made, at most")
+        radii = facts["radii"] if facts["radii"] > _CLOSED else 0.0
+        length = radii * facts["size"]
+        print(f"end effectors went at most {radii:.3g} radii ({length:.3g} m) from where the model was made")
     found = facts["bodies"]
     if not found:
         return
@@ -547,13 +572,14 @@ def _report(facts: dict[str, Any]) -> None:
 
 def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> None:
     """Say what the numbers of a run mean: its last instant beside the static answer, and where a model may be wrong."""
-    from pliant.compare import UNMOVED, unmoved
+    from pliant.compare import UNMOVED, one_way, stopped, unmoved
 
     rest, m, lines = facts["rest"], found.mechanism, []
+    stops = rest["stops"] if rest is not None else ()
     if rest is not None and rest["found"]:
         held = (
-            ", where joint limits hold it: as stiff springs there, as stops in motion"
-            if rest["limits"]
+            f", held by the limits of {listed(stops, 4)}: stiff springs at rest, stops in motion"
+            if stops
             else ""
         )
         lines.append(
@@ -561,6 +587,8 @@ def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> 
         )
     elif rest is not None:
         lines.append(f"no static answer: {as_options(rest['reason'])}")
+    if rest is not None and rest["from_beyond"] and facts["engine"] == "constrained":
+        lines.append(one_way(rest["from_beyond"]))
     if facts["still_moving"] is not None and not m.floating:
         undamped = ", undamped" if facts["undamped"] else ""
         about = (
@@ -577,10 +605,12 @@ def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> 
         print()
         for line in lines:
             print(line)
-    moved = [max(at["farthest"], at.get("at_rest") or 0.0) for at in facts["bodies"].values()]
+    moved = [
+        max(at["farthest"], 0.0 if stops else at.get("at_rest") or 0.0) for at in facts["bodies"].values()
+    ]
     if loads and moved and max(moved) <= UNMOVED * m.radius:
         frames = f" ({', '.join(found.keyframes)})" if found.keyframes else ""
-        say(f"warning: {unmoved(m, loads)}{frames}")
+        say(f"warning: {stopped(stops) if stops else unmoved(m, loads)}{frames}")
     if rest is not None and rest["model_error"] is not None and rest["model_error"] > _ASTRAY:
         say(
             f"warning: at rest under these loads the model is off by {percent(rest['model_error'])} of the "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,7 +45,6 @@ def view(
     from pliant.errors import InputError
     from pliant.source import PREFIX, Source, resolve
     from pliant.viewer.live import check_address
-    from pliant.viewer.opening import file_keyframes
 
     check_address(host, port)  # before anything is loaded and compiled
 
@@ -68,9 +66,7 @@ def view(
     what = found.scene or found.play or found.model or found.mechanism
     with pliant.view(what, host=host, port=port, block=False) as shown:
         if not file.startswith(PREFIX):
-            shown.offer_keyframes(
-                file_keyframes(Path(file)), lambda name: read(name).mechanism, shown=keyframe
-            )
+            shown.offer_keyframes(found.keyframes, lambda name: read(name).mechanism, shown=keyframe)
         session = shown.session
         if bodies:
             shown.runner.ask(lambda: session.set_end_effectors(bodies))

@@ -66,6 +66,7 @@ def _compile(mujoco: Any, text: str, assets: dict[str, bytes]) -> tuple[dict[str
             model.names[start : model.names.index(b"\0", start)].decode(errors="replace")
             for start in table.tolist()
         ]
+    no_gravity = int(mujoco.mjtDisableBit.mjDSBL_GRAVITY)
     arrays = [np.ascontiguousarray(getattr(model, field)) for field in FIELDS]
     header = {
         "arrays": [
@@ -76,6 +77,8 @@ def _compile(mujoco: Any, text: str, assets: dict[str, bytes]) -> tuple[dict[str
         "counts": {count: int(getattr(model, count)) for count in ("nflex", "nskin", "nplugin")},
         "disableflags": int(model.opt.disableflags),
         "disableactuator": int(model.opt.disableactuator),
+        "gravity": [0.0] * 3 if model.opt.disableflags & no_gravity else model.opt.gravity.tolist(),
+        "fluid": [model.opt.density, model.opt.viscosity, *model.opt.wind.tolist()],
     }
     return header, [array.reshape(-1).view(np.uint8).data for array in arrays]
 

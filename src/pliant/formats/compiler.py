@@ -29,7 +29,7 @@ _REMEDIES = {
     "mass and inertia of moving bodies": (
         "A body that moves needs mass and inertia: give it an <inertial>, or fix its joint"
     ),
-    "A + B >= C": 'Correct it, or use <compiler balanceinertia="true"/>, or load a URDF with repair=True',
+    "A + B >= C": 'Correct it, use <compiler balanceinertia="true"/> in MJCF, or load a URDF with repair=True',
     "positive eigenvalues": "Correct it, or load a URDF with repair=True",
 }
 _REPEATED = {  # what a remedy says, too
@@ -49,6 +49,8 @@ class CompiledModel:
         name: of the model.
         counts: how many flexes, skins and plugins there are.
         disableflags, disableactuator: bits of MuJoCo's options.
+        gravity: m/s²; zero where the file disables it.
+        fluid: density, kg/m³, viscosity, Pa s, and velocity, m/s, of the medium, (5,).
     """
 
     arrays: dict[str, NDArray[Any]]
@@ -57,6 +59,8 @@ class CompiledModel:
     counts: dict[str, int]
     disableflags: int
     disableactuator: int
+    gravity: tuple[float, ...]
+    fluid: tuple[float, ...]
 
     def __getitem__(self, field: str) -> NDArray[Any]:
         return self.arrays[field]
@@ -134,6 +138,8 @@ def compile_tree(root: Node, assets: dict[str, bytes], path: Path, *, lines: boo
         header["counts"],
         header["disableflags"],
         header["disableactuator"],
+        tuple(header["gravity"]),
+        tuple(header["fluid"]),
     )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pliant import shapes as shapes_module
 from pliant import spatial
+from pliant.checks import EARTH
 from pliant.errors import FormatError, InputError
 from pliant.formats.compiler import CompiledModel
 from pliant.formats.left_out import LeftOut
@@ -43,6 +44,7 @@ _GEOM = {
     7: "mesh",
 }
 _PLANE, _HEIGHT_FIELD, _MESH = 0, 1, 7
+_GRAVITY = 0.02  # m/s²: 9.8 and 9.80665 are the same as 9.81
 _DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)  # then a material's colour counts
 Floats = NDArray[np.float64]
 
@@ -72,6 +74,7 @@ def convert(
     loops, couplings = _equalities(model, poses, report)
     lifted = np.flatnonzero(model["body_gravcomp"][1:])
     report.name("body with gravity compensation", [names.bodies[b] for b in lifted.tolist()])
+    _report_surroundings(model, report)
     for kind in ("flex", "skin", "plugin"):
         report.add(kind, model.counts[f"n{kind}"])
     fields: dict[str, Any] = {
@@ -88,6 +91,18 @@ def convert(
         **_tendon_fields(spring.tendons, q, model),
     }
     return close_reference(fields, rests_at_reference=_unsprung(model, spring, loops))
+
+
+def _report_surroundings(model: CompiledModel, report: LeftOut) -> None:
+    """Name gravity that is not the usual one, and a fluid."""
+    if not np.allclose(model.gravity, EARTH, rtol=0, atol=_GRAVITY):
+        x, y, z = model.gravity
+        report.name("gravity other than (0, 0, -9.81) m/s²", [f"({x:g}, {y:g}, {z:g}) m/s²"])
+    density, viscosity, *wind = model.fluid
+    if density or viscosity:
+        report.name("fluid", [f"{density:g} kg/m³, {viscosity:g} Pa s"])
+        if any(wind):
+            report.name("wind", [f"({', '.join(f'{v:g}' for v in wind)}) m/s"])
 
 
 # --- names

@@ -150,10 +150,10 @@ def flexure_stage(
 ) -> Mechanism:
     """A parallel-guiding flexure as a pseudo-rigid-body model: a stage on two steel blades.
 
-    Howell's model of a fixed-guided beam: a rigid link of the length γL in the middle, γ = 0.8517, and at
-    either end a torsion spring 2 γ K_Θ E I / L with K_Θ = 2.65. The blades are of spring steel (E = 207
+    Howell's model of a fixed-guided beam: a rigid link of the length ``γ L`` in the middle, ``γ = 0.8517``, and at
+    either end a torsion spring ``2 γ K_Θ E I / L`` with ``K_Θ = 2.65``. The blades are of spring steel (E = 207
     GPa), L = 50 mm, 10 mm x 0.5 mm, 60 mm apart, upright; each spring comes to 1.95 N m/rad and the stage
-    to 4.29 N/mm along x, where beam theory gives 24 E I / L^3 = 4.14 N/mm. 3 bodies, 4 hinges along y, 1
+    to 4.29 N/mm along x, where beam theory gives ``24 E I / L³``, 4.14 N/mm. 3 bodies, 4 hinges along y, 1
     planar loop, 1 degree of freedom. The end effector is the stage.
 
     Args:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["summarize"]
 
-_MOST = 60  # joints shown before the table is cut
+_MOST, _ROWS = 60, 10  # joints, and couplings or tendons, shown before the table is cut
 _COLUMNS = [
     "joint",
     "type",
@@ -36,6 +36,26 @@ def _per_dof(values: np.ndarray) -> str:
     return " ".join(f"{v:.4g}" for v in values[:3]) + (" ..." if len(values) > 3 else "")
 
 
+def _terms(m: Mechanism, dofs: np.ndarray, coefficients: np.ndarray) -> str:
+    """A linear function of joint coordinates, such as "2 elbow - wrist"."""
+    out = ""
+    for d, c in zip(dofs.tolist(), coefficients.tolist(), strict=True):
+        sign = (" - " if c < 0 else " + ") if out else "-" if c < 0 else ""
+        out += sign + ("" if abs(c) == 1 else f"{abs(c):.4g} ") + m.dof_names[d]
+    return out
+
+
+def _size(m: Mechanism) -> str:
+    points = m.landmarks(m.reference_poses)
+    extent = float(np.ptp(points, axis=0).max())
+    return f"radius {m.radius:.4g} m" if extent > 1e-9 * m.radius else "all in one point"
+
+
+def _fixed(m: Mechanism) -> list[int]:
+    """Joints that hold bodies rigidly to the world."""
+    return [j for j, kind in enumerate(m.joint_types) if kind == "fixed" and m.joint_parents[j] < 0]
+
+
 def summarize(m: Mechanism) -> str:
     """See `Mechanism.summary`."""
     topology = m.topology
@@ -43,7 +63,7 @@ def summarize(m: Mechanism) -> str:
     constraints = 6 * topology.loops + len(m.couplings)
     soft = m.springless_joints
     lines = [
-        f"{m.name}: {counted(m.body_count, 'body', 'bodies')}, {m.total_mass:.6g} kg, radius {m.radius:.4g} m",
+        f"{m.name}: {counted(m.body_count, 'body', 'bodies')}, {m.total_mass:.6g} kg, {_size(m)}",
         f"{counted(m.joint_count, 'joint')}, {counted(m.nv, 'degree')} of freedom, {counted(topology.loops, 'loop')}, "
         f"depth {int(topology.depth.max())}"
         + (f", {counted(len(m.couplings), 'coupling')}" if len(m.couplings) else "")
@@ -53,9 +73,10 @@ def summarize(m: Mechanism) -> str:
     if soft:
         shown = listed(soft, _MOST, quoted=False)
         lines.append(f"without a spring ({len(soft)}; with_stiffness gives them one): {shown}")
-    base = [m.body_names[m.joint_children[j]] for j in m.floating]
-    if base:
-        lines.append(f"floats: {listed(base, 8, quoted=False)}")
+    for words, joints in (("floats", m.floating), ("fixed to the world", _fixed(m))):
+        if joints:
+            names = [m.body_names[m.joint_children[j]] for j in joints]
+            lines.append(f"{words}: {listed(names, 8, quoted=False)}")
     value = m.reference[m.dof_coordinate]
     outside = (m.dof_kind != BALL) & ((value < m.lower) | (value > m.upper))
     if outside.any():
@@ -85,12 +106,21 @@ def summarize(m: Mechanism) -> str:
         lines.append("of slides, and of the first three dofs of six: N/m and N s/m")
     if m.joint_count > _MOST:
         lines.append(f"... and {m.joint_count - _MOST} more joints")
-    for r in range(min(len(m.couplings), 10)):
-        dofs, c = m.couplings.row(r)
-        terms = " + ".join(f"{v:.4g} {m.dof_names[d]}" for d, v in zip(dofs, c, strict=True))
+    for r in range(min(len(m.couplings), _ROWS)):
+        terms = _terms(m, *m.couplings.row(r))
         lines.append(f"coupling {m.coupling_names[r]}: {terms} = {m.coupling_offset[r]:.4g}")
-    for r in range(min(len(m.tendons), 10)):
-        dofs, c = m.tendons.row(r)
-        terms = " + ".join(f"{v:.4g} {m.dof_names[d]}" for d, v in zip(dofs, c, strict=True))
-        lines.append(f"tendon {m.tendon_names[r]}: stiffness {m.tendon_stiffness[r]:.4g} on {terms}")
+    if len(m.couplings) > _ROWS:
+        lines.append(f"... and {counted(len(m.couplings) - _ROWS, 'more coupling')}")
+    for r in range(min(len(m.tendons), _ROWS)):
+        spring = (
+            f"stiffness {m.tendon_stiffness[r]:.4g}, damping {m.tendon_damping[r]:.4g}, length "
+            f"{_terms(m, *m.tendons.row(r))}"
+        )
+        lines.append(f"tendon {m.tendon_names[r]}: {spring}")
+    if len(m.tendons) > _ROWS:
+        lines.append(f"... and {counted(len(m.tendons) - _ROWS, 'more tendon')}")
+    if len(m.tendons):
+        lines.append(
+            "of tendons: N/m and N s/m where the length is in m, N m/rad and N m s/rad where it is in rad"
+        )
     return "\n".join(lines)

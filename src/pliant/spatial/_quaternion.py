@@ -11,7 +11,7 @@ from ._trig import Array, half_cos_sinc
 
 
 def as_float(value: ArrayLike, *tail: int) -> Array:
-    """``value`` as float64, with the trailing axes it must have."""
+    """`value` as float64, with the trailing axes it must have."""
     array = np.asarray(value, dtype=np.float64)
     if array.shape[array.ndim - len(tail) :] != tail:
         raise ValueError(f"expected an array of shape {('...', *tail)}, got {array.shape}")
@@ -19,7 +19,7 @@ def as_float(value: ArrayLike, *tail: int) -> Array:
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Cross product over the last axis (``np.cross`` is several times slower on small arrays)."""
+    """Cross product over the last axis (`np.cross` is several times slower on small arrays)."""
     ax, ay, az = a[..., 0], a[..., 1], a[..., 2]
     bx, by, bz = b[..., 0], b[..., 1], b[..., 2]
     return np.stack([ay * bz - az * by, az * bx - ax * bz, ax * by - ay * bx], axis=-1)
@@ -55,7 +55,7 @@ def scaled_quaternion(R: Array) -> Array:
 
 
 def quat_multiply(a: ArrayLike, b: ArrayLike) -> Array:
-    """Hamilton product: ``quat_to_matrix(a ∘ b) = quat_to_matrix(a) @ quat_to_matrix(b)``."""
+    """Hamilton product: the rotation `quat_to_matrix(a) @ quat_to_matrix(b)`."""
     a, b = as_float(a, 4), as_float(b, 4)
     aw, ax, ay, az = a[..., 0], a[..., 1], a[..., 2], a[..., 3]
     bw, bx, by, bz = b[..., 0], b[..., 1], b[..., 2], b[..., 3]
@@ -125,7 +125,7 @@ def quat_from_matrix(R: ArrayLike) -> Array:
 
 
 def quat_rotate(q: ArrayLike, v: ArrayLike) -> Array:
-    """``quat_to_matrix(q) @ v``, ``q`` unit: ``v + w t + u × t``, ``t = 2 u × v``, ``u = (x, y, z)``."""
+    """`quat_to_matrix(q) @ v`, ``q`` unit: ``v + w t + u × t``, ``t = 2 u × v``, ``u = (x, y, z)``."""
     q, v = as_float(q, 4), as_float(v, 3)
     u = q[..., 1:]
     t = 2.0 * cross(u, v)

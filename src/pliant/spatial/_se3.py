@@ -72,7 +72,7 @@ def se3_inverse(T: ArrayLike) -> Array:
 
 
 def transform_points(T: ArrayLike, p: ArrayLike) -> Array:
-    """``R p + t``; leading axes broadcast: one pose moves many points, ``T[:, None]`` one set per pose."""
+    """``R p + t``; leading axes broadcast: one pose moves many points, `T[:, None]` one set per pose."""
     T, p = as_float(T, 4, 4), as_float(p, 3)
     return np.einsum("...ij,...j->...i", T[..., :3, :3], p) + T[..., :3, 3]
 
@@ -80,7 +80,7 @@ def transform_points(T: ArrayLike, p: ArrayLike) -> Array:
 def adjoint(T: ArrayLike) -> Array:
     """``[[R, p^ R], [0, R]]``, which for ``T_a_b`` takes twists in frame b to frame a.
 
-    Wrenches go the other way with the transpose: ``f_b = adjoint(T_a_b).T @ f_a``.
+    Wrenches go the other way with the transpose: `f_b = adjoint(T_a_b).T @ f_a`.
     """
     T = as_float(T, 4, 4)
     R = T[..., :3, :3]
@@ -92,7 +92,7 @@ def adjoint(T: ArrayLike) -> Array:
 
 
 def ad(xi: ArrayLike) -> Array:
-    """``[[w^, v^], [0, w^]]``, the Lie bracket: ``adjoint(se3_exp(ξ)) = expm(ad(ξ))``."""
+    """``[[w^, v^], [0, w^]]``, the Lie bracket; its matrix exponential is `adjoint(se3_exp(xi))`."""
     xi = as_float(xi, 6)
     v, w = xi[..., :3], xi[..., 3:]
     X = np.zeros((*xi.shape, 6))
@@ -106,10 +106,10 @@ def _scaled(coefficient: Array, matrix: Array) -> Array:
 
 
 def se3_right_jacobian(xi: ArrayLike) -> Array:
-    """``J`` with ``exp(ξ + dξ) = exp(ξ) exp(J dξ)``, as a quartic in ``ad(ξ)``.
+    """``J`` with ``exp(ξ + dξ) = exp(ξ) exp(J dξ)``, as a quartic in ``ad``, the matrix of `ad(xi)`.
 
-    ad has the eigenvalues 0 and ±iθ, the latter double, so ``J = (1 - exp(-ad)) / ad`` is the polynomial with
-    the same values there and the same slopes at ±iθ. The left Jacobian is ``se3_right_jacobian(-ξ)``.
+    It has the eigenvalues 0 and ``± i θ``, the latter double, so ``J = (1 - exp(-ad)) / ad`` is the polynomial with
+    the same values there and the same slopes at ``± i θ``. The left Jacobian is `se3_right_jacobian(-xi)`.
     """
     xi = as_float(xi, 6)
     theta2 = np.sum(xi[..., 3:] ** 2, axis=-1)

@@ -8,7 +8,7 @@ from ._trig import Array, half_cos_sinc, half_g
 
 
 def hat(v: ArrayLike) -> Array:
-    """Skew matrix ``v^`` of the cross product: ``hat(v) @ u = v × u``."""
+    """Skew matrix ``v^`` of the cross product: ``v^ u = v × u``."""
     v = as_float(v, 3)
     M = np.zeros((*v.shape, 3))
     M[..., 2, 1] = v[..., 0]
@@ -61,7 +61,7 @@ def so3_log(R: ArrayLike) -> Array:
 def so3_right_jacobian(r: ArrayLike) -> Array:
     """``J`` with ``exp(r + dr) = exp(r) exp(J dr)``: ``I - (1 - cosθ)/θ² r^ + (θ - sinθ)/θ³ r^²``.
 
-    The left Jacobian is ``so3_right_jacobian(-r)``, which is also the transpose.
+    The left Jacobian is `so3_right_jacobian(-r)`, which is also the transpose.
     """
     r = as_float(r, 3)
     y = 0.25 * np.sum(r * r, axis=-1)

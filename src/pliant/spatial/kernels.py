@@ -298,7 +298,7 @@ def se3_inverse(T, out):
 
 @_jit
 def compose(A, B, out):
-    """``A @ B`` for poses."""
+    """`A @ B` for poses."""
     b00, b01, b02, x = B[0, 0], B[0, 1], B[0, 2], B[0, 3]
     b10, b11, b12, y = B[1, 0], B[1, 1], B[1, 2], B[1, 3]
     b20, b21, b22, z = B[2, 0], B[2, 1], B[2, 2], B[2, 3]

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Configuration"]
 
+_INSIDE = 1e-9  # rad or radii: displacements below are rounding
+
 Floats = NDArray[np.float64]
 
 
@@ -210,6 +212,20 @@ class Configuration:
             dofs = slice(m.primitive_dof[p], m.primitive_dof[p] + 3)
             outside[dofs] = np.linalg.norm(spatial.quat_log(quaternion)) > m.upper[dofs]
         return tuple(m.dof_names[d] for d in np.flatnonzero(outside))
+
+    @property
+    def at_stops(self) -> tuple[str, ...]:
+        """Dofs that have gone into the stops at their limits, which hold them with `limits=True`."""
+        from pliant.statics.limit_springs import make_stops
+
+        m, stops = self.mechanism, make_stops(self.mechanism)
+        value = self.q[m.dof_coordinate]
+        for p in m.ball_primitives:
+            quaternion = self.q[m.primitive_coordinate[p] : m.primitive_coordinate[p] + 4]
+            dofs = slice(m.primitive_dof[p], m.primitive_dof[p] + 3)
+            value[dofs] = np.linalg.norm(spatial.quat_log(quaternion))
+        beyond = np.maximum(stops.low - value, value - stops.high)
+        return tuple(m.dof_names[d] for d in np.flatnonzero(beyond > _INSIDE * m.dof_unit))
 
     def summary(self) -> str:
         """A table of the end effectors: positions, displacements, rotations."""

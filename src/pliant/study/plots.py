@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.errors import FormatError, PliantError
-from pliant.plotting import label_axis, panels, save
+from pliant.plotting import LEAST, keep_range, label_axis, panels, save, widened
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -146,13 +146,16 @@ def _middle(x: Floats, y: Floats, middle: Callable[[Floats], Any]) -> tuple[Floa
 def _heat_maps(
     results: Results, data: dict[str, Floats], parameters: Sequence[str], outputs: Sequence[str]
 ) -> Figure:
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LogNorm, Normalize
 
     made, found = _panels(outputs)
     a, b = parameters
     for axes, name in found:
         z = data[name]
-        look: dict[str, Any] = {"cmap": "viridis", "norm": LogNorm() if _spans_decades(z) else None}
+        low, high = float(z.min()), float(z.max())
+        least = LEAST * max(abs(low), abs(high))
+        norm = LogNorm() if _spans_decades(z) else Normalize(*widened(low, high, least))
+        look: dict[str, Any] = {"cmap": "viridis", "norm": norm}
         if results.design.drawn:
             size = float(np.clip(8000 / len(z), 4, 50))
             drawn = axes.scatter(data[a], data[b], c=z, s=size, linewidths=0, **look)
@@ -281,4 +284,6 @@ def _spans_decades(values: Floats) -> bool:
 def _scale(axes: Axes, which: str, logarithmic: bool, values: Floats, ticks: int = 5) -> None:
     """Set scale and ticks of the axis "x" or "y"."""
     (axes.set_xscale if which == "x" else axes.set_yscale)("log" if logarithmic else "linear")
+    if not logarithmic:
+        keep_range(axes, which, LEAST * float(np.abs(values).max(initial=0.0)))
     label_axis(getattr(axes, f"{which}axis"), values, log=logarithmic, most=ticks)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.plotting import figure, label_axis, logarithmic, save, target_path
+from pliant.plotting import LEAST, figure, keep_range, label_axis, logarithmic, save, target_path
 from pliant.text import FORCES, LENGTHS, round_down, unit_for
 from pliant.viewer.picture import VIEW, draw
 
@@ -192,7 +192,9 @@ def _draw_quantity(
     if known.min() > 0 and known.max() > 3 * known.min():
         logarithmic(axes)
     elif known.max() <= _NARROW * known.min():
-        axes.set_ylim(0, 1.5 * float(known.max()))
+        axes.set_ylim(0, 1.5 * float(known.max()) or 1.0)
+    else:
+        keep_range(axes, "y", LEAST * float(np.abs(known).max()))
 
 
 def _cell_edges(values: Floats, points: int) -> tuple[float, float]:

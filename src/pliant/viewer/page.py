@@ -15,19 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from pliant.checks import EARTH
 from pliant.errors import InputError, PliantError
+from pliant.plotting import LEAST_ERROR
 from pliant.source import gallery_names
 from pliant.text import counted, escape_markdown
 from pliant.viewer.gallery import grid
 from pliant.viewer.opening import LARGEST_FILE, Opener
 from pliant.viewer.path_session import PathMeasures, PathSession
-from pliant.viewer.posing import Slider
+from pliant.viewer.posing import Slider, coordinate
 from pliant.viewer.recorder import Recorder
 from pliant.viewer.recording import export_gltf, record_html
 from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
 from pliant.viewer.stage import CAMERAS, Overlay, Stage, force_text
 
 if TYPE_CHECKING:
+    from pliant.mechanism import Mechanism
     from pliant.viewer.live import Pacing, Runner
 
 __all__ = ["MechanismPage", "Page", "PathPage", "WorldPage"]
@@ -110,11 +113,13 @@ class Page(ABC):
 
     def _add_files(self, gui: Any) -> None:
         with gui.add_folder("Open", expand_by_default=False):
-            kinds = ".xml,.mjcf,.urdf,.json,.npz"
+            kinds = ".xml,.mjcf,.urdf,.json,.npz,.zip,.stl,.obj,.msh,.png"
             self._upload = gui.add_upload_button(
-                "A file", icon="upload", mime_type=kinds, hint=f"up to {LARGEST_FILE / 1e6:g} MB"
+                "Files", icon="upload", mime_type=kinds, hint=f"up to {LARGEST_FILE / 1e6:g} MB"
             )
-            gui.add_markdown("MJCF, URDF, JSON or NPZ, alone; or drop it on the page.")
+            gui.add_markdown(
+                "MJCF, URDF, JSON or NPZ, with its meshes, alone or as a ZIP; or drop files or a folder on the page."
+            )
             names = self._opener.keyframes or ("",)
             self._keyframe = gui.add_dropdown(
                 "Keyframe", names, visible=len(names) > 1, initial_value=names[0]
@@ -544,7 +549,7 @@ class MechanismPage(Page):
         """Set the sliders of joints to the pose that is shown."""
         m, q = self._session.mechanism, self._session.q
         for one, slider in self._joints:
-            slider.value = _slider_value(one, float(q[m.dof_coordinate[m.dof_index(one.dof)]]))
+            slider.value = _slider_value(one, coordinate(m, q, one.dof))
 
     def _draw_ellipsoid(self) -> float:
         """Draw the ellipsoid at its body's pose, or none; returns its force, N."""
@@ -593,8 +598,9 @@ class MechanismPage(Page):
     def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
         if not self._session.posed:
             self._show_joints()
-        self._energy_plot.data = (time, *_energies(history))
-        self._violation_plot.data = (time, _series(history, "violation", 1000))
+        length, _, energy = _least(self._session.mechanism)
+        self._energy_plot.data = (time, *_energies(history, energy))
+        self._violation_plot.data = (time, _series(history, "violation", 1000, length))
         self._step_plot.data = (time, _series(history, "step_time", 1e6))
 
 
@@ -687,9 +693,10 @@ class WorldPage(Page):
         self._contacts.content = text
 
     def _draw_plots(self, history: Sequence[Any], time: Any) -> None:
-        self._energy_plot.data = (time, *_energies(history))
-        self._force_plot.data = (time, _series(history, "force"))
-        self._depth_plot.data = (time, _series(history, "depth", 1000))
+        length, force, energy = _least(self._session.mechanism)
+        self._energy_plot.data = (time, *_energies(history, energy))
+        self._force_plot.data = (time, _series(history, "force", least=force))
+        self._depth_plot.data = (time, _series(history, "depth", 1000, length))
         self._step_plot.data = (time, _series(history, "step_time", 1e6))
 
 
@@ -823,7 +830,7 @@ def _add_slider(gui: Any, label: str, limits: tuple[float, float], hint: str) ->
 def _add_joint(gui: Any, one: Slider) -> Any:
     """Slider of a joint, in degrees or a unit of length."""
     low, high = one.low / one.factor, one.high / one.factor
-    return gui.add_slider(f"{one.dof} ({one.unit})", low, high, (high - low) / _STEPS, low)
+    return gui.add_slider(f"{one.label} ({one.unit})", low, high, (high - low) / _STEPS, low)
 
 
 def _slider_value(one: Slider, at: float) -> float:
@@ -831,9 +838,16 @@ def _slider_value(one: Slider, at: float) -> float:
     return float(np.clip(at, one.low, one.high)) / one.factor
 
 
-def _energies(history: Sequence[Any]) -> Any:
-    """Kinetic, elastic and gravitational energy of all measurements, J, (3, measurements)."""
-    return np.ascontiguousarray(np.array([now.energy for now in history]).T)
+def _least(m: Mechanism) -> tuple[float, float, float]:
+    """Length, force and energy below which plots show zero: rounding, beside the radius and the weight, m, N, J."""
+    weight = m.total_mass * -EARTH[2]
+    return LEAST_ERROR * m.radius, LEAST_ERROR * weight, LEAST_ERROR * weight * m.radius
+
+
+def _energies(history: Sequence[Any], least: float) -> Any:
+    """Kinetic, elastic and gravitational energy of all measurements, J, (3, measurements); zero below `least`."""
+    values = np.array([now.energy for now in history]).T
+    return np.ascontiguousarray(np.where(np.abs(values) < least, 0.0, values))
 
 
 def _add_plot(gui: Any, title: str, *series: tuple[str, str]) -> Any:
@@ -852,9 +866,10 @@ def _add_plot(gui: Any, title: str, *series: tuple[str, str]) -> Any:
     )
 
 
-def _series(history: Sequence[Any], attribute: str, factor: float = 1.0) -> Any:
-    """One number of all measurements, times a factor."""
-    return np.array([factor * getattr(now, attribute) for now in history])
+def _series(history: Sequence[Any], attribute: str, factor: float = 1.0, least: float = 0.0) -> Any:
+    """One number of all measurements, times a factor; zero where it is below `least`."""
+    values = np.array([getattr(now, attribute) for now in history])
+    return factor * np.where(np.abs(values) < least, 0.0, values)
 
 
 def _stiffness_text(value: float) -> str:

@@ -34,7 +34,7 @@ from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
 from pliant.statics.point_springs import PointSpring, equilibrium_with_springs
 from pliant.text import brief, counted, suggestion
-from pliant.viewer.posing import Slider, posed, sliders
+from pliant.viewer.posing import Slider, coordinate, posed, sliders
 from pliant.viewer.recorder import Recorder
 from pliant.world import World
 
@@ -492,16 +492,17 @@ class Session(RealTimePlayer):
 
     @property
     def sliders(self) -> tuple[Slider, ...]:
-        """Ranges of the first hinges and slides."""
+        """Ranges of the first hinges, slides and balls."""
         return sliders(self._base, _SLIDERS)
 
     def joint(self, dof: str) -> float:
-        """Coordinate of a hinge or slide, rad or m."""
-        m = self.mechanism
-        return float(self.q[m.dof_coordinate[m.dof_index(dof)]])
+        """Coordinate of a hinge or slide, or component of the rotation vector of a ball, rad or m."""
+        return coordinate(self.mechanism, self.q, dof)
 
     def set_joint(self, dof: str, value: float) -> None:
-        """Pause, and show the mechanism with a hinge or slide at a value, rad or m; others follow to close loops.
+        """Pause, and show the mechanism with a dof at a value, rad or m; others follow to close loops.
+
+        Of a ball, the value is a component of its rotation vector.
 
         The simulation goes on from there: at the next step, or when something else is changed.
         """

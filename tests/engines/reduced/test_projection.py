@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import pliant
 from oracles import reduction
-from oracles.random_mechanisms import KINDS, random_mechanism, unit
+from oracles.random_mechanisms import KINDS, random_mechanism, tied, unit
+from pliant.engines.reduced.projection import manipulability
 
 SPRUNG = KINDS[:8]  # joint types whose dofs all have springs
 
@@ -38,6 +39,18 @@ def test_random_mechanisms(seed, loops):
     # The stiffness is the inverse of the compliance in admissible directions, and zero in others.
     assert close(model.compliance @ model.stiffness @ model.compliance, model.compliance, 1e-8)
     assert close(model.compliance @ model.stiffness @ model.admissible, model.admissible, 1e-8)
+
+
+@given(seed=st.integers(0, 10**6), loops=st.integers(0, 3), couplings=st.integers(0, 2))
+def test_manipulability_of_random_mechanisms(seed, loops, couplings):
+    """J P Jᵀ by singular values of the rows of loops and couplings; springs, tendons among them, have no part in it."""
+    m = tied(random_mechanism(seed, 6, loops), seed, couplings, 2)
+    c, bodies = pliant.Configuration(m), ["b5", "b2"]
+    motions, J = reduction.free_motions(c, m.dof_unit), reduction.jacobian(c, bodies)
+    expected = J @ motions @ motions.T @ J.T
+    assert close(manipulability(m, bodies, m.reference), expected, 1e-8)
+    stiffer = m.with_stiffness(m.dof_names[0], 1e3) if m.nv else m
+    assert close(manipulability(stiffer, bodies, m.reference), expected, 1e-8)
 
 
 SIDE = {  # end effectors on side branches and inside loops

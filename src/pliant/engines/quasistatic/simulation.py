@@ -27,12 +27,12 @@ Floats = NDArray[np.float64]
 class QuasistaticSimulation(Simulation):
     """Quasi-statics, error-bounded and adaptive (RL05).
 
-    There are no velocities: every step moves joints by `timestep² qdd`, `qdd` the accelerations from rest under
-    springs, gravity, wrenches and motors. Springs and dampers act implicitly, so stiff mechanisms settle with long
-    steps. Only the joints that matter for the tolerance are computed, all others stay where they are; a step costs as
-    much as those few do. Where that would be too many, and in mechanisms of less than some hundred joints, all are
-    computed, by the linear-time articulated-body algorithm, loops included. So they are at the first step with loops,
-    and at every step with couplings, tendons, or loops that span much of the mechanism.
+    There are no velocities: every step moves joints by ``h² q''``, h the time step, ``q''`` the accelerations from
+    rest under springs, gravity, wrenches and motors. Springs and dampers act implicitly, so stiff mechanisms settle
+    with long steps. Only the joints that matter for the tolerance are computed, all others stay where they are; a
+    step costs as much as those few do. Where that would be too many, and in mechanisms of less than some hundred
+    joints, all are computed, by the linear-time articulated-body algorithm, loops included. So they are at the first
+    step with loops, and at every step with couplings, tendons, or loops that span much of the mechanism.
 
     Joint limits are not for this engine.
 

@@ -17,7 +17,7 @@ from pliant.engines.reduced.blended import BlendedModel
 from pliant.engines.reduced.model import ReducedModel
 from pliant.errors import ConvergenceError, InputError, PliantWarning
 from pliant.mechanism import Mechanism
-from pliant.plotting import logarithmic, panels, png, save
+from pliant.plotting import LEAST, LEAST_ERROR, keep_range, logarithmic, panels, png, save
 from pliant.statics import Configuration, equilibrium
 from pliant.statics.equilibria import solve_cases
 from pliant.statics.loads import Load
@@ -129,15 +129,16 @@ class Accuracy:
             series.append(("violation of loops", self.violation[known], "^", "#d9822b"))
         top = max((float(values.max(initial=0.0)) for _, values, _, _ in series), default=0.0)
         for label, values, marker, colour in series:
-            shown = 100 * np.maximum(values, max(_FLOOR * top, 1e-15))
+            shown = 100 * np.maximum(values, max(_FLOOR * top, LEAST_ERROR))
             look = {"s": 22, "alpha": 0.75, "linewidths": 0, "zorder": 3}
             axes.scatter(100 * self.moved[known], shown, marker=marker, color=colour, label=label, **look)
         if len(self._known):
-            rms = 100 * max(self.rms, 1e-15)
+            rms = 100 * max(self.rms, LEAST_ERROR)
             axes.axhline(
                 rms, color="#1f6fb4", linewidth=1, linestyle="--", label=f"position error, rms {rms:.2g} %"
             )
-        logarithmic(axes)
+        logarithmic(axes, 100 * LEAST_ERROR)
+        keep_range(axes, "x", 100 * LEAST)
         axes.set_xlabel("end effectors moved (% of the radius)")
         axes.set_ylabel("error (% of the radius)")
         missing = int((~known).sum())

@@ -33,6 +33,8 @@ __all__ = ["FAR", "FreeBase", "Model", "ReducedModel", "StiffnessEllipsoid"]
 Floats = NDArray[np.float64]
 FAR = 0.3  # radii: with static shapes alone, errors at rest of ten per cent and more begin there (docs/reduced.md)
 _MOST_ROWS = 300  # rows of loops and couplings: more are not searched for independent ones
+_HELD = 1e-4  # of the largest motion of an end effector: axes that files round to four digits move it as far
+_RESOLVED = 1e-12  # of the largest compliance: smaller ones are lost in its rounding
 
 
 class StiffnessEllipsoid(NamedTuple):
@@ -475,23 +477,43 @@ class ReducedModel(Model):
     def stiffness_ellipsoid(self, body: str, of: str = "translation") -> StiffnessEllipsoid:
         """Principal stiffnesses of an end effector against forces at its origin, or torques, all else free.
 
+        Infinite in directions that the geometry holds: equal motions of all joints that loops allow, in radians and
+        radii, move it there by less than 1e-4 of the largest motion of an end effector, which is how well files tell
+        the directions of axes. Springs have no part in that.
+
         Args:
             body: an end effector.
             of: "translation" or "rotation".
         """
         choice(of, "of", ("translation", "rotation"))
         start = 6 * self.index(body) + (0 if of == "translation" else 3)
-        block = self.compliance[start : start + 3, start : start + 3]
-        values, axes = np.linalg.eigh((block + block.T) / 2)
-        # Compliances below the rounding of the largest entry count as zero.
-        unit = self.length**2 if of == "translation" else 1.0
-        size = float(np.abs(self.scale[:, None] * self.compliance * self.scale).max())
-        moving = values > 1e-12 * unit * size
+        part = slice(start, start + 3)
+        square = self.scale[start] ** 2
+        moved, along = np.linalg.eigh(square * self.manipulability[part, part])
+        free = along[
+            :, moved > _HELD**2 * np.abs(self.scale[:, None] * self.manipulability * self.scale).max()
+        ]
+        block = free.T @ self.compliance[part, part] @ free
+        values, within = np.linalg.eigh((block + block.T) / 2)
+        largest = float(np.abs(self.scale[:, None] * self.compliance * self.scale).max())
+        moving = square * values > _RESOLVED * largest
         stiffness = np.full(3, np.inf)
-        stiffness[moving] = 1 / values[moving]
+        stiffness[: len(values)][moving] = 1 / values[moving]
+        axes = np.concatenate([free @ within, along[:, : 3 - len(values)]], axis=1)
         order = np.argsort(stiffness, kind="stable")
         pose = self.at.pose(body)
         return StiffnessEllipsoid(pose[:3, 3].copy(), stiffness[order], (pose[:3, :3] @ axes)[:, order])
+
+    @cached_property
+    def manipulability(self) -> Floats:
+        """How far unit joint motions move the end effectors, whatever the springs: ``J P Jᵀ``, (6e, 6e).
+
+        J is their Jacobian, P the orthogonal projection onto the joint motions that loops and couplings allow, in
+        radians and radii. It is the compliance with 1 N m/rad in every joint, 1 N m per radius squared in slides.
+        """
+        from pliant.engines.reduced.projection import manipulability
+
+        return manipulability(self.mechanism, self.end_effectors, self.q)
 
     def summary(self) -> str:
         """Readable: rank, principal stiffnesses, natural frequencies."""

@@ -30,7 +30,7 @@ from pliant.statics.tangent import Tangent, static_response
 if TYPE_CHECKING:
     from pliant.engines.reduced.model import ReducedModel
 
-__all__ = ["Projection", "held_loads", "project", "project_recursively", "wrench_maps"]
+__all__ = ["Projection", "held_loads", "manipulability", "project", "project_recursively", "wrench_maps"]
 
 Floats = NDArray[np.float64]
 
@@ -109,6 +109,16 @@ def project_recursively(
 def held_loads(m: Mechanism, q: Floats) -> Loads:
     """No loads, and springs with their rest lengths at `q`, as for a mechanism at its reference pose."""
     return replace(collect_loads(m, None, None), rest=q, tendon_rest=tendon_lengths(m, q, q))
+
+
+def manipulability(m: Mechanism, bodies: Sequence[str], q: Floats) -> Floats:
+    """Compliance of bodies with unit stiffness in joints and none in tendons; see `ReducedModel.manipulability`."""
+    alike = m.replace(stiffness=1 / m.dof_unit**2, tendon_stiffness=np.zeros(len(m.tendons)))
+    c = Configuration(m, q)
+    rows = np.concatenate([c.jacobian(body) for body in bodies])
+    motion, _ = Tangent(alike, c.q, held_loads(alike, c.q)).respond(rows)
+    found = rows @ motion.T
+    return (found + found.T) / 2
 
 
 def _loads(m: Mechanism, bodies: Sequence[str], c: Configuration) -> tuple[Loads, Floats, Floats]:

@@ -268,7 +268,10 @@ def _check_mobility(
             path.append(f"'{m.joint_names[joint]}'")
             at = int(m.topology.parent[at])
         through = ", ".join(path[:5]) + (" ..." if len(path) > 5 else "")
+        if not m.nv:
+            raise InputError(f"nothing in '{m.name}' can move: all its joints are fixed")
+        loops = " and closed loops" if m.topology.loops else ""
         raise InputError(
-            f"end effector '{body}' cannot move: {through} and closed loops fix it to the world; "
+            f"end effector '{body}' cannot move: held to the world by {through}{loops}; "
             "name a body beyond a joint that gives way"
         )

@@ -16,7 +16,7 @@ from pliant.text import counted, listed, round_down, table
 
 if TYPE_CHECKING:
     from pliant.engines.reduced.blended import BlendedModel
-    from pliant.engines.reduced.model import ReducedModel, StiffnessEllipsoid
+    from pliant.engines.reduced.model import ReducedModel
 
 __all__ = [
     "EFFORTS",
@@ -27,7 +27,6 @@ __all__ = [
     "facts",
     "model_html",
     "plot",
-    "principal_stiffnesses",
     "reach_words",
     "stiffness_rows",
     "summarize",
@@ -40,7 +39,6 @@ EFFORTS = tuple(
 )  # columns of `compliance_rows`
 _MOTIONS = tuple(f"{word} {axis}" for word in ("moves", "turns") for axis in "xyz")
 _MOST = 20  # end effectors in a summary
-_NOISE = 1e-8  # of the largest compliance, lengths in radii: axes that files round to 1e-4 rad leave as much
 _MOST_HTML = 12  # end effectors, or models of a blend, in a notebook
 _RADIUS = 0.3  # of the mechanism's radius: largest semi-axis of an ellipsoid
 _APART = 1.5  # of the distance between end effectors: the same, whichever is smaller
@@ -120,21 +118,11 @@ def _unmeasured(model: ReducedModel) -> str:
     )
 
 
-def principal_stiffnesses(model: ReducedModel, body: str, of: str) -> StiffnessEllipsoid:
-    """`ReducedModel.stiffness_ellipsoid`, infinite where compliance is rounding of a file's numbers."""
-    found = model.stiffness_ellipsoid(body, of)
-    unit = model.length**2 if of == "translation" else 1.0
-    size = float(np.abs(model.scale[:, None] * model.compliance * model.scale).max())
-    return found._replace(
-        stiffness=np.where(found.stiffness * _NOISE * unit * size < 1, found.stiffness, np.inf)
-    )
-
-
 def stiffness_rows(model: ReducedModel, most: int | None = None) -> list[list[str]]:
     """Per end effector, its name, three principal stiffnesses in N/m and three in N m/rad, softest first."""
     rows = []
     for body in model.end_effectors[:most]:
-        push, turn = (principal_stiffnesses(model, body, of).stiffness for of in ("translation", "rotation"))
+        push, turn = (model.stiffness_ellipsoid(body, of).stiffness for of in ("translation", "rotation"))
         rows.append([body, *(f"{k:.4g}" for k in (*push, *turn))])
     return rows
 

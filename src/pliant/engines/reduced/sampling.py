@@ -36,7 +36,7 @@ from pliant.errors import FormatError, InputError
 from pliant.files import as_path
 from pliant.formats.archive import mechanism_bytes, read_archive, write_archive
 from pliant.mechanism import Mechanism
-from pliant.plotting import logarithmic, panels, png, save
+from pliant.plotting import LEAST_ERROR, logarithmic, panels, png, save
 from pliant.statics import Configuration
 from pliant.statics.loads import Load
 from pliant.text import brief, counted, table, track
@@ -123,11 +123,11 @@ class Sampled:
             (self.curve[:, 0], "rms", "o", "#1f6fb4"),
             (self.curve[:, 1], "worst", "s", "#b3313b"),
         ):
-            shown = np.where(np.isfinite(values), 100 * values, np.nan)
+            shown = np.where(np.isfinite(values), 100 * np.maximum(values, LEAST_ERROR), np.nan)
             left.plot(count, shown, marker=marker, markersize=4, linewidth=1.3, color=colour, label=label)
         if self.tolerance > 0:
             left.axhline(100 * self.tolerance, color="#555555", linewidth=1, linestyle=":", label="tolerance")
-        logarithmic(left)
+        logarithmic(left, 100 * LEAST_ERROR)
         left.xaxis.set_major_locator(MaxNLocator(integer=True))
         left.set_xlabel("models")
         left.set_ylabel("position error (% of the radius)")
