@@ -406,6 +406,7 @@ def test_pictures_and_words(tmp_path):
         ({"end_effector": "tipp"}, "did you mean 'tip'"),
         ({"points": 5, "samples": 5}, "give one of them"),
         ({"points": 1}, "points: a whole number from 2"),
+        ({"points": 10**5000}, "points: a whole number from 2"),
         ({"points": 2000}, "a grid of 2000 points for 2 joints has more than"),
         ({"samples": 0}, "samples: a whole number from 1"),
         ({"joints": "elbo"}, "did you mean 'elbow'"),

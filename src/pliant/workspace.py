@@ -532,7 +532,7 @@ def _default_dofs(m: Mechanism, connected: NDArray[np.bool_], tied: bool, low: F
 
 def _grid(low: Floats, high: Floats, points: int) -> tuple[Floats, tuple[int, ...]]:
     """All combinations of evenly spaced values, the last joint fastest, (samples, joints)."""
-    points = whole(points, "points", 2)
+    points = whole(points, "points", 2, _MOST)
     if points ** len(low) > _MOST:
         raise InputError(
             f"a grid of {points} points for {counted(len(low), 'joint')} has more than {_MOST} samples: "

@@ -617,6 +617,7 @@ def test_older_files(tmp_path, monkeypatch):
     [
         ({"reach": 0}, "reach"),
         ({"reach": 20}, "reach"),
+        ({"reach": 1e-200}, "reach: a number of radii from 1e-6 to 10"),
         ({"reach": "far"}, "reach"),
         ({"reach": 0.5, "tolerance": 0}, "tolerance"),
         ({"reach": 0.5, "inertia": "operational"}, "condensed"),

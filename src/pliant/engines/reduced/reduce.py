@@ -30,6 +30,7 @@ __all__ = ["reduce"]
 _PROJECTIONS = ("exact", "recursive")
 _LOCKED = 1e-13  # of the compliance without loops: an end effector with less cannot move
 _OPEN = 1e-6  # of the radius: largest opening of loops at a configuration
+_LEAST_REACH = 1e-6  # radii: smaller motions are near the rounding of places
 
 
 def reduce(
@@ -156,7 +157,7 @@ def _check(
 def _check_reach(reach: float | None, tolerance: float, inertia: str) -> None:
     if reach is None:
         return
-    number(reach, "reach", above=0.0, most=10.0, expected="a number of radii above 0, at most 10,")
+    number(reach, "reach", least=_LEAST_REACH, most=10.0, expected="a number of radii from 1e-6 to 10")
     number(tolerance, "tolerance", above=0.0, below=1.0)
     if inertia != "condensed":
         raise InputError(
