@@ -85,8 +85,9 @@ def test_a_load_made_by_hand_is_checked_like_any_other():
     one, none = np.array([1, 2, 3]), np.zeros(3, dtype=int)
     parsed = Load.parse(Load(one, none, one), "b")
     np.testing.assert_array_equal(parsed.row()[:9], [1, 2, 3, 0, 0, 0, 1, 2, 3])
-    assert parsed.acts and not Load.parse(Load(-0.0 * one, none, one), "b").acts
+    assert parsed.acts
+    assert not Load.parse(Load(-0.0 * one, none, one), "b").acts
     with pytest.raises(InputError, match="force on 'b' is not finite"):
         Load.parse(Load(np.array([np.nan, 0, 0]), none, one), "b")
     huge = Load.of("b", 3 * [1.7e308])  # whose sum is not finite
-    assert huge.acts and np.isfinite(huge.row()).all()
+    np.testing.assert_array_equal(huge.row()[:3], 1.7e308)

@@ -31,6 +31,7 @@ from pliant.engines.reduced.closing import Closing, close
 from pliant.engines.reduced.coordinates import Carried
 from pliant.engines.reduced.kernels import (
     BASE,
+    BASE_SIZE,
     BASE_STATE,
     BASIS,
     BOUND,
@@ -368,6 +369,7 @@ def pack_manifold(
     manifold, modes = model.manifold, _own_modes(model)
     packed = _pack(model, manifold, modes, h, exact_map(modes, h), slots, gravity)
     packed.coordinates.probe(packed)
+    _divide(packed, modes, h)
     loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
     packed.sizes[mk.BENT] = loaded or not manifold.plain
     packed.sizes[mk.METHOD] = mk.FULL if loaded and method == "auto" else _LEVELS[method]
@@ -492,7 +494,7 @@ def _pack(
     tension = np.stack([m.tendon_stiffness, m.tendon_stiffness * slack, m.tendon_damping], axis=1)
     couplings = m.couplings.dense(m.nv) if len(m.couplings) else np.zeros((0, m.nv))
     positions = (manifold.rows < 6 * loops) & (manifold.rows % 6 < 3)
-    resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
+    resolved = _resolved(modes, h)
     count = int((resolved > 0).sum())
     touching = contact_map(modes, h) if step.any() else step
     felt = np.zeros((n, n))
@@ -555,6 +557,7 @@ def _pack(
         mk.SLOPE: np.zeros((n, n)),
         mk.SPREAD: np.zeros(n),
         mk.HELD_ROWS: held,
+        mk.DIVIDED: np.zeros(mk.DIVISIONS * _division_size(n, width) if step.any() else 0),
         BASE: base_constants(model, np.zeros(3) if gravity is None else gravity),
     }
     chosen = np.array(
@@ -573,6 +576,7 @@ def _pack(
         mk.COLUMNS: columns,
         mk.ABOVE: columns[table[:moved, PARENT]],
         mk.STOP_TABLE: stops,
+        mk.DIVISION_TABLE: np.zeros((1 + mk.DIVISIONS) * mk.DIVISION_SIZE, dtype=np.int64),
     }
     sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
     at = mk.MANIFOLD_SIZES
@@ -607,6 +611,7 @@ def _pack(
         mk.STOP_WORK: len(stops) * (2 * width + 3) + 2 * width,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.PUSH: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
+    scratch[mk.WHOLE_STEP] = Y + 2 * n + BASE_SIZE + sum(extra.values())
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
     packed = lay_out(
         model, coordinates, manifold_steps, sizes, table, {TIMESTEP: h}, parts, scratch, 0.0, extra, slots
@@ -680,6 +685,38 @@ def _stops(manifold: Manifold, dofs: Ints) -> tuple[Ints, Floats]:
     rows = np.array([k for k, d in enumerate(dofs.tolist()) if d >= 0 and limited[d]], dtype=np.int64)
     d = dofs[rows]
     return rows, np.stack([np.minimum(m.lower[d] - q[d], 0.0), np.maximum(m.upper[d] - q[d], 0.0)], axis=1)
+
+
+def _resolved(modes: Modes, h: float) -> Floats:
+    """Share of the inertia forces of every mode that a step resolves, (k,)."""
+    return np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
+
+
+def _divide(packed: Packed, modes: Modes, h: float) -> None:
+    """Set the constants of parts of a step: `h` halved once, twice and so on."""
+    sizes, constants = packed.sizes, packed.constants
+    n, width = len(modes.squares), int(sizes[mk.WIDTH])
+    step, length = exact_map(modes, h / 2**mk.DIVISIONS), 6 * n * width
+    whole = constants[sizes[mk.MODE] :][: n * mk.MODE_SIZE].reshape(n, -1)
+    table = sizes[sizes[mk.DIVISION_TABLE] :][: (1 + mk.DIVISIONS) * mk.DIVISION_SIZE]
+    table = table.reshape(-1, mk.DIVISION_SIZE)
+    table[0] = sizes[[mk.MAP, mk.STEP_INERTIA, mk.MODE, mk.RESOLVED]]
+    for level in range(mk.DIVISIONS, 0, -1):
+        part = h / 2**level
+        resolved = _resolved(modes, part)
+        count = int((resolved > 0).sum())
+        at = int(sizes[mk.DIVIDED]) + (level - 1) * _division_size(n, width)
+        table[level] = at, at + length, at + length + n * n, count
+        constants[at : at + length] = _padded(step.reshape(6 * n, n), width).ravel()
+        constants[at + length :][: count * count] = _step_inertia(step, count, part).ravel()
+        mode = constants[at + length + n * n :][: n * mk.MODE_SIZE].reshape(n, -1)
+        mode[:], mode[:, mk.FILTER] = whole, resolved
+        step[: 2 * n], step[2 * n :] = step[: 2 * n] @ step[: 2 * n], step[2 * n :] @ step[: 2 * n] + step[2 * n :]
+
+
+def _division_size(n: int, width: int) -> int:
+    """How many constants each length of parts of a step has."""
+    return 6 * n * width + n * n + mk.MODE_SIZE * n
 
 
 def _step_inertia(step: Floats, count: int, h: float) -> Floats:

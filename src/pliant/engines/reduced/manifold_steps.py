@@ -55,6 +55,9 @@ from pliant.engines.reduced.manifold_arrays import (
     COLUMNS,
     CONTACT_WORK,
     DAMPER_MATRIX,
+    DIVISION_SIZE,
+    DIVISION_TABLE,
+    DIVISIONS,
     END_VELOCITY,
     ENDS,
     ENERGY,
@@ -65,12 +68,17 @@ from pliant.engines.reduced.manifold_arrays import (
     FORCES,
     GRAVITY,
     HALTS,
+    HALVED,
     HELD,
     HUB,
     INERTIA_AT_REST,
     KNOWN,
     KNOWN_LOADS,
     LARGE,
+    LENGTH_INERTIA,
+    LENGTH_MAP,
+    LENGTH_MODE,
+    LENGTH_RESOLVED,
     LOSSLESS,
     MAP,
     MEAN_SHARE,
@@ -98,7 +106,6 @@ from pliant.engines.reduced.manifold_arrays import (
     SLOTS,
     SMALL,
     SPIN,
-    SPREAD,
     SQUARE,
     STEADY,
     STEP_INERTIA,
@@ -114,6 +121,7 @@ from pliant.engines.reduced.manifold_arrays import (
     TURNED,
     TURNS,
     TWIST,
+    WHOLE_STEP,
     WIDTH,
     WORKING,
     WORLD_INVERSE,
@@ -160,9 +168,9 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 SMALL_MOTION, AT_REST = 0, 1  # flags of steps with contacts: motion is small; its inertia is that at rest
 ROUNDS = 2  # evaluations in a step at most
-# Change of the inertia by a change of the midpoint, from which on it is evaluated again; with balls or loops, whose
-# other forces change faster, less
-AGAIN, AGAIN_BENT = 1e-4, 1e-5
+# Change of the end of a step by an evaluation, one for large motion: from which on it is evaluated again; if it was, from
+# which on the step is halved, and below which the next is twice as long
+AGAIN, COARSE, SMOOTH = 0.002, 0.02, 0.002
 SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
 SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
 NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
@@ -508,8 +516,8 @@ def _full_forces(sizes, links, constants, state, poses, work):
     """Forces of a step of large motion: exact linear part, other forces and inertia at the midpoint.
 
     FORCES, and numbers 2 w to 4 w of `work`: coordinates and rates at the end of the step. Poses and tangent are then
-    those of the midpoint, with a floating base at home; its motion and the net wrench are in HUB. False: loops do not
-    close there.
+    those of the midpoint, with a floating base at home; its motion and the net wrench are in HUB. Returns by how much
+    the last evaluation changed the end of the step, one for large motion; -1 if loops do not close there.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
@@ -532,7 +540,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
     if not known:
         _displace(y, sizes, constants, state)
         if sizes[FREE] == 1 and not locate(y, sizes, links, constants, state, poses):
-            return False
+            return -1.0
         elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
         budget[ENERGY], budget[SET] = elastic + spin + kinetic, KNOWN
         budget[ACTUAL] = budget[ENERGY]
@@ -548,7 +556,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
         find_tangent(y, sizes, links, constants, state, poses)
     _forget_tangent(sizes, state)
     # After a stop by the forces at its start: those at a midpoint far from it may point back
-    first, rounds = True, ROUNDS if budget[STOPPED] == 0.0 else 1
+    first, rounds, changed = True, ROUNDS if budget[STOPPED] == 0.0 else 1, 0.0
     for _ in range(rounds):
         _respond(sizes, constants, state, linear, after)
         share = 0.5
@@ -581,7 +589,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
             # Loops do not close there: nearer to the start
             first, share = True, 0.5 * share
             if share < SHORTEST:
-                return False
+                return -1.0
         for i in range(n):
             before[i] = g[i]
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
@@ -609,19 +617,19 @@ def _full_forces(sizes, links, constants, state, poses, work):
             for j in range(count):
                 g[i] -= mass[i, j] * answer[j]
         first = share < 0.5
-        # How far the midpoint moves with these forces, as a change of the inertia
-        moved = 0.0
+        # How far the end moves with these forces, as a part of large motion
+        changed = 0.0
         for i in range(n):
             total = 0.0
             for j in range(n):
                 total += step[2 * n + j, i] * (g[j] - before[j])
-            moved += 0.5 * abs(total) * constants[sizes[SPREAD] + i]
-        if moved <= (AGAIN if sizes[PLAIN] == 1 else AGAIN_BENT) and known:
+            changed += abs(total) * mode[i, LARGE]
+        if changed <= AGAIN and known:
             break
     if sizes[RAMP] == 1 and sizes[FREE] == 0:
         _end_ramp(expected, sizes, constants, state, poses)
     _respond(sizes, constants, state, linear, after)
-    return True
+    return changed if rounds > 1 else 0.0
 
 
 @_jit
@@ -756,14 +764,70 @@ def _stand(sizes, links, constants, state, poses, work):
 @_jit
 def _full_step(sizes, links, constants, state, poses, work):
     """Step of large motion, poses included. False: loops do not close on the way."""
+    halved = state[sizes[BUDGET] + HALVED] > 0.0
+    if sizes[RAMP] == 1 or not halved:
+        changed = _full_forces(sizes, links, constants, state, poses, work)
+        if sizes[RAMP] == 1 or not changed > COARSE:
+            return _end_step(changed >= 0.0, sizes, links, constants, state, poses, work)
+    return _divided_step(not halved, sizes, links, constants, state, poses, work)
+
+
+@_jit
+def _end_step(closed, sizes, links, constants, state, poses, work):
+    """End of a step of large motion; at rest at its start unless loops `closed` on the way."""
     w = sizes[WIDTH]
-    if not _full_forces(sizes, links, constants, state, poses, work):
-        if sizes[FREE] == 1:
-            if not _stand(sizes, links, constants, state, poses, work):
-                return False
-            move_base(sizes, constants, state)
-        return _halt(0.0, sizes, links, constants, state, poses, work[2 * w : 4 * w], work[4 * w : 5 * w])
-    return _full_end(False, sizes, links, constants, state, poses, work)
+    if closed:
+        return _full_end(False, sizes, links, constants, state, poses, work)
+    if sizes[FREE] == 1:
+        if not _stand(sizes, links, constants, state, poses, work):
+            return False
+        move_base(sizes, constants, state)
+    return _halt(0.0, sizes, links, constants, state, poses, work[2 * w : 4 * w], work[4 * w : 5 * w])
+
+
+@_jit
+def _divided_step(again, sizes, links, constants, state, poses, work):
+    """Step of large motion in parts that are short enough: forces change too much on its way. As `_full_step`.
+
+    The first part is as long as the last one of the step before; `again`: that was the whole step, and tried before.
+    """
+    moving, time, h = sizes[WRENCH], state[TIME], constants[TIMESTEP]
+    copy, kept = state[sizes[WORK] :], state[sizes[WHOLE_STEP] :]
+    for i in range(moving):
+        kept[i] = copy[i]
+    level, left, whole = max(1, int(state[sizes[BUDGET] + HALVED])), 1 << DIVISIONS, True
+    while left > 0 and whole:
+        part = 1 << (DIVISIONS - level)
+        _set_length(level, h, sizes, constants)
+        if again:
+            for i in range(moving):
+                state[i] = copy[i]
+            reconstruct(sizes, links, constants, state, poses, work)
+        changed = _full_forces(sizes, links, constants, state, poses, work)
+        again = changed > COARSE and level < DIVISIONS
+        if again:
+            level += 1
+            continue
+        whole = _end_step(changed >= 0.0, sizes, links, constants, state, poses, work)
+        left -= part
+        if changed < SMOOTH and left % (2 * part) == 0 and (level > 1 or left == 0):
+            level -= 1
+        for i in range(moving):
+            copy[i] = state[i]
+    _set_length(0, h, sizes, constants)
+    state[TIME], state[sizes[BUDGET] + HALVED] = time + h, level
+    for i in range(moving):
+        copy[i] = kept[i]
+    return whole
+
+
+@_inline
+def _set_length(level, h, sizes, constants):
+    """Let steps be as long as `h`, halved `level` times."""
+    row = sizes[sizes[DIVISION_TABLE] + level * DIVISION_SIZE :]
+    sizes[MAP], sizes[STEP_INERTIA] = row[LENGTH_MAP], row[LENGTH_INERTIA]
+    sizes[MODE], sizes[RESOLVED] = row[LENGTH_MODE], row[LENGTH_RESOLVED]
+    constants[TIMESTEP] = h / (1 << level)
 
 
 @_jit
@@ -941,7 +1005,7 @@ def _touch(pushed, sizes, links, constants, state, poses, u):
         else:
             for i in range(n):
                 state[sizes[FORCES] + i] = copy[sizes[FORCES] + i]
-    if not small and not _full_forces(sizes, links, constants, state, poses, work):
+    if not small and _full_forces(sizes, links, constants, state, poses, work) < 0.0:
         for i in range(n):  # loops do not close on the way: no further motion but by contacts
             after[i], after[w + i] = y[i], 0.0
             state[sizes[FORCES] + i] = push[i] = 0.0

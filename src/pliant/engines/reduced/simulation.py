@@ -166,8 +166,8 @@ class ReducedSimulation(Simulation):
             base = sizes[mk.FORCES]
         self._moving, self._kept = packed.state[:loads], packed.state[base:loads]
         self._wrench_rows = packed.state[loads:work].reshape(-1, LOAD_SIZE)
-        index = self._mechanism.body_index
-        self._rows = {index(end): row.data for end, row in zip(self._model.end_effectors, self._wrench_rows)}
+        index, ends = self._mechanism.body_index, self._model.end_effectors
+        self._rows = {index(end): row.data for end, row in zip(ends, self._wrench_rows, strict=False)}
         self._loaded_before.clear()
         self._room = packed.poses[: model.mechanism.body_count]
         self._shown = read_only(self._room)
