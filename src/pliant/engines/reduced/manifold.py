@@ -98,6 +98,7 @@ _SOFTEST = 1e-6  # of the stiffest mode: stiffness that modes without springs co
 _LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
 _LEAP = 1.0  # rad or radii: joints that move farther in one step have left for another way of closing loops
 _DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
+_MARGIN, _UNBOUNDED = 1.5, 1e9  # of the distance to first order; amplitude of modes that are small without bound
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
 
@@ -373,7 +374,20 @@ def pack_manifold(
     loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
     packed.sizes[mk.BENT] = loaded or not manifold.plain
     packed.sizes[mk.METHOD] = mk.FULL if loaded and method == "auto" else _LEVELS[method]
+    packed.sizes[mk.QUIET] = _is_quiet(model, packed)
     return packed
+
+
+def _is_quiet(model: ReducedModel, packed: Packed) -> bool:
+    """Whether small motion cannot open loops, meet stops, or take end effectors beyond what the model knows."""
+    sizes, n = packed.sizes, packed.coordinates.count
+    if sizes[mk.METHOD] != mk.AUTO or sizes[mk.CLOSING] or sizes[mk.STOPS]:
+        return False
+    large = packed.constants[sizes[mk.MODE] :][: n * mk.MODE_SIZE].reshape(n, -1)[:, mk.LARGE]
+    most = 1 / np.maximum(large, 1e-300)  # amplitudes of small motion
+    ways = packed.coordinates.world_ends(np.zeros(n))[:, :3]
+    distance = (np.linalg.norm(ways, axis=1) * most).max(initial=0.0)
+    return bool(_MARGIN * distance < model.known * model.mechanism.radius) and most.max() < _UNBOUNDED
 
 
 def statics(model: ReducedModel, basis: Floats | None = None) -> NaturalCoordinates:

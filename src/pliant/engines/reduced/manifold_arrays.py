@@ -29,7 +29,9 @@ CLOSING_WIDTH, MOVED, MOVED_ROWS = range(_AT + 30, _AT + 33)
 RAMP, RAMP_MAP, TURNS = range(_AT + 33, _AT + 36)
 # of parts of a step, which is halved up to three times: MAP, STEP_INERTIA and MODE of each length, the longest first
 DIVIDED = _AT + 36
-_AT += 37
+# whether steps of small motion need no poses: no loop, stop or boundary is to be watched
+QUIET = _AT + 37
+_AT += 38
 # of tables in `sizes` itself
 LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE, DIVISION_TABLE = range(_AT, _AT + 8)
 # in `state`: forces of the last step, those of contacts among them, multipliers, budget; then scratch

@@ -96,6 +96,7 @@ from pliant.engines.reduced.manifold_arrays import (
     POINTS,
     PUSH,
     PUSHED_INERTIA,
+    QUIET,
     RAMP,
     RAMP_MAP,
     RATE,
@@ -170,7 +171,7 @@ SMALL_MOTION, AT_REST = 0, 1  # flags of steps with contacts: motion is small; i
 ROUNDS = 2  # evaluations in a step at most
 # Change of the end of a step by an evaluation, one for large motion: from which on it is evaluated again; if it was, from
 # which on the step is halved, and below which the next is twice as long
-AGAIN, COARSE, SMOOTH = 0.002, 0.02, 0.002
+AGAIN, COARSE, SMOOTH = 0.005, 0.05, 0.005
 SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
 SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
 NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
@@ -278,17 +279,19 @@ def _add_three(x, y, z, source, at, width, out, out_at):
 
 
 @_jit
-def _small_forces(sizes, constants, state, work):
+def _small_forces(same, sizes, constants, state, work):
     """Forces of a step of small motion: exact linear part, work of loads to first order in the displacement.
 
-    FORCES, and the first 2 w numbers of `work`: coordinates and rates at the end of the step.
+    FORCES, and the first 2 w numbers of `work`: coordinates and rates at the end of the step. Loads are the `same` as
+    in the last such step, or are compared with those.
     """
     n, w, loads, known = sizes[COORDINATES], sizes[WIDTH], sizes[WRENCH], sizes[KNOWN_LOADS]
     g, at, acting = state[sizes[FORCES] : sizes[FORCES] + w], sizes[MAP], sizes[ACTING]
     after, middle = work[: 2 * w], work[2 * w : 3 * w]  # z, v after the linear part
-    same = True
-    for i in range(sizes[EFFECTORS] * LOAD_SIZE):
-        same &= state[loads + i] == state[known + i]
+    if not same:
+        same = True
+        for i in range(sizes[EFFECTORS] * LOAD_SIZE):
+            same &= state[loads + i] == state[known + i]
     if not same:
         _find_acting(loads, acting, sizes, constants, state)
         for i in range(sizes[EFFECTORS] * LOAD_SIZE):
@@ -360,9 +363,9 @@ def _set_motion(sizes, state, after):
 
 
 @_inline
-def _small_step(sizes, constants, state, work):
-    """Step of small motion, without poses."""
-    _small_forces(sizes, constants, state, work)
+def _small_step(same, sizes, constants, state, work):
+    """Step of small motion, without poses; see `_small_forces`."""
+    _small_forces(same, sizes, constants, state, work)
     _set_motion(sizes, state, work)
     state[sizes[BUDGET] + SET] = 0.0
     state[TIME] += constants[TIMESTEP]
@@ -994,7 +997,7 @@ def _touch(pushed, sizes, links, constants, state, poses, u):
     sizes[MAP], sizes[STEP_INERTIA] = sizes[TOUCHING], sizes[TOUCHING_INERTIA]
     small = (pushed or sizes[FREE] == 0) and _is_small(sizes, constants, state)
     if small:
-        _small_forces(sizes, constants, state, work)
+        _small_forces(False, sizes, constants, state, work)
         _set_motion(sizes, state, work)
         small = _is_small(sizes, constants, state)
         for i in range(2 * n):
@@ -1235,14 +1238,16 @@ def _advance(count, sizes, links, constants, state, poses):
     """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
     moving, n = sizes[WRENCH], sizes[COORDINATES]
     copy, work = state[sizes[WORK] :], state[sizes[STEP_WORK] :]
+    # whether the motion is small; whether poses are those of the state; whether loads were looked at
+    small, placed, same = False, True, False
     for done in range(count):
         for i in range(moving):
             copy[i] = state[i]
         for i in range(n):
             state[sizes[PUSH] + i] = 0.0
-        small = sizes[FREE] == 0 and _is_small(sizes, constants, state)
-        if small:
-            _small_step(sizes, constants, state, work)
+        if small or (sizes[FREE] == 0 and _is_small(sizes, constants, state)):
+            _small_step(same, sizes, constants, state, work)
+            same = True
             small = _is_small(sizes, constants, state)
             if not small:  # a sudden push: the step is taken again
                 for i in range(moving):
@@ -1251,15 +1256,21 @@ def _advance(count, sizes, links, constants, state, poses):
                     state[sizes[PUSH] + i] = 0.0
         if small:
             _forget_tangent(sizes, state)
-            whole = locate_near_rest(state[Y : Y + n], sizes, links, constants, state, poses)
+            placed = sizes[QUIET] == 0 or done + 1 == count
+            whole = not placed or locate_near_rest(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
+            if not placed:
+                locate_near_rest(state[Y : Y + n], sizes, links, constants, state, poses)
+                placed = True
             whole = _full_step(sizes, links, constants, state, poses, work)
         if sizes[STOPS] > 0 and whole and _beyond_stops(sizes, constants, state):
             for i in range(moving):
                 state[i] = copy[i]
             whole = _stopped_step(sizes, links, constants, state, poses)
+            small = False
         state[sizes[BUDGET] + CHANGED] = AFTER_RAMP if sizes[RAMP] == 1 else AFTER_HELD
-        _watch(sizes, links, constants, state, poses)
+        if placed:
+            _watch(sizes, links, constants, state, poses)
         total = 0.0
         for i in range(moving):
             total += abs(state[i])
