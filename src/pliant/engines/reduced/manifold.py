@@ -98,7 +98,10 @@ _SOFTEST = 1e-6  # of the stiffest mode: stiffness that modes without springs co
 _LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
 _LEAP = 1.0  # rad or radii: joints that move farther in one step have left for another way of closing loops
 _DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
-_MARGIN, _UNBOUNDED = 1.5, 1e9  # of the distance to first order; amplitude of modes that are small without bound
+_MARGIN, _UNBOUNDED = (
+    1.5,
+    1e9,
+)  # of the distance to first order; amplitude of modes that are small without bound
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
 
@@ -725,7 +728,10 @@ def _divide(packed: Packed, modes: Modes, h: float) -> None:
         constants[at + length :][: count * count] = _step_inertia(step, count, part).ravel()
         mode = constants[at + length + n * n :][: n * mk.MODE_SIZE].reshape(n, -1)
         mode[:], mode[:, mk.FILTER] = whole, resolved
-        step[: 2 * n], step[2 * n :] = step[: 2 * n] @ step[: 2 * n], step[2 * n :] @ step[: 2 * n] + step[2 * n :]
+        step[: 2 * n], step[2 * n :] = (
+            step[: 2 * n] @ step[: 2 * n],
+            step[2 * n :] @ step[: 2 * n] + step[2 * n :],
+        )
 
 
 def _division_size(n: int, width: int) -> int:

@@ -33,7 +33,9 @@ DIVIDED = _AT + 36
 QUIET = _AT + 37
 _AT += 38
 # of tables in `sizes` itself
-LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE, DIVISION_TABLE = range(_AT, _AT + 8)
+LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE, DIVISION_TABLE = range(
+    _AT, _AT + 8
+)
 # in `state`: forces of the last step, those of contacts among them, multipliers, budget; then scratch
 FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 8, _AT + 12)
 _AT += 12

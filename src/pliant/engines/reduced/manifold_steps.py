@@ -169,8 +169,8 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 SMALL_MOTION, AT_REST = 0, 1  # flags of steps with contacts: motion is small; its inertia is that at rest
 ROUNDS = 2  # evaluations in a step at most
-# Change of the end of a step by an evaluation, one for large motion: from which on it is evaluated again; if it was, from
-# which on the step is halved, and below which the next is twice as long
+# Change of the end of a step by an evaluation, one for large motion: from which on it is evaluated again; if it was,
+# from which on the step is halved, and below which the next is twice as long
 AGAIN, COARSE, SMOOTH = 0.005, 0.05, 0.005
 SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
 SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
