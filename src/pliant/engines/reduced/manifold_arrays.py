@@ -27,7 +27,7 @@ STOPS, STOP_LIMITS = range(_AT + 28, _AT + 30)
 CLOSING_WIDTH, MOVED, MOVED_ROWS = range(_AT + 30, _AT + 33)
 # whether loads change over the step; response to forces that do, (n, 2 width); axes of end effectors at y = 0
 RAMP, RAMP_MAP, TURNS = range(_AT + 33, _AT + 36)
-# of parts of a step, which is halved up to three times: MAP, STEP_INERTIA and MODE of each length, the longest first
+# of parts of a step, which is halved up to DIVISIONS times: MAP, STEP_INERTIA and MODE of each length, longest first
 DIVIDED = _AT + 36
 # whether steps of small motion need no poses: no loop, stop or boundary is to be watched
 QUIET = _AT + 37
@@ -76,8 +76,8 @@ MOMENT_SIZE, CARRIED_SIZE = 12, 10
 # of BUDGET: J; whether it is set, and how; steps that ended where loops part; square of the largest distance of an end
 # effector beyond the boundary, m²; number of steps until now that stopped on their way; energy at the end, J; how many
 # times the change of FORCES from the last step to this one is that over this one, loads of which ramp: none if those of
-# the last are not known, two after held loads, one after a ramp; how often the last step was halved at its end
-ENERGY, SET, HALTS, FARTHEST, STOPPED, ACTUAL, CHANGED, HALVED, BUDGET_SIZE = range(9)
+# the last are not known, two after held loads, one after a ramp
+ENERGY, SET, HALTS, FARTHEST, STOPPED, ACTUAL, CHANGED, BUDGET_SIZE = range(8)
 AFTER_HELD, AFTER_RAMP = 2.0, 1.0
 KNOWN, BOUND_ABOVE = 1.0, 2.0  # of SET: the energy is known, or what it is at most, after loads and contacts
 # of HUB, scratch of a floating base, home axes unless said: half the time step within a step, else 0; rotations from

@@ -68,7 +68,6 @@ from pliant.engines.reduced.manifold_arrays import (
     FORCES,
     GRAVITY,
     HALTS,
-    HALVED,
     HELD,
     HUB,
     INERTIA_AT_REST,
@@ -169,9 +168,9 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 SMALL_MOTION, AT_REST = 0, 1  # flags of steps with contacts: motion is small; its inertia is that at rest
 ROUNDS = 2  # evaluations in a step at most
-# Change of the end of a step by an evaluation, one for large motion: from which on it is evaluated again; if it was,
-# from which on the step is halved, and below which the next is twice as long
-AGAIN, COARSE, SMOOTH = 0.005, 0.05, 0.005
+# Change of the end of a step by an evaluation, one for large motion: from which on it is evaluated again, and then from
+# which on the step is halved
+AGAIN, COARSE = 0.005, 0.05
 SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
 SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
 NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
@@ -767,12 +766,10 @@ def _stand(sizes, links, constants, state, poses, work):
 @_jit
 def _full_step(sizes, links, constants, state, poses, work):
     """Step of large motion, poses included. False: loops do not close on the way."""
-    halved = state[sizes[BUDGET] + HALVED] > 0.0
-    if sizes[RAMP] == 1 or not halved:
-        changed = _full_forces(sizes, links, constants, state, poses, work)
-        if sizes[RAMP] == 1 or not changed > COARSE:
-            return _end_step(changed >= 0.0, sizes, links, constants, state, poses, work)
-    return _divided_step(not halved, sizes, links, constants, state, poses, work)
+    changed = _full_forces(sizes, links, constants, state, poses, work)
+    if changed > COARSE and sizes[RAMP] == 0:
+        return _divided_step(sizes, links, constants, state, poses, work)
+    return _end_step(changed >= 0.0, sizes, links, constants, state, poses, work)
 
 
 @_jit
@@ -789,16 +786,13 @@ def _end_step(closed, sizes, links, constants, state, poses, work):
 
 
 @_jit
-def _divided_step(again, sizes, links, constants, state, poses, work):
-    """Step of large motion in parts that are short enough: forces change too much on its way. As `_full_step`.
-
-    The first part is as long as the last one of the step before; `again`: that was the whole step, and tried before.
-    """
+def _divided_step(sizes, links, constants, state, poses, work):
+    """Step of large motion in parts that are short enough: forces change too much on its way. As `_full_step`."""
     moving, time, h = sizes[WRENCH], state[TIME], constants[TIMESTEP]
     copy, kept = state[sizes[WORK] :], state[sizes[WHOLE_STEP] :]
     for i in range(moving):
         kept[i] = copy[i]
-    level, left, whole = max(1, int(state[sizes[BUDGET] + HALVED])), 1 << DIVISIONS, True
+    level, left, whole, again = 1, 1 << DIVISIONS, True, True
     while left > 0 and whole:
         part = 1 << (DIVISIONS - level)
         _set_length(level, h, sizes, constants)
@@ -813,12 +807,12 @@ def _divided_step(again, sizes, links, constants, state, poses, work):
             continue
         whole = _end_step(changed >= 0.0, sizes, links, constants, state, poses, work)
         left -= part
-        if changed < SMOOTH and left % (2 * part) == 0 and (level > 1 or left == 0):
+        if level > 1 and left % (2 * part) == 0:
             level -= 1
         for i in range(moving):
             copy[i] = state[i]
     _set_length(0, h, sizes, constants)
-    state[TIME], state[sizes[BUDGET] + HALVED] = time + h, level
+    state[TIME] = time + h
     for i in range(moving):
         copy[i] = kept[i]
     return whole
