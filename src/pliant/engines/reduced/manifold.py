@@ -572,7 +572,6 @@ def _pack(
         mk.TURNS: np.array([model.at.pose(body)[:3, :3] for body in model.end_effectors]),
         mk.STEADY: np.zeros(n),
         mk.SLOPE: np.zeros((n, n)),
-        mk.SPREAD: np.zeros(n),
         mk.HELD_ROWS: held,
         mk.DIVIDED: np.zeros(mk.DIVISIONS * _division_size(n, width) if step.any() else 0),
         BASE: base_constants(model, np.zeros(3) if gravity is None else gravity),
@@ -1227,7 +1226,7 @@ class NaturalCoordinates:
         width = int(sizes[mk.WIDTH])
         work = np.zeros((e, n + 1, 6, n))
         work[:, 0] = self.world_ends(zero)
-        slope, spread = part(mk.SLOPE, n, n), part(mk.SPREAD, n)
+        slope, spread = part(mk.SLOPE, n, n), np.zeros(n)
         resolved, large = part(mk.MODE, n, mk.MODE_SIZE)[:, [mk.FILTER, mk.LARGE]].T
         near, far = self._probes(_PROBE), self._probes(_SWING)
         stiff = np.sqrt(np.maximum(self.modes.squares, _SOFTEST * self.modes.squares.max(initial=1e-300)))

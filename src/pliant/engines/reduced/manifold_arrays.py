@@ -14,8 +14,8 @@ _AT = SIZES + 13
 MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST, STEP_INERTIA = range(
     _AT, _AT + 12
 )
-MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
-    _AT + 12, _AT + 22
+MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, HELD_ROWS = range(
+    _AT + 12, _AT + 21
 )
 # of steps with contacts: map; impulse per change of rates; transposed: mean velocities per impulse, those per change
 # of rates, the impulse per change of rates of all coordinates, and the rates at the end per impulse

@@ -519,7 +519,8 @@ def _full_forces(sizes, links, constants, state, poses, work):
 
     FORCES, and numbers 2 w to 4 w of `work`: coordinates and rates at the end of the step. Poses and tangent are then
     those of the midpoint, with a floating base at home; its motion and the net wrench are in HUB. Returns by how much
-    the last evaluation changed the end of the step, one for large motion; -1 if loops do not close there.
+    the last evaluation changed the end of the step, one for large motion (infinite or NaN where loops do not close in
+    such motion); -1 if loops do not close there.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
@@ -767,9 +768,9 @@ def _stand(sizes, links, constants, state, poses, work):
 def _full_step(sizes, links, constants, state, poses, work):
     """Step of large motion, poses included. False: loops do not close on the way."""
     changed = _full_forces(sizes, links, constants, state, poses, work)
-    if changed > COARSE and sizes[RAMP] == 0:
+    if COARSE < changed < inf and sizes[RAMP] == 0:
         return _divided_step(sizes, links, constants, state, poses, work)
-    return _end_step(changed >= 0.0, sizes, links, constants, state, poses, work)
+    return _end_step(not changed < 0.0, sizes, links, constants, state, poses, work)
 
 
 @_jit
@@ -801,11 +802,11 @@ def _divided_step(sizes, links, constants, state, poses, work):
                 state[i] = copy[i]
             reconstruct(sizes, links, constants, state, poses, work)
         changed = _full_forces(sizes, links, constants, state, poses, work)
-        again = changed > COARSE and level < DIVISIONS
+        again = COARSE < changed < inf and level < DIVISIONS
         if again:
             level += 1
             continue
-        whole = _end_step(changed >= 0.0, sizes, links, constants, state, poses, work)
+        whole = _end_step(not changed < 0.0, sizes, links, constants, state, poses, work)
         left -= part
         if level > 1 and left % (2 * part) == 0:
             level -= 1
