@@ -7,6 +7,7 @@ import pytest
 
 from pliant import spatial
 from pliant.compilation import njit
+from pliant.errors import InputError
 from pliant.statics import load_kernels as kernels
 from pliant.statics import tree_kernels
 from pliant.statics.loads import Load, load_rows
@@ -77,3 +78,16 @@ def test_the_tangent_is_the_derivative_of_the_wrench():
             for side, sign in enumerate((-1e-6, 1e-6)):
                 body(row, pose @ spatial.se3_exp(sign * direction), own[side])
             np.testing.assert_allclose(tangent[0, :, i], (own[1] - own[0]) / 2e-6, atol=1e-8)
+
+
+def test_a_load_made_by_hand_is_checked_like_any_other():
+    """Whole numbers become floats, whose bytes rows take."""
+    one, none = np.array([1, 2, 3]), np.zeros(3, dtype=int)
+    parsed = Load.parse(Load(one, none, one), "b")
+    np.testing.assert_array_equal(parsed.row()[:9], [1, 2, 3, 0, 0, 0, 1, 2, 3])
+    assert parsed.acts
+    assert not Load.parse(Load(-0.0 * one, none, one), "b").acts
+    with pytest.raises(InputError, match="force on 'b' is not finite"):
+        Load.parse(Load(np.array([np.nan, 0, 0]), none, one), "b")
+    huge = Load.of("b", 3 * [1.7e308])  # whose sum is not finite
+    np.testing.assert_array_equal(huge.row()[:3], 1.7e308)

@@ -261,6 +261,7 @@ class Simulation(ABC):
     __slots__ = (
         "__weakref__",
         "_gravity",
+        "_loaded_before",
         "_loads",
         "_mark",
         "_mechanism",
@@ -288,6 +289,7 @@ class Simulation(ABC):
         self._mechanism, self._gravity = mechanism, acceleration(gravity)
         self._origin, self._steps, self._mark, self._stride = 0.0, 0, 0, Stride()
         self._loads: dict[int, Load] = {}
+        self._loaded_before: dict[str, int] = {}  # numbers of bodies, by names that are known to be right
         self._ramps: dict[int, Load] = {}  # where wrenches that change over the next step begin
         self._torque: Floats = np.zeros(mechanism.nv)
         self._pulls: dict[Hashable, Pull] = {}
@@ -431,7 +433,6 @@ class Simulation(ABC):
 
     # --- wrenches, motors, pulls
 
-    @exclusive
     def apply_wrench(
         self,
         body: str,
@@ -453,15 +454,25 @@ class Simulation(ABC):
                 before, which acts at the same point in the same axes. Loads that swell smoothly need longer steps
                 so: in steps they make stiff mechanisms ring.
         """
-        index = self._loadable(body)
         load = Load.of(body, force, torque, point, frame)
-        if ramp or index in self._ramps:
-            self._note_ramp(body, index, load, ramp)
-        if load.acts:
-            self._loads[index] = load
-        else:
-            self._loads.pop(index, None)
-        self._set_load(index, load)
+        use, me = self._use, get_ident()  # as `exclusive` does, without the cost of calls
+        if use.setdefault(USER, me) != me:
+            use.claim()
+        try:
+            try:
+                index = self._loaded_before[body]
+            except (KeyError, TypeError):
+                index = self._loaded_before[body] = self._loadable(body)
+            if ramp or index in self._ramps:
+                self._note_ramp(body, index, load, ramp)
+            if load.acts:
+                self._loads[index] = load
+            else:
+                self._loads.pop(index, None)
+            self._set_load(index, load)
+        finally:
+            if DEPTH not in use:
+                del use[USER]
 
     @exclusive
     def clear_wrenches(self) -> None:

@@ -65,3 +65,22 @@ def wrench_in_world(row, pose):
         pose[1, 0] * tx + pose[1, 1] * ty + pose[1, 2] * tz,
         pose[2, 0] * tx + pose[2, 1] * ty + pose[2, 2] * tz,
     )
+
+
+@njit(error_model="numpy", nogil=True)
+def carry_rows(rows, body, frames):
+    """Bring rows of loads on bodies into frames in which the frames of the bodies have the poses `frames`, in place."""
+    for i in range(rows.shape[0]):
+        row, T = rows[i], frames[body[i]]
+        for at in (POINT, FOLLOWER_FORCE, FOLLOWER_TORQUE):
+            x, y, z = row[at], row[at + 1], row[at + 2]
+            for c in range(3):
+                row[at + c] = T[c, 0] * x + T[c, 1] * y + T[c, 2] * z
+        x, y, z = T[0, 3], T[1, 3], T[2, 3]
+        a, b, c = row[FOLLOWER_FORCE], row[FOLLOWER_FORCE + 1], row[FOLLOWER_FORCE + 2]
+        row[POINT] += x
+        row[POINT + 1] += y
+        row[POINT + 2] += z
+        row[FOLLOWER_TORQUE] += y * c - z * b
+        row[FOLLOWER_TORQUE + 1] += z * a - x * c
+        row[FOLLOWER_TORQUE + 2] += x * b - y * a

@@ -70,7 +70,6 @@ class ReducedBatch:
         self._kernels, self._use = packed.kernels, Use()
         self._options = (model, timestep, copies, reconstruction, gravity, threads, method)
         self._model, self._timestep, self._copies = model, float(timestep), copies
-        self._constant = packed.sizes, packed.links, packed.constants
         self._start = packed.state
         self._states = room((copies, *packed.state.shape), f"copies: {brief(copies)} states")
         self._all_poses = room((copies, *packed.poses.shape), f"copies: {brief(copies)} times all poses")
@@ -83,6 +82,10 @@ class ReducedBatch:
         )
         threads = min(threads, copies)
         edges = np.linspace(0, self._copies, threads + 1).astype(int).tolist()
+        # of each thread: steps that are divided or meet stops change them on the way
+        self._constant = [
+            (packed.sizes.copy(), packed.links, packed.constants.copy()) for _ in range(threads)
+        ]
         self._parts = [slice(a, b) for a, b in pairwise(edges)]
         self._pool = Threads(threads) if threads > 1 else None
         self._stride = Stride()
@@ -90,12 +93,13 @@ class ReducedBatch:
     def _map(self, kernel: Any, *arguments: Any) -> list[Any]:
         """Run a kernel on every thread's copies; kernels release the GIL."""
 
-        def run(part: slice) -> Any:
-            return kernel(*arguments, *self._constant, self._states[part], self._all_poses[part])
+        def run(thread: int) -> Any:
+            part = self._parts[thread]
+            return kernel(*arguments, *self._constant[thread], self._states[part], self._all_poses[part])
 
         if self._pool is None:
-            return [run(part) for part in self._parts]
-        return self._pool.run(run, self._parts)
+            return [run(0)]
+        return self._pool.run(run, range(len(self._parts)))
 
     @property
     def model(self) -> ReducedModel | BlendedModel:

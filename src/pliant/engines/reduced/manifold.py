@@ -31,6 +31,7 @@ from pliant.engines.reduced.closing import Closing, close
 from pliant.engines.reduced.coordinates import Carried
 from pliant.engines.reduced.kernels import (
     BASE,
+    BASE_SIZE,
     BASE_STATE,
     BASIS,
     BOUND,
@@ -97,6 +98,10 @@ _SOFTEST = 1e-6  # of the stiffest mode: stiffness that modes without springs co
 _LENT = 1e-5  # of the typical stiffness: metric along degrees of freedom that no spring holds
 _LEAP = 1.0  # rad or radii: joints that move farther in one step have left for another way of closing loops
 _DOWNHILL, _SLIDE = 400, 0.1  # steps of a snap at most; rad or radii: largest displacement of a joint in each
+_MARGIN, _UNBOUNDED = (
+    1.5,
+    1e9,
+)  # of the distance to first order; amplitude of modes that are small without bound
 _LEVELS = {"auto": mk.AUTO, "small": mk.SMALL, "full": mk.FULL}
 
 
@@ -380,9 +385,11 @@ def pack_manifold(
     else:
         for part, found in zip(_probed(packed), _probed(known), strict=True):
             part[...] = found
+    _divide(packed, modes, h)
     loaded = model.wrench.any() or len(manifold.loads.rows) or manifold.gravity.any()
     packed.sizes[mk.BENT] = loaded or not manifold.plain
     packed.sizes[mk.METHOD] = mk.FULL if loaded and method == "auto" else _LEVELS[method]
+    packed.sizes[mk.QUIET] = _is_quiet(model, packed)
     return packed
 
 
@@ -392,7 +399,6 @@ class _Probed(NamedTuple):
     inertia: Floats
     steady: Floats
     slope: Floats
-    spread: Floats
     large: Floats
     fast: Floats
     working: Floats
@@ -406,11 +412,22 @@ def _probed(packed: Packed) -> _Probed:
         packed.part(mk.INERTIA_AT_REST, n, n),
         packed.part(mk.STEADY, n),
         packed.part(mk.SLOPE, n, n),
-        packed.part(mk.SPREAD, n),
         modes[:, mk.LARGE],
         modes[:, mk.FAST],
         working[:, :, : 3 * n + 3, :n],
     )
+
+
+def _is_quiet(model: ReducedModel, packed: Packed) -> bool:
+    """Whether small motion cannot open loops, meet stops, or take end effectors beyond what the model knows."""
+    sizes, n = packed.sizes, packed.coordinates.count
+    if sizes[mk.METHOD] != mk.AUTO or sizes[mk.CLOSING] or sizes[mk.STOPS]:
+        return False
+    large = packed.constants[sizes[mk.MODE] :][: n * mk.MODE_SIZE].reshape(n, -1)[:, mk.LARGE]
+    most = 1 / np.maximum(large, 1e-300)  # amplitudes of small motion
+    ways = packed.coordinates.world_ends(np.zeros(n))[:, :3]
+    distance = (np.linalg.norm(ways, axis=1) * most).max(initial=0.0)
+    return bool(_MARGIN * distance < model.known * model.mechanism.radius) and most.max() < _UNBOUNDED
 
 
 def statics(model: ReducedModel, basis: Floats | None = None) -> NaturalCoordinates:
@@ -531,7 +548,7 @@ def _pack(
     tension = np.stack([m.tendon_stiffness, m.tendon_stiffness * slack, m.tendon_damping], axis=1)
     couplings = m.couplings.dense(m.nv) if len(m.couplings) else np.zeros((0, m.nv))
     positions = (manifold.rows < 6 * loops) & (manifold.rows % 6 < 3)
-    resolved = np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
+    resolved = _resolved(modes, h)
     count = int((resolved > 0).sum())
     touching = contact_map(modes, h) if step.any() else step
     felt = np.zeros((n, n))
@@ -592,8 +609,8 @@ def _pack(
         mk.TURNS: np.array([model.at.pose(body)[:3, :3] for body in model.end_effectors]),
         mk.STEADY: np.zeros(n),
         mk.SLOPE: np.zeros((n, n)),
-        mk.SPREAD: np.zeros(n),
         mk.HELD_ROWS: held,
+        mk.DIVIDED: np.zeros(mk.DIVISIONS * _division_size(n, width) if step.any() else 0),
         BASE: base_constants(model, np.zeros(3) if gravity is None else gravity),
     }
     chosen = np.array(
@@ -612,6 +629,7 @@ def _pack(
         mk.COLUMNS: columns,
         mk.ABOVE: columns[table[:moved, PARENT]],
         mk.STOP_TABLE: stops,
+        mk.DIVISION_TABLE: np.zeros((1 + mk.DIVISIONS) * mk.DIVISION_SIZE, dtype=np.int64),
     }
     sizes = np.zeros(mk.MANIFOLD_SIZES + sum(t.size for t in tables.values()), dtype=np.int64)
     at = mk.MANIFOLD_SIZES
@@ -646,6 +664,7 @@ def _pack(
         mk.STOP_WORK: len(stops) * (2 * width + 3) + 2 * width,
     }  # fmt: skip
     extra = {mk.FORCES: width, mk.PUSH: width, mk.MULTIPLIERS: r, mk.BUDGET: mk.BUDGET_SIZE}
+    scratch[mk.WHOLE_STEP] = Y + 2 * n + BASE_SIZE + sum(extra.values())
     coordinates = NaturalCoordinates(model, manifold, modes, into, h)
     packed = lay_out(
         model, coordinates, manifold_steps, sizes, table, {TIMESTEP: h}, parts, scratch, 0.0, extra, slots
@@ -719,6 +738,41 @@ def _stops(manifold: Manifold, dofs: Ints) -> tuple[Ints, Floats]:
     rows = np.array([k for k, d in enumerate(dofs.tolist()) if d >= 0 and limited[d]], dtype=np.int64)
     d = dofs[rows]
     return rows, np.stack([np.minimum(m.lower[d] - q[d], 0.0), np.maximum(m.upper[d] - q[d], 0.0)], axis=1)
+
+
+def _resolved(modes: Modes, h: float) -> Floats:
+    """Share of the inertia forces of every mode that a step resolves, (k,)."""
+    return np.clip((_LOST - np.sqrt(modes.squares) * h) / (_LOST - _RESOLVED), 0.0, 1.0)
+
+
+def _divide(packed: Packed, modes: Modes, h: float) -> None:
+    """Set the constants of parts of a step: `h` halved once, twice and so on."""
+    sizes, constants = packed.sizes, packed.constants
+    n, width = len(modes.squares), int(sizes[mk.WIDTH])
+    step, length = exact_map(modes, h / 2**mk.DIVISIONS), 6 * n * width
+    whole = constants[sizes[mk.MODE] :][: n * mk.MODE_SIZE].reshape(n, -1)
+    table = sizes[sizes[mk.DIVISION_TABLE] :][: (1 + mk.DIVISIONS) * mk.DIVISION_SIZE]
+    table = table.reshape(-1, mk.DIVISION_SIZE)
+    table[0] = sizes[[mk.MAP, mk.STEP_INERTIA, mk.MODE, mk.RESOLVED]]
+    for level in range(mk.DIVISIONS, 0, -1):
+        part = h / 2**level
+        resolved = _resolved(modes, part)
+        count = int((resolved > 0).sum())
+        at = int(sizes[mk.DIVIDED]) + (level - 1) * _division_size(n, width)
+        table[level] = at, at + length, at + length + n * n, count
+        constants[at : at + length] = _padded(step.reshape(6 * n, n), width).ravel()
+        constants[at + length :][: count * count] = _step_inertia(step, count, part).ravel()
+        mode = constants[at + length + n * n :][: n * mk.MODE_SIZE].reshape(n, -1)
+        mode[:], mode[:, mk.FILTER] = whole, resolved
+        step[: 2 * n], step[2 * n :] = (
+            step[: 2 * n] @ step[: 2 * n],
+            step[2 * n :] @ step[: 2 * n] + step[2 * n :],
+        )
+
+
+def _division_size(n: int, width: int) -> int:
+    """How many constants each length of parts of a step has."""
+    return 6 * n * width + n * n + mk.MODE_SIZE * n
 
 
 def _step_inertia(step: Floats, count: int, h: float) -> Floats:
@@ -1203,7 +1257,7 @@ class NaturalCoordinates:
         probed.inertia[:], probed.steady[:] = rest, force
         work = np.zeros((e, n + 1, 6, n))
         work[:, 0] = self.world_ends(zero)
-        slope, spread, large = probed.slope, probed.spread, probed.large
+        slope, spread, large = probed.slope, np.zeros(n), probed.large
         resolved = packed.part(mk.MODE, n, mk.MODE_SIZE)[:, mk.FILTER]
         near, far = self._probes(_PROBE), self._probes(_SWING)
         stiff = np.sqrt(np.maximum(self.modes.squares, _SOFTEST * self.modes.squares.max(initial=1e-300)))

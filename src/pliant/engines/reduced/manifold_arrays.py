@@ -14,25 +14,31 @@ _AT = SIZES + 13
 MAP, PHI, SCREW, JOINT, BODY, CURVATURE, CLOSE, COUPLING, TENDON, TENSION, REST, STEP_INERTIA = range(
     _AT, _AT + 12
 )
-MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, SPREAD, HELD_ROWS = range(
-    _AT + 12, _AT + 22
+MOTOR, FIXED, MODE, DAMPER_MATRIX, INERTIA_AT_REST, WORKING, STEADY, SLOPE, HELD_ROWS = range(
+    _AT + 12, _AT + 21
 )
 # of steps with contacts: map; impulse per change of rates; transposed: mean velocities per impulse, those per change
 # of rates, the impulse per change of rates of all coordinates, and the rates at the end per impulse
 TOUCHING, TOUCHING_INERTIA, RESPONSE, MEAN_SHARE, PUSHED_INERTIA, YIELD = range(_AT + 22, _AT + 28)
 # number of rows of motion with stops; displacements at which they are, lower and upper, (stops, 2)
 STOPS, STOP_LIMITS = range(_AT + 28, _AT + 30)
-# of tables in `sizes` itself
 # number of closing rows, rounded up to a multiple of four; of links, and rows of motion, that move by themselves: those
 # behind them, which no coordinate moves against their parents, are part of the links that carry them
 CLOSING_WIDTH, MOVED, MOVED_ROWS = range(_AT + 30, _AT + 33)
 # whether loads change over the step; response to forces that do, (n, 2 width); axes of end effectors at y = 0
 RAMP, RAMP_MAP, TURNS = range(_AT + 33, _AT + 36)
-_AT += 36
-LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE = range(_AT, _AT + 7)
+# of parts of a step, which is halved up to DIVISIONS times: MAP, STEP_INERTIA and MODE of each length, longest first
+DIVIDED = _AT + 36
+# whether steps of small motion need no poses: no loop, stop or boundary is to be watched
+QUIET = _AT + 37
+_AT += 38
+# of tables in `sizes` itself
+LOOP_TABLE, ROW_TABLE, BALL_TABLE, BALL_LINKS, COLUMNS, ABOVE, STOP_TABLE, DIVISION_TABLE = range(
+    _AT, _AT + 8
+)
 # in `state`: forces of the last step, those of contacts among them, multipliers, budget; then scratch
-FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 7, _AT + 11)
-_AT += 11
+FORCES, PUSH, MULTIPLIERS, BUDGET = range(_AT + 8, _AT + 12)
+_AT += 12
 MOTION, RATE, BIAS, TANGENT, CLOSERS, AXIS, TWIST, ACCELERATION, LOAD, FORCE, SUBTREE = range(_AT, _AT + 11)
 SWEEP, OPEN, GAP, PIVOT, ANSWER, TORQUE, GRADIENT, POINTS, STEP_WORK, PLACING = range(_AT + 11, _AT + 21)
 PLACED, MOMENTS, CARRIED, SHARES, TOTAL, CONTACT_WORK, HUB, BASE_WORK, STOP_WORK = range(_AT + 21, _AT + 30)
@@ -42,7 +48,9 @@ GAP_RATES, SWAPS, UNCLOSED, BENDING, TANGENT_AT = range(_AT + 30, _AT + 35)
 # of loads: those on end effectors that ACTING is of, and their force on the coordinates at y = 0 with its change per
 # coordinate, (1 + n, width), forces of the linear part included; changes of loads over a step in which they ramp, rows
 # as of loads; change of forces over it, (2 + n, width)
-KNOWN_LOADS, ACTING, CHANGES, CHANGE, MANIFOLD_SIZES = range(_AT + 35, _AT + 40)
+KNOWN_LOADS, ACTING, CHANGES, CHANGE = range(_AT + 35, _AT + 39)
+# copy of the state at the start of a step that is divided
+WHOLE_STEP, MANIFOLD_SIZES = _AT + 39, _AT + 40
 
 AUTO, SMALL, FULL = range(3)  # levels: chosen by the size of the motion; work of forces; inertia as well
 STIFFNESS, PULL, DAMPER, ARMATURE, JOINT_SIZE = range(5)  # rows of JOINT, (JOINT_SIZE, rows)
@@ -58,6 +66,9 @@ GRAVITY, ORIGIN, LENGTH, BOUNDARY, ENDS = 0, 3, 6, 7, 8
 # motion counts as large
 SQUARE, FILTER, LARGE, FAST, MODE_SIZE = range(5)
 COPY, ORIGINAL, LOOP_SIZE = range(3)  # columns of LOOP_TABLE: places of the poses
+# columns of DIVISION_TABLE, a row for the whole step and each length of its parts: entries of `sizes` for it
+LENGTH_MAP, LENGTH_INERTIA, LENGTH_MODE, LENGTH_RESOLVED, DIVISION_SIZE = range(5)
+DIVISIONS = 4  # how often a step is halved, at most
 OF, COMPONENT, ROW_SIZE = range(3)  # columns of ROW_TABLE: loop and component, or -1 and coupling
 # Numbers of MOMENTS and SUBTREE: mass, first and second moments about the fixed point, two zeros. Of CARRIED: see
 # `_row_momenta`.

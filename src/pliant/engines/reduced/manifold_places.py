@@ -447,18 +447,23 @@ def _close(y, begin, sizes, links, constants, state, poses):
     _place(sizes, links, constants, state, poses)
     if r == 0:
         return True
-    gap, mu, before = state[sizes[GAP] :], state[sizes[MULTIPLIERS] :], inf
+    gap, mu, before, first = state[sizes[GAP] :], state[sizes[MULTIPLIERS] :], inf, -1.0
     inverse = matrix(state, sizes[PIVOT], r, sizes[CLOSING_WIDTH])
+    start = state[sizes[GAP_RATES] : sizes[GAP_RATES] + r]
+    for i in range(r):
+        start[i] = mu[i]
     for _ in range(ITERATIONS):
         worst = _measure_gaps(sizes, constants, state, poses)
+        if first < 0.0:
+            first = worst
         if worst <= TOLERANCE:
             return True
         if not worst < inf:
-            return False
+            break
         if begin == FIRST or worst > SHRINK * before:
             _world_axes(sizes, links, constants, state, poses)
             if _factor(sizes, links, constants, state, poses) < LEAST:
-                return worst <= ACCEPTED
+                break
             begin = HERE
         for i in range(r):
             change = gap[i]
@@ -470,7 +475,15 @@ def _close(y, begin, sizes, links, constants, state, poses):
         before = worst
         _displace_closed(sizes, constants, state)
         _place(sizes, links, constants, state, poses)
-    return _measure_gaps(sizes, constants, state, poses) <= ACCEPTED
+    if _measure_gaps(sizes, constants, state, poses) <= ACCEPTED:
+        return True
+    if not first <= ACCEPTED:
+        return False
+    for i in range(r):  # where loops hardly close: as near as it was
+        mu[i] = start[i]
+    _displace_closed(sizes, constants, state)
+    _place(sizes, links, constants, state, poses)
+    return True
 
 
 @_jit

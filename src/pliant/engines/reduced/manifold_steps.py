@@ -55,6 +55,9 @@ from pliant.engines.reduced.manifold_arrays import (
     COLUMNS,
     CONTACT_WORK,
     DAMPER_MATRIX,
+    DIVISION_SIZE,
+    DIVISION_TABLE,
+    DIVISIONS,
     END_VELOCITY,
     ENDS,
     ENERGY,
@@ -71,6 +74,10 @@ from pliant.engines.reduced.manifold_arrays import (
     KNOWN,
     KNOWN_LOADS,
     LARGE,
+    LENGTH_INERTIA,
+    LENGTH_MAP,
+    LENGTH_MODE,
+    LENGTH_RESOLVED,
     LOSSLESS,
     MAP,
     MEAN_SHARE,
@@ -88,6 +95,7 @@ from pliant.engines.reduced.manifold_arrays import (
     POINTS,
     PUSH,
     PUSHED_INERTIA,
+    QUIET,
     RAMP,
     RAMP_MAP,
     RATE,
@@ -98,7 +106,6 @@ from pliant.engines.reduced.manifold_arrays import (
     SLOTS,
     SMALL,
     SPIN,
-    SPREAD,
     SQUARE,
     STEADY,
     STEP_INERTIA,
@@ -114,6 +121,7 @@ from pliant.engines.reduced.manifold_arrays import (
     TURNED,
     TURNS,
     TWIST,
+    WHOLE_STEP,
     WIDTH,
     WORKING,
     WORLD_INVERSE,
@@ -160,9 +168,9 @@ _jit = njit(error_model="numpy", nogil=True, fastmath={"contract", "reassoc", "n
 
 SMALL_MOTION, AT_REST = 0, 1  # flags of steps with contacts: motion is small; its inertia is that at rest
 ROUNDS = 2  # evaluations in a step at most
-# Change of the inertia by a change of the midpoint, from which on it is evaluated again; with balls or loops, whose
-# other forces change faster, less
-AGAIN, AGAIN_BENT = 1e-4, 1e-5
+# Change of the end of a step by an evaluation, one for large motion: from which on it is evaluated again, and then from
+# which on the step is halved
+AGAIN, COARSE = 0.005, 0.05
 SHORTEST = 0.01  # of a step: how near to its start forces are evaluated where loops do not close
 SLIP = 1e-9  # rad or m: displacement beyond a stop that is let be
 NEAR = 0.2  # of the range of a joint: distance to a stop at which steps count with it
@@ -270,17 +278,19 @@ def _add_three(x, y, z, source, at, width, out, out_at):
 
 
 @_jit
-def _small_forces(sizes, constants, state, work):
+def _small_forces(same, sizes, constants, state, work):
     """Forces of a step of small motion: exact linear part, work of loads to first order in the displacement.
 
-    FORCES, and the first 2 w numbers of `work`: coordinates and rates at the end of the step.
+    FORCES, and the first 2 w numbers of `work`: coordinates and rates at the end of the step. Loads are the `same` as
+    in the last such step, or are compared with those.
     """
     n, w, loads, known = sizes[COORDINATES], sizes[WIDTH], sizes[WRENCH], sizes[KNOWN_LOADS]
     g, at, acting = state[sizes[FORCES] : sizes[FORCES] + w], sizes[MAP], sizes[ACTING]
     after, middle = work[: 2 * w], work[2 * w : 3 * w]  # z, v after the linear part
-    same = True
-    for i in range(sizes[EFFECTORS] * LOAD_SIZE):
-        same &= state[loads + i] == state[known + i]
+    if not same:
+        same = True
+        for i in range(sizes[EFFECTORS] * LOAD_SIZE):
+            same &= state[loads + i] == state[known + i]
     if not same:
         _find_acting(loads, acting, sizes, constants, state)
         for i in range(sizes[EFFECTORS] * LOAD_SIZE):
@@ -352,9 +362,9 @@ def _set_motion(sizes, state, after):
 
 
 @_inline
-def _small_step(sizes, constants, state, work):
-    """Step of small motion, without poses."""
-    _small_forces(sizes, constants, state, work)
+def _small_step(same, sizes, constants, state, work):
+    """Step of small motion, without poses; see `_small_forces`."""
+    _small_forces(same, sizes, constants, state, work)
     _set_motion(sizes, state, work)
     state[sizes[BUDGET] + SET] = 0.0
     state[TIME] += constants[TIMESTEP]
@@ -508,8 +518,9 @@ def _full_forces(sizes, links, constants, state, poses, work):
     """Forces of a step of large motion: exact linear part, other forces and inertia at the midpoint.
 
     FORCES, and numbers 2 w to 4 w of `work`: coordinates and rates at the end of the step. Poses and tangent are then
-    those of the midpoint, with a floating base at home; its motion and the net wrench are in HUB. False: loops do not
-    close there.
+    those of the midpoint, with a floating base at home; its motion and the net wrench are in HUB. Returns by how much
+    the last evaluation changed the end of the step, one for large motion (infinite or NaN where loops do not close in
+    such motion); -1 if loops do not close there.
     """
     n, w, h = sizes[COORDINATES], sizes[WIDTH], constants[TIMESTEP]
     step, mode = matrix(constants, sizes[MAP], 3 * n, 2 * w), matrix(constants, sizes[MODE], n, MODE_SIZE)
@@ -532,7 +543,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
     if not known:
         _displace(y, sizes, constants, state)
         if sizes[FREE] == 1 and not locate(y, sizes, links, constants, state, poses):
-            return False
+            return -1.0
         elastic, spin, kinetic = _energy(y, v, sizes, links, constants, state, poses)
         budget[ENERGY], budget[SET] = elastic + spin + kinetic, KNOWN
         budget[ACTUAL] = budget[ENERGY]
@@ -548,7 +559,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
         find_tangent(y, sizes, links, constants, state, poses)
     _forget_tangent(sizes, state)
     # After a stop by the forces at its start: those at a midpoint far from it may point back
-    first, rounds = True, ROUNDS if budget[STOPPED] == 0.0 else 1
+    first, rounds, changed = True, ROUNDS if budget[STOPPED] == 0.0 else 1, 0.0
     for _ in range(rounds):
         _respond(sizes, constants, state, linear, after)
         share = 0.5
@@ -581,7 +592,7 @@ def _full_forces(sizes, links, constants, state, poses, work):
             # Loops do not close there: nearer to the start
             first, share = True, 0.5 * share
             if share < SHORTEST:
-                return False
+                return -1.0
         for i in range(n):
             before[i] = g[i]
             total = loads[i] + drag[i] - mode[i, FILTER] * inertial[i] + mode[i, SQUARE] * middle[i]
@@ -609,19 +620,19 @@ def _full_forces(sizes, links, constants, state, poses, work):
             for j in range(count):
                 g[i] -= mass[i, j] * answer[j]
         first = share < 0.5
-        # How far the midpoint moves with these forces, as a change of the inertia
-        moved = 0.0
+        # How far the end moves with these forces, as a part of large motion
+        changed = 0.0
         for i in range(n):
             total = 0.0
             for j in range(n):
                 total += step[2 * n + j, i] * (g[j] - before[j])
-            moved += 0.5 * abs(total) * constants[sizes[SPREAD] + i]
-        if moved <= (AGAIN if sizes[PLAIN] == 1 else AGAIN_BENT) and known:
+            changed += abs(total) * mode[i, LARGE]
+        if changed <= AGAIN and known:
             break
     if sizes[RAMP] == 1 and sizes[FREE] == 0:
         _end_ramp(expected, sizes, constants, state, poses)
     _respond(sizes, constants, state, linear, after)
-    return True
+    return changed if rounds > 1 else 0.0
 
 
 @_jit
@@ -756,14 +767,65 @@ def _stand(sizes, links, constants, state, poses, work):
 @_jit
 def _full_step(sizes, links, constants, state, poses, work):
     """Step of large motion, poses included. False: loops do not close on the way."""
+    changed = _full_forces(sizes, links, constants, state, poses, work)
+    if COARSE < changed < inf and sizes[RAMP] == 0:
+        return _divided_step(sizes, links, constants, state, poses, work)
+    return _end_step(not changed < 0.0, sizes, links, constants, state, poses, work)
+
+
+@_jit
+def _end_step(closed, sizes, links, constants, state, poses, work):
+    """End of a step of large motion; at rest at its start unless loops `closed` on the way."""
     w = sizes[WIDTH]
-    if not _full_forces(sizes, links, constants, state, poses, work):
-        if sizes[FREE] == 1:
-            if not _stand(sizes, links, constants, state, poses, work):
-                return False
-            move_base(sizes, constants, state)
-        return _halt(0.0, sizes, links, constants, state, poses, work[2 * w : 4 * w], work[4 * w : 5 * w])
-    return _full_end(False, sizes, links, constants, state, poses, work)
+    if closed:
+        return _full_end(False, sizes, links, constants, state, poses, work)
+    if sizes[FREE] == 1:
+        if not _stand(sizes, links, constants, state, poses, work):
+            return False
+        move_base(sizes, constants, state)
+    return _halt(0.0, sizes, links, constants, state, poses, work[2 * w : 4 * w], work[4 * w : 5 * w])
+
+
+@_jit
+def _divided_step(sizes, links, constants, state, poses, work):
+    """Step of large motion in parts that are short enough: forces change too much on its way. As `_full_step`."""
+    moving, time, h = sizes[WRENCH], state[TIME], constants[TIMESTEP]
+    copy, kept = state[sizes[WORK] :], state[sizes[WHOLE_STEP] :]
+    for i in range(moving):
+        kept[i] = copy[i]
+    level, left, whole, again = 1, 1 << DIVISIONS, True, True
+    while left > 0 and whole:
+        part = 1 << (DIVISIONS - level)
+        _set_length(level, h, sizes, constants)
+        if again:
+            for i in range(moving):
+                state[i] = copy[i]
+            reconstruct(sizes, links, constants, state, poses, work)
+        changed = _full_forces(sizes, links, constants, state, poses, work)
+        again = COARSE < changed < inf and level < DIVISIONS
+        if again:
+            level += 1
+            continue
+        whole = _end_step(not changed < 0.0, sizes, links, constants, state, poses, work)
+        left -= part
+        if level > 1 and left % (2 * part) == 0:
+            level -= 1
+        for i in range(moving):
+            copy[i] = state[i]
+    _set_length(0, h, sizes, constants)
+    state[TIME] = time + h
+    for i in range(moving):
+        copy[i] = kept[i]
+    return whole
+
+
+@_inline
+def _set_length(level, h, sizes, constants):
+    """Let steps be as long as `h`, halved `level` times."""
+    row = sizes[sizes[DIVISION_TABLE] + level * DIVISION_SIZE :]
+    sizes[MAP], sizes[STEP_INERTIA] = row[LENGTH_MAP], row[LENGTH_INERTIA]
+    sizes[MODE], sizes[RESOLVED] = row[LENGTH_MODE], row[LENGTH_RESOLVED]
+    constants[TIMESTEP] = h / (1 << level)
 
 
 @_jit
@@ -930,7 +992,7 @@ def _touch(pushed, sizes, links, constants, state, poses, u):
     sizes[MAP], sizes[STEP_INERTIA] = sizes[TOUCHING], sizes[TOUCHING_INERTIA]
     small = (pushed or sizes[FREE] == 0) and _is_small(sizes, constants, state)
     if small:
-        _small_forces(sizes, constants, state, work)
+        _small_forces(False, sizes, constants, state, work)
         _set_motion(sizes, state, work)
         small = _is_small(sizes, constants, state)
         for i in range(2 * n):
@@ -941,7 +1003,7 @@ def _touch(pushed, sizes, links, constants, state, poses, u):
         else:
             for i in range(n):
                 state[sizes[FORCES] + i] = copy[sizes[FORCES] + i]
-    if not small and not _full_forces(sizes, links, constants, state, poses, work):
+    if not small and _full_forces(sizes, links, constants, state, poses, work) < 0.0:
         for i in range(n):  # loops do not close on the way: no further motion but by contacts
             after[i], after[w + i] = y[i], 0.0
             state[sizes[FORCES] + i] = push[i] = 0.0
@@ -1171,14 +1233,16 @@ def _advance(count, sizes, links, constants, state, poses):
     """Take up to `count` steps, poses included. Returns the number of steps after which the state was still finite."""
     moving, n = sizes[WRENCH], sizes[COORDINATES]
     copy, work = state[sizes[WORK] :], state[sizes[STEP_WORK] :]
+    # whether the motion is small; whether poses are those of the state; whether loads were looked at
+    small, placed, same = False, True, False
     for done in range(count):
         for i in range(moving):
             copy[i] = state[i]
         for i in range(n):
             state[sizes[PUSH] + i] = 0.0
-        small = sizes[FREE] == 0 and _is_small(sizes, constants, state)
-        if small:
-            _small_step(sizes, constants, state, work)
+        if small or (sizes[FREE] == 0 and _is_small(sizes, constants, state)):
+            _small_step(same, sizes, constants, state, work)
+            same = True
             small = _is_small(sizes, constants, state)
             if not small:  # a sudden push: the step is taken again
                 for i in range(moving):
@@ -1187,15 +1251,21 @@ def _advance(count, sizes, links, constants, state, poses):
                     state[sizes[PUSH] + i] = 0.0
         if small:
             _forget_tangent(sizes, state)
-            whole = locate_near_rest(state[Y : Y + n], sizes, links, constants, state, poses)
+            placed = sizes[QUIET] == 0 or done + 1 == count
+            whole = not placed or locate_near_rest(state[Y : Y + n], sizes, links, constants, state, poses)
         else:
+            if not placed:
+                locate_near_rest(state[Y : Y + n], sizes, links, constants, state, poses)
+                placed = True
             whole = _full_step(sizes, links, constants, state, poses, work)
         if sizes[STOPS] > 0 and whole and _beyond_stops(sizes, constants, state):
             for i in range(moving):
                 state[i] = copy[i]
             whole = _stopped_step(sizes, links, constants, state, poses)
+            small = False
         state[sizes[BUDGET] + CHANGED] = AFTER_RAMP if sizes[RAMP] == 1 else AFTER_HELD
-        _watch(sizes, links, constants, state, poses)
+        if placed:
+            _watch(sizes, links, constants, state, poses)
         total = 0.0
         for i in range(moving):
             total += abs(state[i])

@@ -166,7 +166,9 @@ class ReducedSimulation(Simulation):
             base = sizes[mk.FORCES]
         self._moving, self._kept = packed.state[:loads], packed.state[base:loads]
         self._wrench_rows = packed.state[loads:work].reshape(-1, LOAD_SIZE)
-        self._rows = list(self._wrench_rows)
+        index, ends = self._mechanism.body_index, self._model.end_effectors
+        self._rows = {index(end): row.data for end, row in zip(ends, self._wrench_rows, strict=False)}
+        self._loaded_before.clear()
         self._room = packed.poses[: model.mechanism.body_count]
         self._shown = read_only(self._room)
 
@@ -343,22 +345,23 @@ class ReducedSimulation(Simulation):
         return self._mechanism.body_index(self._model.end_effectors[self._model.index(body)])
 
     def _set_load(self, index: int, load: Load) -> None:
-        name, ends = self._mechanism.body_names[index], self._model.end_effectors
-        if name in ends:
-            self._write_load(ends.index(name), index, load)
-        else:
+        if index not in self._rows:
             self._set_loads(self._loads)
+        elif load.frame == "world":
+            load.write_world(self._rows[index], index, index in self._loads)
+        else:
+            load.write(np.asarray(self._rows[index]), index)
 
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
         """End effectors have rows of their own; other bodies share the rows behind."""
         names, ends = self._mechanism.body_names, self._model.end_effectors
-        rows = {ends.index(names[i]): i for i in loads if names[i] in ends}
-        others = [i for i in loads if names[i] not in ends]
+        rows = {ends.index(names[i]): i for i in loads if i in self._rows}
+        others = [i for i in loads if i not in self._rows]
         if len(ends) + len(others) > self._slots:
             self._make_slots(2 * (len(ends) + len(others)))
         self._wrench_rows[:] = 0.0
         for row, index in (rows | {len(ends) + i: body for i, body in enumerate(others)}).items():
-            self._write_load(row, index, loads[index])
+            loads[index].write(self._wrench_rows[row], index)
 
     def _set_changes(self, changes: Mapping[int, Load]) -> None:
         if not isinstance(self._map, NaturalCoordinates):
@@ -386,9 +389,6 @@ class ReducedSimulation(Simulation):
         self._set_clock(time)
         self._write(state)
         self._wrench_rows[: len(loads)] = loads
-
-    def _write_load(self, row: int, index: int, load: Load) -> None:
-        load.write(self._rows[row], index)
 
     def _set_torque(self, torque: Floats) -> None:
         """Motor torques are folded into the constant term of the step: no cost per step."""
