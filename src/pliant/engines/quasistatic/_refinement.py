@@ -194,7 +194,10 @@ def _refine(a, wide, rigid, front, criterion, most, move_on):
     of_bodies = criterion.measure in (col.WORLD, col.ENERGY_NORM)
     numbers[col.DONE] = 0.0
     solved, tests = -1, 0
+    numbers[col.TEST] = numbers[col.COMPUTED] if criterion.tolerance > 0.0 else math.inf
     while True:
+        if numbers[col.HEAP_SIZE] == 0.0:
+            numbers[col.TEST] = 0.0
         open_ring = numbers[col.HEAP_SIZE] > 0.0 and keys[0] == math.inf
         if of_bodies and numbers[col.COMPUTED] >= numbers[col.TEST] and not open_ring:
             solved = int(numbers[col.COMPUTED])
@@ -211,10 +214,6 @@ def _refine(a, wide, rigid, front, criterion, most, move_on):
         elif not of_bodies and not open_ring and _reached(keys, numbers, criterion):
             numbers[col.DONE] = 1.0
             break
-        if numbers[col.HEAP_SIZE] == 0.0:
-            if of_bodies:
-                numbers[col.TEST] = 0.0
-                continue
         if numbers[col.COMPUTED] >= most and (move_on or not open_ring):
             break
         if is_closed(items[0], nodes):
