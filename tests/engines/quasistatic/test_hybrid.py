@@ -111,14 +111,33 @@ def test_accelerations_equal_a_dense_solve_of_the_joints_computed(
     np.testing.assert_allclose(s.accelerations, expected, rtol=0, atol=1e-9 * np.abs(expected).max())
 
 
-@settings(max_examples=100)
-@given(
+def closed_accelerations(m, mass, right, moves):
+    """Accelerations of the dofs that move, with all loops closed, all others rigid."""
+    poses, out = kinematics.link_poses(m, m.reference), np.zeros(m.nv)
+    rows = [
+        kinematics.link_jacobian(m, poses, int(one)) - kinematics.link_jacobian(m, poses, int(other))
+        for one, other in zip(m.links.loop_copy, m.links.loop_body, strict=True)
+    ]
+    _, sizes, vt = np.linalg.svd(np.concatenate(rows)[:, moves])
+    rank = int((sizes > 1e-10 * max(sizes.max(initial=0.0), 1.0)).sum())
+    free = vt[rank:].T
+    if free.shape[1]:
+        reduced = free.T @ mass[np.ix_(moves, moves)] @ free
+        out[moves] = free @ np.linalg.solve(reduced, free.T @ right[moves])
+    return out
+
+
+LOOPS = (
     st.integers(0, 100_000),
     st.integers(3, 24),
     st.integers(1, 3),
     st.sampled_from([("hinge", "ball", "universal"), SINGLE, ("hinge", "ball", "stack", "bushing", "fixed")]),
     st.integers(0, 8),
 )
+
+
+@settings(max_examples=100)
+@given(*LOOPS)
 def test_loops_equal_a_dense_solve_of_the_joints_computed(seed, bodies, loops, kinds, power):
     m = random_mechanism(seed, bodies=bodies, loops=loops, kinds=kinds, stiffness=20.0)
     if m.nv == 0 or m.topology.loops == 0:
@@ -128,18 +147,7 @@ def test_loops_equal_a_dense_solve_of_the_joints_computed(seed, bodies, loops, k
     s = make_solver(m, m.reference, forces, tolerance=2.0**-power, resist=resist)
     s.refine()
     mass, right = dense(s, m.reference, forces, resist)
-    a, expected = computed_dofs(s), np.zeros(m.nv)
-    poses = kinematics.link_poses(m, m.reference)
-    rows = [
-        kinematics.link_jacobian(m, poses, int(one)) - kinematics.link_jacobian(m, poses, int(other))
-        for one, other in zip(m.links.loop_copy, m.links.loop_body, strict=True)
-    ]
-    jacobian = np.concatenate(rows)[:, a]
-    _, sizes, vt = np.linalg.svd(jacobian)
-    rank = int((sizes > 1e-10 * max(sizes.max(initial=0.0), 1.0)).sum())
-    free = vt[rank:].T
-    if free.shape[1]:
-        expected[a] = free @ np.linalg.solve(free.T @ mass[np.ix_(a, a)] @ free, free.T @ right[a])
+    expected = closed_accelerations(m, mass, right, computed_dofs(s))
     scale = max(np.abs(expected).max(), np.abs(right).max(), 1.0)
     np.testing.assert_allclose(s.accelerations, expected, rtol=0, atol=1e-8 * scale)
 
@@ -212,3 +220,24 @@ def test_places_are_bounded(seed, bodies, kinds, base, power, size, rigid, some)
 @given(*PLACES)
 def test_places_are_bounded_widely(seed, bodies, kinds, base, power, size, rigid, some):
     check_places(seed, bodies, kinds, base, power, size, rigid, some)
+
+
+@settings(max_examples=60)
+@given(*LOOPS, st.booleans())
+def test_places_with_loops_are_bounded(seed, bodies, loops, kinds, power, rigid):
+    m = random_mechanism(seed, bodies=bodies, loops=loops, kinds=kinds, stiffness=20.0)
+    if m.nv == 0 or m.topology.loops == 0:
+        return
+    rng = np.random.default_rng(seed)
+    forces, resist = random_forces(rng, m), rng.uniform(0, 1, m.nv)
+    plain = make_solver(m, m.reference, forces, resist=resist)
+    plain.refine(1e-6)
+    mass, right = dense(plain, m.reference, forces, resist)
+    exact = closed_accelerations(m, mass, right, np.ones(m.nv, bool))
+    whole = max(missed_displacement(m, m.reference, exact), 1e-6 * np.abs(right).max())
+    tolerance = 2.0**-power * whole
+    options = {"measure": "world", "tolerance": tolerance, "rigid": rigid, "resist": resist}
+    s = make_solver(m, m.reference, forces, **options)
+    bound = s.refine()
+    assert bound <= tolerance
+    assert missed_displacement(m, m.reference, s.accelerations - exact) <= bound + 1e-8 * whole
