@@ -191,7 +191,7 @@ class Wide(NamedTuple):
         limits: of pivots, (loops, 3), see the columns above.
         stale: 1 if pivots have left their limits, so that ranks are to be computed again, (1,).
 
-    Scratch, n rows for the handles of both children:
+    Scratch, n rows for the handles of both children, at least two:
         phi, bias: of both children, (n, n) and (n,).
         relative: J Phi, (6, n).
         force: f as a function of [g, 1], (6, n + 1).

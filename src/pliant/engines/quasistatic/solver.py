@@ -240,7 +240,7 @@ def _wide(md: Model, scale: float) -> Wide:
     """Arrays of clusters with ends of loops."""
     p, unit = md.loop_handles, lever_unit(md)
     assert p is not None
-    n, loops = 6 * p.largest, len(md.loops)
+    n, loops = 6 * max(p.largest, 2), len(md.loops)
     joined = md.tree.body[np.maximum(md.loops, 0)].ravel().astype(np.int64)
     inverse = inverse_inertias(md.inertia, joined, md.tree.shares)
     free = np.diagonal(inverse, axis1=1, axis2=2) @ ([unit**2] * 3 + [1.0] * 3)
