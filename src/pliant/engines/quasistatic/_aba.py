@@ -11,7 +11,7 @@ import math
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import expand_inertia, integrate_joint, wrench_to_parent
-from pliant.engines.quasistatic._passes import update_joints, world_poses, wrench_on
+from pliant.engines.quasistatic._passes import inlined, update_joints, world_poses, wrench_on
 from pliant.engines.quasistatic._rows import note_choice, solve_with_rows
 from pliant.mechanism.links import LINK_HINGE
 from pliant.statics.load_kernels import LINK
@@ -150,7 +150,7 @@ def _accelerations(joints, world, inertia, bodies):
         a = body[g, col.ACCELERATION : col.ACCELERATION + 6]
         a[0], a[1], a[2], a[3], a[4], a[5] = a0, a1, a2, a3, a4, a5
         if slot[g] >= 0:
-            substitute_dofs(m, groups[g, col.COUNT] == 1, a, gain[slot[g]], screws[d:], qdd[d:])
+            substitute_dofs(d, m, groups[g, col.COUNT] == 1, a, gain[slot[g]], screws, qdd)
     return -1
 
 
@@ -240,22 +240,22 @@ def eliminate_dofs(m, ball, row, k, screws, resist, torque):
     return True
 
 
-@_fused
-def substitute_dofs(m, ball, a, k, screws, qdd):
-    """Accelerations of an eliminated joint with m dofs; `a`, that of its body as if they were zero, takes them up."""
+@inlined
+def substitute_dofs(d, m, ball, a, k, screws, qdd):
+    """Accelerations of m eliminated dofs, from d on; `a`, that of the body as if they were zero, takes them up."""
     for j in range(m - 1, -1, -1):
         x = k[col.TORQUES + j]
         for i in range(6):
             x -= k[col.INERTIA_SCREWS + 6 * j + i] * a[i]
         for i in range(j + 1, m):
-            x -= k[col.FACTOR + 6 * i + j] * qdd[i]
-        qdd[j] = x / k[col.FACTOR + 7 * j]
+            x -= k[col.FACTOR + 6 * i + j] * qdd[d + i]
+        qdd[d + j] = x / k[col.FACTOR + 7 * j]
     for j in range(m):
         if ball:
-            a[3 + j] += qdd[j]
+            a[3 + j] += qdd[d + j]
         else:
             for i in range(6):
-                a[i] += screws[j, i] * qdd[j]
+                a[i] += screws[d + j, i] * qdd[d + j]
 
 
 @_fused

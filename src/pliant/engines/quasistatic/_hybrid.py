@@ -192,7 +192,7 @@ def place_bodies(solve, a, front):
                 x -= own[col.AXIS_ROW + j] * acceleration[j]
             qdd[d] = x * own[col.AXIS_INVERSE]
         if solve and freedoms > 1:
-            substitute_dofs(freedoms, ball, acceleration, _gain(k, clusters), screws[d:], qdd[d:])
+            substitute_dofs(d, freedoms, ball, acceleration, _gain(k, clusters), screws, qdd)
         elif freedoms == 1:
             acceleration[c] += qdd[d]
         else:
