@@ -204,6 +204,28 @@ def place_bodies(solve, a, front):
                         acceleration[j] += screws[d + n, j] * qdd[d + n]
 
 
+@_fused
+def place_children(k, a):
+    """Accelerations of the children of a rigid cluster; of MERGE, WELD or ROOT."""
+    nodes, data, poses, spare = a.clusters.nodes, a.clusters.data, a.joints.poses, a.scratch.poses[0]
+    kind, left, o = nodes[k, col.KIND], nodes[k, col.LEFT], col.ACCELERATION
+    right = _rigid_body(nodes[k, col.RIGHT], nodes, data)[o : o + 6]
+    if kind == col.ROOT:
+        to_child(poses[nodes[k, col.GROUP]], a.clusters.world, right)
+        return
+    own, other = _rigid_body(k, nodes, data), _rigid_body(left, nodes, data)
+    for i in range(o, o + 6):
+        other[i] = own[i]
+    if kind == col.WELD:
+        set_identity(spare)
+    elif nodes[left, col.HANDLES] == 2:
+        at = nodes[left, col.START] + col.SPAN
+        compose(data[at : at + 12], poses[nodes[k, col.GROUP]], spare)
+    else:
+        copy_pose(poses[nodes[k, col.GROUP]], spare)
+    to_child(spare, own[o : o + 6], right)
+
+
 # --- what rigid clusters miss
 
 

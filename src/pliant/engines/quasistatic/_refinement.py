@@ -19,6 +19,7 @@ from pliant.engines.quasistatic._hybrid import (
     error_in_energy,
     error_in_places,
     place_bodies,
+    place_children,
     reduce_linkage,
     solve_reduced,
 )
@@ -280,7 +281,7 @@ def _solve_bodies(a, wide, rigid, front, criterion):
         else:
             failed = solve_reduced(a, front)
         if criterion.measure == col.WORLD:
-            numbers[col.ERROR] = _largest_error(a, wide, front, criterion.unit)
+            numbers[col.ERROR] = _largest_error(a, wide, front, criterion)
         if wide is None:  # noqa: SIM102 - see `_passes`
             if criterion.measure == col.ENERGY_NORM:
                 numbers[col.ERROR] = _energy_error(a, front)
@@ -310,22 +311,66 @@ def _squared_sum(joints, nodes, front):
 
 
 @_jit
-def _largest_error(a, wide, front, unit):
-    """Largest bound on the acceleration that a body misses, m/s^2; NaN if one is."""
+def _largest_error(a, wide, front, criterion):
+    """Largest bound on the acceleration that a body misses, m/s^2.
+
+    The bound of a large cluster counts as if all its energy were that of one body. So clusters of which it is beyond
+    the tolerance are divided, up to as many as are computed: bounds of their parts are closer.
+    """
     nodes, computed, root = a.clusters.nodes, front.computed, a.clusters.nodes.shape[0] - 1
     count = int(front.numbers[col.COMPUTED])
     if count == 0:
-        return error_in_places(front.totals[root], root, unit, a, wide, a.scratch)
-    largest = 0.0
+        return error_in_places(front.totals[root], root, criterion.unit, a, wide, a.scratch)
+    largest, budget = 0.0, count
     for i in range(count):
         for side in range(2):
             child = nodes[computed[i], col.LEFT + side]
             if child >= 0 and front.top[child] == child:
                 total = front.totals[child] if nodes[child, col.ROWS] > 0 else 0.0
-                error = error_in_places(total, child, unit, a, wide, a.scratch)
+                error = error_in_places(total, child, criterion.unit, a, wide, a.scratch)
+                if wide is None:  # noqa: SIM102 - see `_passes`
+                    if error > criterion.tolerance and largest <= criterion.tolerance:
+                        parts, budget = _error_in_parts(child, budget, a, wide, front, criterion)
+                        error = min(error, parts)
                 if not error <= largest:
                     largest = error
     return largest
+
+
+@_jit
+def _error_in_parts(k, budget, a, wide, front, criterion):
+    """Largest bound in the parts of a rigid cluster, divided until it is within the tolerance, and what budget is left.
+
+    Infinity if there are not that many parts, or the budget is too small.
+    """
+    nodes, stack, spare, free = a.clusters.nodes, front.stack, a.scratch.poses, front.free
+    size, largest = 1, 0.0
+    stack[0] = k
+    while size > 0:
+        size -= 1
+        k = stack[size]
+        g = nodes[k, col.GROUP]
+        if budget <= 0 or nodes[k, col.ROWS] == 0 or is_closed(k, nodes):
+            return math.inf, budget
+        budget -= 1
+        back_substitute(
+            k, nodes, a.joints.groups, a.joints.poses, a.clusters.data, a.clusters.closure, free, spare
+        )
+        if g >= 0:  # as before: it is not computed
+            for d in range(a.joints.groups[g, col.DOF], a.joints.groups[g, col.DOF] + a.joints.groups[g, col.DOFS]):
+                free[d] = 0.0
+        if nodes[k, col.KIND] != col.SUM:
+            place_children(k, a)
+        for side in range(2):
+            child = nodes[k, col.LEFT + side]
+            if child >= 0:
+                error = error_in_places(0.0, child, criterion.unit, a, wide, a.scratch)
+                if error <= criterion.tolerance:
+                    largest = max(largest, error)
+                else:
+                    stack[size] = child
+                    size += 1
+    return largest, budget
 
 
 @_jit

@@ -18,6 +18,7 @@ from pliant.one_thread import exclusive
 from pliant.statics import Configuration
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
+from pliant.text import brief
 
 __all__ = ["QuasistaticSimulation"]
 
@@ -61,7 +62,7 @@ class QuasistaticSimulation(Simulation):
         measure: str = "relative-joint",
         weights: str | Mapping[str, ArrayLike] | ArrayLike = "radians",
         inactive: str = "rigid",
-        bodies: Sequence[str] | None = None,
+        bodies: str | Sequence[str] | None = None,
         implicit: bool = True,
         start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
     ):
@@ -123,16 +124,18 @@ class QuasistaticSimulation(Simulation):
             self._solver.q[:] = self._placeable(start)
         self._started()
 
-    def _places(self, measure: str, bodies: Sequence[str] | None) -> NDArray[np.int64] | None:
+    def _places(self, measure: str, bodies: str | Sequence[str] | None) -> NDArray[np.int64] | None:
         """Indices of the bodies whose displacements count; None for all."""
         if bodies is None:
             return None
+        if not isinstance(bodies, str | Sequence):
+            raise InputError(f"bodies: a name or a list of names expected, not {brief(bodies)}")
         if measure != "world":
-            raise InputError(f"bodies: only the measure 'world' counts bodies, not '{measure}'")
-        names = list(bodies)
-        if not names:
-            raise InputError("bodies: at least one name expected; leave it out to count all of them")
-        return np.array([self._mechanism.body_index(name) for name in names], dtype=np.int64)
+            raise InputError(f"bodies: only the measure 'world' asks for bodies, not '{measure}': leave them out")
+        found = [self._mechanism.body_index(name) for name in ([bodies] if isinstance(bodies, str) else bodies)]
+        if not found or min(found) < 0:
+            raise InputError("bodies: names of bodies that move expected, at least one; the world does not")
+        return np.array(found, dtype=np.int64)
 
     # --- hooks of the protocol
 
