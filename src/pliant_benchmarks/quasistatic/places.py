@@ -61,7 +61,7 @@ def displacements(quick: bool, progress: Progress) -> Table:
 
 def _figure(lines: dict[str, list[tuple[float, float]]]) -> Figure:
     return log_figure(
-        "rl05-figure-8-places",
+        "rl05-figure-8",
         "Displacement error a step, over 4,000 steps",
         TOLERANCE,
         "relative error a step",
