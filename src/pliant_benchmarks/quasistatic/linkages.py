@@ -34,9 +34,7 @@ def push(
     **options: str,
 ) -> pliant.QuasistaticSimulation:
     """Simulation in explicit steps, with forces of random direction and the size of a mean mass on bodies."""
-    s = pliant.QuasistaticSimulation(
-        m, timestep, np.zeros(3), tolerance=tolerance, implicit=False, **options
-    )
+    s = pliant.QuasistaticSimulation(m, timestep, np.zeros(3), tolerance=tolerance, implicit=False, **options)
     rng, size = np.random.default_rng(seed), float(m.mass.mean())
     for body in bodies:
         force = rng.normal(size=3)

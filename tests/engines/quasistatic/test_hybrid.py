@@ -34,7 +34,13 @@ def movable(seed, bodies, kinds=KINDS, base="fixed", **options):
                 kind = builder.hinge if rng.uniform() < 0.6 else builder.slide
                 axis = rng.normal(size=3)
                 axis /= np.linalg.norm(axis)
-                kind(f"j{name}", parent, name, **({} if kind == builder.slide else {"anchor": place}), axis=axis)
+                kind(
+                    f"j{name}",
+                    parent,
+                    name,
+                    **({} if kind == builder.slide else {"anchor": place}),
+                    axis=axis,
+                )
         m = builder.build()
     return m if m.nv else random_mechanism(seed, bodies=bodies, kinds=("hinge",), **options)
 
@@ -198,7 +204,9 @@ def check_places(seed, bodies, kinds, base, power, size, rigid, some):
     exact = np.linalg.solve(mass, right)
     whole = missed_displacement(m, q, exact)
     tolerance = 2.0**-power * whole + 1e-300
-    s = make_solver(m, q, forces, measure="world", tolerance=tolerance, rigid=rigid, bodies=counted, **options)
+    s = make_solver(
+        m, q, forces, measure="world", tolerance=tolerance, rigid=rigid, bodies=counted, **options
+    )
     bound = s.refine()
     error = missed_displacement(m, q, s.accelerations - exact, counted)
     assert bound <= tolerance
@@ -231,7 +239,9 @@ def test_places_with_loops_are_bounded(seed, bodies, loops, kinds, power, rigid)
     rng = np.random.default_rng(seed)
     forces, resist = random_forces(rng, m), rng.uniform(0, 1, m.nv)
     plain = make_solver(m, m.reference, forces, resist=resist)
-    plain.refine(1e9)  # all joints; the dense solve may keep other rows of loops that nearly depend on each other
+    plain.refine(
+        1e9
+    )  # all joints; the dense solve may keep other rows of loops that nearly depend on each other
     exact, right = plain.accelerations.copy(), dense(plain, m.reference, forces, resist)[1]
     whole = max(missed_displacement(m, m.reference, exact), 1e-6 * np.abs(right).max())
     tolerance = 2.0**-power * whole

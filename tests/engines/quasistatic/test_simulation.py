@@ -192,9 +192,9 @@ def test_places_of_some_bodies_need_fewer_joints():
 @pytest.mark.parametrize("name", ["molecule", "millipede"])
 def test_bounds_on_places_are_tight_under_one_force(name):
     """The bound over the true error of one step; the worst seen among 60 is 8."""
-    m = (pliant.gallery.molecule(3000) if name == "molecule" else pliant.gallery.millipede(30, 5, 300)).with_stiffness(
-        "*", 0.0, 0.0
-    )
+    m = (
+        pliant.gallery.molecule(3000) if name == "molecule" else pliant.gallery.millipede(30, 5, 300)
+    ).with_stiffness("*", 0.0, 0.0)
     ratios = []
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -155,6 +155,9 @@ def _base_energy(body, base):
 def sum_energies(k, nodes, data):
     """Energy of separate trees together."""
     at = nodes[k, col.START] - col.BEFORE
-    a, b = nodes[nodes[k, col.LEFT], col.START] - col.BEFORE, nodes[nodes[k, col.RIGHT], col.START] - col.BEFORE
+    a, b = (
+        nodes[nodes[k, col.LEFT], col.START] - col.BEFORE,
+        nodes[nodes[k, col.RIGHT], col.START] - col.BEFORE,
+    )
     for i in (col.ENERGY, col.ENERGY_TERMS):
         data[at + i] = data[a + i] + data[b + i]

@@ -40,9 +40,7 @@ def solve_with_loops(a, wide, front, rigid, rigid_wide):
     for i in range(count):
         k = computed[i]
         if nodes[k, col.WIDE] >= 0:
-            back_substitute_wide(
-                k, nodes, joints.groups, rigid.data, rigid.closure, joints.qdd, rigid_wide
-            )
+            back_substitute_wide(k, nodes, joints.groups, rigid.data, rigid.closure, joints.qdd, rigid_wide)
         else:
             back_substitute(
                 k,

@@ -266,7 +266,7 @@ def _solve_bodies(a, wide, rigid, front, criterion):
 
     Returns the node whose joint has no inertia, or -1.
     """
-    numbers, free, qdd = front.numbers, front.free, a.joints.qdd
+    numbers, qdd = front.numbers, a.joints.qdd
     failed = -1
     if numbers[col.HEAP_SIZE] == 0.0:
         if criterion.rigid:  # nothing is rigid
@@ -357,7 +357,9 @@ def _error_in_parts(k, budget, a, wide, front, criterion):
             k, nodes, a.joints.groups, a.joints.poses, a.clusters.data, a.clusters.closure, free, spare
         )
         if g >= 0:  # as before: it is not computed
-            for d in range(a.joints.groups[g, col.DOF], a.joints.groups[g, col.DOF] + a.joints.groups[g, col.DOFS]):
+            for d in range(
+                a.joints.groups[g, col.DOF], a.joints.groups[g, col.DOF] + a.joints.groups[g, col.DOFS]
+            ):
                 free[d] = 0.0
         if nodes[k, col.KIND] != col.SUM:
             place_children(k, a)

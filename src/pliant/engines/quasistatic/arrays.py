@@ -285,7 +285,9 @@ class Criterion(NamedTuple):
 # those of computed joints; largest terms of an acceleration, 1 if the tolerance is reached, error at the last step,
 # nodes of twigs that were opened; computed nodes at the next test of an error in places or energy, and at the first one
 # of the next step
-HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR, OPENED, TEST, FIRST_TEST = range(11)
+HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR, OPENED, TEST, FIRST_TEST = (
+    range(11)
+)
 NUMBERS = 11
 # Outcome of steps, in place of the node or group that fails: done; accelerations not finite, or absurd; ranks of
 # loops out of date; no room for the records of a twig, before and during a refinement

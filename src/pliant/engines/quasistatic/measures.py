@@ -91,7 +91,9 @@ def reach(m: Mechanism, md: Model, bodies: Ints | None) -> tuple[Floats, Floats]
         inverse = inverse_inertias(md.inertia, group.astype(np.int64), whole)
         for point in (np.zeros((len(body), 3)), m.com[body]):
             place = np.einsum("nij,nj->ni", local[:, :, :3], point) + local[:, :, 3]
-            motion = np.concatenate([np.broadcast_to(np.eye(3), (len(body), 3, 3)), -spatial.hat(place)], axis=2)
+            motion = np.concatenate(
+                [np.broadcast_to(np.eye(3), (len(body), 3, 3)), -spatial.hat(place)], axis=2
+            )
             square = motion @ inverse @ motion.transpose(0, 2, 1)
             np.maximum.at(extent, group, np.sqrt((place**2).sum(axis=1)))
             np.maximum.at(mobility, group, np.linalg.eigvalsh(square)[:, -1])

@@ -73,12 +73,12 @@ class QuasistaticSimulation(Simulation):
             timestep: seconds.
             gravity: m/s².
             tolerance: largest error of a step's accelerations, in the units of `measure`.
-            measure: "relative-joint" (default), the largest error of a joint over the largest acceleration of a joint;
-                "relative-linkage", the root of the sum of squares over that of all accelerations; "absolute-joint" and
-                "absolute-linkage", the same without the denominator: RL05's, which count the accelerations of the joints
-                that are left out; "world", m, the largest displacement that a body misses in a step, of its origin or
-                centre of mass; "energy", the energy norm of what all accelerations miss over that of all, with inertias
-                and implicit springs and dampers as its matrix.
+            measure: RL05's, of the accelerations of joints that are left out: "relative-joint" (default), the largest
+                over the largest of a joint; "relative-linkage", the root of the sum of squares over that of all;
+                "absolute-joint" and "absolute-linkage", the same without the denominator. Of the motion that results:
+                "world", m, the largest displacement that a body misses in a step, of its origin or centre of mass;
+                "energy", the energy norm of what all accelerations miss over that of all, with inertias and implicit
+                springs and dampers as its matrix.
             weights: of dofs in RL05's errors and in the choice of joints: "radians" (shifts over the mechanism's
                 radius), "lever" (turns times the distance to the farthest body they move), "plain" (RL05's: radians
                 and metres alike), per dof, or `{joint: weight}`. The measure "world" has its own.
@@ -131,8 +131,12 @@ class QuasistaticSimulation(Simulation):
         if not isinstance(bodies, str | Sequence):
             raise InputError(f"bodies: a name or a list of names expected, not {brief(bodies)}")
         if measure != "world":
-            raise InputError(f"bodies: only the measure 'world' asks for bodies, not '{measure}': leave them out")
-        found = [self._mechanism.body_index(name) for name in ([bodies] if isinstance(bodies, str) else bodies)]
+            raise InputError(
+                f"bodies: only the measure 'world' asks for bodies, not '{measure}': leave them out"
+            )
+        found = [
+            self._mechanism.body_index(name) for name in ([bodies] if isinstance(bodies, str) else bodies)
+        ]
         if not found or min(found) < 0:
             raise InputError("bodies: names of bodies that move expected, at least one; the world does not")
         return np.array(found, dtype=np.int64)
