@@ -267,9 +267,9 @@ def test_a_state_carries_the_number_of_joints_to_start_with(measure):
 @pytest.mark.parametrize("measure", ["absolute-joint", "world"])
 def test_few_joints_at_a_time_settle_into_the_static_equilibrium(inactive, measure):
     m = pliant.gallery.molecule(400, seed=2)
-    s = pliant.simulate(
-        m, "quasistatic", 0.01, gravity=NONE, tolerance=1e-9, measure=measure, inactive=inactive
-    )
+    options = {"tolerance": 1e-9, "measure": measure, "inactive": inactive}
+    s = pliant.simulate(m, "quasistatic", 0.01, gravity=NONE, **options)
+    assert isinstance(s, QuasistaticSimulation)
     s.apply_wrench("bond380", force=(0, 0, 0.5))
     s._solver.small, s._solver.most = False, 1000  # by the tree
     s.step(400)
