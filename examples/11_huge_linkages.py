@@ -39,6 +39,23 @@ def molecule() -> None:
     draw(start, size, patches, np.array(rows))
 
 
+def places() -> None:
+    """Joints for displacements within a bound that is guaranteed, of all bodies and of the bond at the end."""
+    scene = scenes.molecule()
+    exact = scene.simulate(tolerance=2.0**-40)
+    start = exact.poses[:, :3, 3].copy()
+    exact.step()
+    largest = np.linalg.norm(exact.poses[:, :3, 3] - start, axis=1).max()
+    print("guaranteed error of places   joints, all bodies   joints, one end")
+    for part in (1e-1, 1e-2, 1e-4):
+        counts = []
+        for bodies in (None, scene.mechanism.end_effectors[:1]):
+            simulation = scene.simulate(tolerance=part * largest, measure="world", bodies=bodies)
+            simulation.refine()
+            counts.append(len(simulation.active))
+        print(f"{part:26.0e} {counts[0]:20} {counts[1]:17}")
+
+
 def draw(at: np.ndarray, size: np.ndarray, patches: dict[float, list[int]], rows: np.ndarray) -> None:
     """The molecule with the joints that moved, and how errors fall with tolerances."""
     figure = Figure(figsize=(12, 5), dpi=90)
@@ -86,6 +103,7 @@ def chain() -> None:
 def main() -> None:
     OUT.mkdir(exist_ok=True)
     molecule()
+    places()
     chain()
     print(f"The picture is {OUT / 'pulled.png'}.")
 

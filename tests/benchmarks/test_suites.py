@@ -18,7 +18,7 @@ from pliant_benchmarks.constrained.inverses import build_problem, invert_by_bloc
 from pliant_benchmarks.contact import grasp, hexapod
 from pliant_benchmarks.harness.timing import Timing, time_steps
 from pliant_benchmarks.peers import mujoco
-from pliant_benchmarks.quasistatic import linkages
+from pliant_benchmarks.quasistatic import linkages, places
 from pliant_benchmarks.quasistatic import loops as quasistatic_loops
 from pliant_benchmarks.quasistatic.scaling import measure_molecule
 from pliant_benchmarks.reduced import far_from_rest, largest_step
@@ -65,6 +65,20 @@ def test_ladders_in_quasi_statics():
     table = quasistatic_loops.loops(True, quiet)
     assert [row.values["loops"] for row in table.rows] == [16, 64]
     assert all(row.ours is not None and row.ours > 0 for row in table.rows)
+
+
+def test_displacement_errors_of_rigid_and_zeroed_joints():
+    found = {(3, power): [one] for power, one in places.measure_errors(1500, 3, 5, 40, (3, 7)).items()}
+    table = places.make_table(found, 1500, 40)
+    assert [row.case for row in table.rows] == ["3 forces, 2^-3", "3 forces, 2^-7"]
+    for row in table.rows:
+        assert row.ours is not None
+        assert row.peer is not None
+        assert 0 < 5 * row.ours < row.peer
+        assert row.values["error at the end"] == pytest.approx(40 * row.ours)
+    ends = [row.values["error at the end"] for row in table.rows]
+    assert ends[1] < 0.2 * ends[0]
+    assert 10 < table.rows[0].values["joints computed"] < table.rows[1].values["joints computed"] < 200
 
 
 def test_inverses_agree_and_low_rank_wins():

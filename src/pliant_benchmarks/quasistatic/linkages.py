@@ -20,17 +20,21 @@ TURN = 10  # steps of the adaptive engine in a round
 AFTERWARDS = "first of a turn, µs"  # see `add_steps`
 
 
-def build_linkage(name: str, size: int | None = None) -> pliant.Mechanism:
+def build_linkage(name: str, *arguments: int) -> pliant.Mechanism:
     """Linkage of the gallery without springs."""
-    make = getattr(pliant.gallery, name)
-    return (make() if size is None else make(size)).with_stiffness("*", 0.0, 0.0)
+    return getattr(pliant.gallery, name)(*arguments).with_stiffness("*", 0.0, 0.0)
 
 
 def push(
-    m: pliant.Mechanism, tolerance: float, bodies: Sequence[int], seed: int = 0
+    m: pliant.Mechanism,
+    tolerance: float,
+    bodies: Sequence[int],
+    seed: int = 0,
+    timestep: float = H,
+    **options: str,
 ) -> pliant.QuasistaticSimulation:
-    """Simulation in explicit steps of 1 ms, with forces of random direction and the size of a mean mass on bodies."""
-    s = pliant.QuasistaticSimulation(m, H, np.zeros(3), tolerance=tolerance, implicit=False)
+    """Simulation in explicit steps, with forces of random direction and the size of a mean mass on bodies."""
+    s = pliant.QuasistaticSimulation(m, timestep, np.zeros(3), tolerance=tolerance, implicit=False, **options)
     rng, size = np.random.default_rng(seed), float(m.mass.mean())
     for body in bodies:
         force = rng.normal(size=3)

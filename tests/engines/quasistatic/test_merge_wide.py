@@ -143,7 +143,7 @@ def test_the_bound_holds(seed, bodies, power, measure):
     tolerance = 2.0**-power
 
     def solver(limit):
-        s = Solver(m, GRAVITY, m.armature + 0.01, np.ones(m.nv), MEASURES[measure], limit)
+        s = Solver(m, GRAVITY, m.armature + 0.01, np.ones(m.nv), MEASURES[measure], limit, rigid=False)
         row = np.zeros((1, LOAD_SIZE))
         row[0, LINK] = s.tree.model.tree.first_leaf[-1]
         row[0, FORCE:POINT] = np.random.default_rng(seed).normal(size=6)

@@ -170,6 +170,113 @@ def test_world_measure_is_in_metres():
     assert computed[1] < computed[0]
 
 
+def test_places_of_some_bodies_need_fewer_joints():
+    m = pliant.gallery.molecule(3000).with_stiffness("*", 0.0, 0.0)
+    counts = {}
+    for bodies in (None, "bond1500", ["bond1500", "bond1501"]):
+        s = QuasistaticSimulation(m, 0.01, NONE, measure="world", tolerance=1e-9, bodies=bodies)
+        s.apply_wrench("bond2900", force=(0, 0, 1e-3))
+        assert s.refine() <= 1e-9
+        counts[str(bodies)] = len(s.active)
+        exact = QuasistaticSimulation(m, 0.01, NONE, tolerance=1e-14)
+        exact.apply_wrench("bond2900", force=(0, 0, 1e-3))
+        exact.step()
+        s.step()
+        apart = np.sqrt(((s.poses - exact.poses)[:, :3, 3] ** 2).sum(axis=1))
+        counted = [m.body_index(name) for name in ("bond1500",)] if bodies else slice(None)
+        assert apart[counted].max() <= s.error_bound * (1 + 1e-3)
+    assert counts["bond1500"] <= counts["['bond1500', 'bond1501']"] <= counts["None"]
+    assert counts["bond1500"] < counts["None"]
+
+
+@pytest.mark.parametrize("name", ["molecule", "millipede"])
+def test_bounds_on_places_are_tight_under_one_force(name):
+    """The bound over the true error of one step; the worst seen among 60 is 8."""
+    m = (
+        pliant.gallery.molecule(3000) if name == "molecule" else pliant.gallery.millipede(30, 5, 300)
+    ).with_stiffness("*", 0.0, 0.0)
+    ratios = []
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        body, force = m.body_names[int(rng.integers(m.body_count))], 1e-3 * rng.normal(size=3)
+        exact = QuasistaticSimulation(m, 1e-3, NONE, tolerance=1e-15, implicit=False)
+        exact.apply_wrench(body, force=force)
+        exact._load()
+        exact._solver.step_aba()
+
+        def moved(accelerations):
+            small = 1e-6 / np.abs(accelerations).max() * accelerations
+            ends = [pliant.Configuration(m, m.reference + side * small).poses for side in (1, -1)]
+            apart = [poses[:, :3, 3] + np.einsum("nij,nj->ni", poses[:, :3, :3], m.com) for poses in ends]
+            apart = [apart[0] - apart[1], ends[0][:, :3, 3] - ends[1][:, :3, 3]]
+            most = max(np.sqrt((one**2).sum(axis=1)).max() for one in apart)
+            return most / 2e-6 * np.abs(accelerations).max() * 1e-6
+
+        whole = moved(exact.accelerations)
+        for epsilon in (1e-1, 1e-2, 1e-4):
+            s = QuasistaticSimulation(
+                m, 1e-3, NONE, tolerance=epsilon * whole, measure="world", implicit=False
+            )
+            s.apply_wrench(body, force=force)
+            bound = s.refine()
+            assert bound <= epsilon * whole
+            if len(s.active) < m.joint_count:
+                ratios.append(bound / moved(s.accelerations - exact.accelerations))
+    assert min(ratios) >= 1
+    assert np.median(ratios) < 4
+    assert max(ratios) < 10
+
+
+def test_rigid_joints_stay_with_the_exact_motion():
+    """After 300 steps at the same joints the error is a small part of that with zeroed joints."""
+    m = pliant.gallery.molecule(1500, seed=5).with_stiffness("*", 0.0, 0.0)
+    sims = {}
+    for name, options in {
+        "exact": {"tolerance": 1e-14},
+        "rigid": {"tolerance": 2.0**-7},
+        "zero": {"tolerance": 2.0**-7, "inactive": "zero"},
+    }.items():
+        s = sims[name] = QuasistaticSimulation(m, 0.02, NONE, implicit=False, **options)
+        s.apply_wrench("bond1200", force=(0.2e-3, 0.5e-3, 1e-3))
+        s.step(300)
+    moved = np.abs((sims["exact"].poses - QuasistaticSimulation(m, 1.0).poses)[:, :3, 3]).max()
+    off = {name: np.abs((s.poses - sims["exact"].poses)[:, :3, 3]).max() / moved for name, s in sims.items()}
+    assert len(sims["rigid"].active) < 200
+    assert moved > 0.01
+    assert off["rigid"] < 0.1 * off["zero"]
+
+
+@pytest.mark.parametrize("measure", ["world", "energy"])
+def test_a_state_carries_the_number_of_joints_to_start_with(measure):
+    m = pliant.gallery.molecule(2000).with_stiffness("*", 0.0, 0.0)
+    tolerance = {"world": 1e-9, "energy": 0.01}[measure]
+    sims = [QuasistaticSimulation(m, 1e-3, NONE, tolerance=tolerance, measure=measure) for _ in range(2)]
+    sims[0].apply_wrench("bond1900", force=(0, 0, 1e-3))
+    sims[0].step(10)
+    sims[1].apply_wrench("bond1900", force=(0, 0, 1e-3))
+    sims[1].state = sims[0].state
+    for s in sims:
+        s.step(3)
+    assert sims[0].active == sims[1].active
+    assert 0 < len(sims[0].active) < 500
+    assert sims[0].error_bound <= tolerance
+    np.testing.assert_allclose(sims[0].q, sims[1].q, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("inactive", ["rigid", "zero"])
+@pytest.mark.parametrize("measure", ["absolute-joint", "world"])
+def test_few_joints_at_a_time_settle_into_the_static_equilibrium(inactive, measure):
+    m = pliant.gallery.molecule(400, seed=2)
+    options = {"tolerance": 1e-9, "measure": measure, "inactive": inactive}
+    s = pliant.simulate(m, "quasistatic", 0.01, gravity=NONE, **options)
+    assert isinstance(s, QuasistaticSimulation)
+    s.apply_wrench("bond380", force=(0, 0, 0.5))
+    s._solver.small, s._solver.most = False, 1000  # by the tree
+    s.step(400)
+    rest = pliant.equilibrium(m, {"bond380": (0, 0, 0.5)})
+    assert np.abs(s.poses - rest.poses).max() < 1e-5
+
+
 def test_levers_bound_the_world_with_fewer_joints():
     m = pliant.gallery.millipede(20, 5, 60)
     s = QuasistaticSimulation(m, 0.01, NONE, weights="lever", measure="absolute-joint", tolerance=1e-3)
@@ -239,6 +346,12 @@ def test_refuses_bodies_without_inertia():
         ({"tolerance": "small"}, "tolerance"),
         ({"measure": "joint"}, "relative-joint"),
         ({"measure": 3}, "measure"),
+        ({"inactive": "free"}, "inactive is 'rigid' or 'zero', not 'free'"),
+        ({"bodies": ["link1"]}, "bodies: only the measure 'world'"),
+        ({"measure": "world", "bodies": 3}, "bodies: a name or a list of names"),
+        ({"measure": "world", "bodies": []}, "bodies: names of bodies that move"),
+        ({"measure": "world", "bodies": "world"}, "bodies: names of bodies that move"),
+        ({"measure": "world", "bodies": ["nobody"]}, "nobody"),
         ({"weights": "heavy"}, "weights"),
         ({"weights": [1.0]}, "weights"),
         ({"weights": {"pin": -1.0}}, "weights"),

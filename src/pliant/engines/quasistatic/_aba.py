@@ -11,7 +11,7 @@ import math
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._joints import expand_inertia, integrate_joint, wrench_to_parent
-from pliant.engines.quasistatic._passes import update_joints, world_poses, wrench_on
+from pliant.engines.quasistatic._passes import inlined, update_joints, world_poses, wrench_on
 from pliant.engines.quasistatic._rows import note_choice, solve_with_rows
 from pliant.mechanism.links import LINK_HINGE
 from pliant.statics.load_kernels import LINK
@@ -76,7 +76,7 @@ def _dependent_axes(joints, inertia, bodies):
             for i in range(6):
                 row[col.FORCE + i] = 0.0
             gain, screws = bodies.gain[bodies.slot[g]], joints.screws[d:]
-            if not _eliminate_dofs(
+            if not eliminate_dofs(
                 groups[g, col.DOFS], False, row, gain, screws, joints.resist[d:], joints.torque[d:]
             ):
                 failed = g
@@ -99,9 +99,9 @@ def _accelerations(joints, world, inertia, bodies):
         p, d = groups[g, col.PARENT], groups[g, col.DOF]
         if slot[g] < 0:
             c = 5 if primitives[groups[g, col.FIRST], col.MOTION] == LINK_HINGE else 2
-            if not _eliminate_dof(c, resist[d], torque[d], body[g]):
+            if not eliminate_dof(c, resist[d], torque[d], body[g]):
                 return g
-        elif not _eliminate_dofs(
+        elif not eliminate_dofs(
             groups[g, col.DOFS],
             groups[g, col.COUNT] == 1,
             body[g],
@@ -112,7 +112,7 @@ def _accelerations(joints, world, inertia, bodies):
         ):
             return g
         if p >= 0:
-            _add_to_parent(poses[g], body[g], body[p], spare)
+            add_to_parent(poses[g], body[g], body[p], spare)
     for g in range(n):
         p, d, m = groups[g, col.PARENT], groups[g, col.DOF], groups[g, col.DOFS]
         if p >= 0:
@@ -150,25 +150,12 @@ def _accelerations(joints, world, inertia, bodies):
         a = body[g, col.ACCELERATION : col.ACCELERATION + 6]
         a[0], a[1], a[2], a[3], a[4], a[5] = a0, a1, a2, a3, a4, a5
         if slot[g] >= 0:
-            k = gain[slot[g]]
-            for j in range(m - 1, -1, -1):
-                x = k[col.TORQUES + j]
-                for i in range(6):
-                    x -= k[col.INERTIA_SCREWS + 6 * j + i] * a[i]
-                for i in range(j + 1, m):
-                    x -= k[col.FACTOR + 6 * i + j] * qdd[d + i]
-                qdd[d + j] = x / k[col.FACTOR + 7 * j]
-            for j in range(m):
-                if groups[g, col.COUNT] == 1:
-                    a[3 + j] += qdd[d + j]
-                else:
-                    for i in range(6):
-                        a[i] += screws[d + j, i] * qdd[d + j]
+            substitute_dofs(d, m, groups[g, col.COUNT] == 1, a, gain[slot[g]], screws, qdd)
     return -1
 
 
 @_fused
-def _eliminate_dof(c, resist, torque, row):
+def eliminate_dof(c, resist, torque, row):
     """Eliminate a hinge or slide, coordinate c of the group's frame; False if it has no inertia."""
     own = row[col.INERTIA + 7 * c] + resist
     if not own > 0.0:
@@ -194,7 +181,7 @@ def _eliminate_dof(c, resist, torque, row):
 
 
 @_fused
-def _eliminate_dofs(m, ball, row, k, screws, resist, torque):
+def eliminate_dofs(m, ball, row, k, screws, resist, torque):
     """Eliminate a joint with m dofs: I S, the Cholesky factor of S^T I S, and the inertia and bias force left.
 
     Args:
@@ -253,8 +240,26 @@ def _eliminate_dofs(m, ball, row, k, screws, resist, torque):
     return True
 
 
+@inlined
+def substitute_dofs(d, m, ball, a, k, screws, qdd):
+    """Accelerations of m eliminated dofs, from d on; `a`, that of the body as if they were zero, takes them up."""
+    for j in range(m - 1, -1, -1):
+        x = k[col.TORQUES + j]
+        for i in range(6):
+            x -= k[col.INERTIA_SCREWS + 6 * j + i] * a[i]
+        for i in range(j + 1, m):
+            x -= k[col.FACTOR + 6 * i + j] * qdd[d + i]
+        qdd[d + j] = x / k[col.FACTOR + 7 * j]
+    for j in range(m):
+        if ball:
+            a[3 + j] += qdd[d + j]
+        else:
+            for i in range(6):
+                a[i] += screws[d + j, i] * qdd[d + j]
+
+
 @_fused
-def _add_to_parent(pose, row, above, half):
+def add_to_parent(pose, row, above, half):
     """Add a group's remaining inertia and bias force to its parent's: E^T I E and E^T p."""
     for i in range(6):
         o = col.INERTIA + 6 * i

@@ -28,6 +28,12 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
+from pliant.engines.quasistatic._composite import (
+    fill_composite,
+    merge_composite,
+    merge_energy,
+    sum_energies,
+)
 from pliant.engines.quasistatic._joints import (
     compose,
     copy_pose,
@@ -67,18 +73,25 @@ def fill_leaf(k, clusters, leaves, scratch):
         scratch.matrices[col.SPARE + 1],
         data[o + col.PHI : o + col.PHI + 36],
     )
+    fill_composite(k, leaves.inertia[g], leaves.shares[g], nodes, data)
     update_leaf(k, nodes, leaves.wrenches, data)
 
 
 @_fused
 def update_leaf(k, nodes, wrenches, data):
-    """Bias of a body: b = Phi times the wrench on it, from Phi in its record."""
+    """Bias of a body, b = Phi times the wrench on it, from Phi in its record; its wrench and energy w . b."""
     o, wrench = nodes[k, col.START], wrenches[k]
+    before = o - col.BEFORE
+    energy, terms = 0.0, 0.0
     for i in range(6):
         total = 0.0
         for j in range(6):
             total += data[o + col.PHI + 6 * i + j] * wrench[j]
         data[o + col.BIAS + i] = total
+        data[before + col.RIGID_WRENCH + i] = wrench[i]
+        energy += total * wrench[i]
+        terms += abs(total * wrench[i])
+    data[before + col.ENERGY], data[before + col.ENERGY_TERMS] = energy, terms
 
 
 @_inline
@@ -98,6 +111,7 @@ def _merge(k, joints, clusters, scratch):
         data[start] = math.hypot(
             data[a] if nodes[left, col.ROWS] > 0 else 0.0, data[b] if nodes[right, col.ROWS] > 0 else 0.0
         )
+        sum_energies(k, nodes, data)
         return True
     closure = closure_of(start, clusters.closure, data)
     d, vector, pose = m[col.D_MATRIX], m[col.VECTOR, 0], rows[col.POSE_ROW]
@@ -150,9 +164,19 @@ def _merge(k, joints, clusters, scratch):
     for i in range(6):
         combine(rows, col.F_ROWS + i, m, 36 * col.W_MATRIX + 6 * i, col.R_ROWS, -1.0)
         rows[col.F_ROWS + i, last] += closure[col.UTQ_AT + i]
+    if clusters.bounds:
+        for i in range(6):
+            vector[i] = rows[col.F_ROWS + i, last]
+        base = m[col.SPARE, 0]
+        if kind == col.ROOT:
+            to_child(pose, clusters.world, base)
+        else:
+            merge_composite(k, kind, pose, nodes, data, scratch.poses[0])
+        merge_energy(k, kind, freedoms, joints.torque[dof:], vector, base, nodes, data, closure)
     if handles > 0:
         _merge_handles(data, start, oa, second, handles, rows, m)
-    _merge_rows(k, kind, freedoms, joints.weights[dof:], nodes, data, closure, rows, m, scratch.reflector)
+    if clusters.bounds:
+        _merge_rows(k, kind, freedoms, joints.weights[dof:], nodes, data, closure, rows, m, scratch.reflector)
     return True
 
 
@@ -286,15 +310,14 @@ def back_substitute(k, nodes, groups, poses, data, length, qdd, spare):
         for j in range(6):
             total -= closure[col.W_AT + 6 * i + j] * r[j]
         f[i] = total
-    if nodes[right, col.KIND] != col.LEAF:
-        out = nodes[right, col.START] - col.BEFORE
+    out = nodes[right, col.START] - col.BEFORE
+    for i in range(6):
+        data[out + i] = f[i]
+    if handles == 2:
+        at = 6 if hb == 2 else 0
         for i in range(6):
-            data[out + i] = f[i]
-        if handles == 2:
-            at = 6 if hb == 2 else 0
-            for i in range(6):
-                data[out + at + i] = data[own + 6 + i] + (f[i] if hb == 1 else 0.0)
-    if kind != col.ROOT and nodes[left, col.KIND] != col.LEAF:
+            data[out + at + i] = data[own + 6 + i] + (f[i] if hb == 1 else 0.0)
+    if kind != col.ROOT:
         if kind != col.WELD:
             to_parent(poses[g], f, f)
         out = nodes[left, col.START] - col.BEFORE
@@ -330,12 +353,6 @@ def _span(k, nodes, data):
     """Pose of the bottom handle of a cluster with two handles in its top one."""
     o = nodes[k, col.START] + col.SPAN
     return data[o : o + 12]
-
-
-@_jit
-def handle_distance(k, nodes, data):
-    """Distance between the handles of a cluster, m."""
-    return distance(_span(k, nodes, data)) if nodes[k, col.HANDLES] == 2 else 0.0
 
 
 @_jit

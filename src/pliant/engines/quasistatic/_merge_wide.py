@@ -17,6 +17,7 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
+from pliant.engines.quasistatic._composite import merge_composite
 from pliant.engines.quasistatic._joints import (
     compose,
     copy_pose,
@@ -45,7 +46,7 @@ _REDUNDANT = 1e-7  # norm below which a row depends on others, in radians or mea
 
 
 @_fused
-def _wide_row(k, nodes, table):
+def wide_row(k, nodes, table):
     """Number of handles of a node, and its row in the table if its record is wide, else -1."""
     w = nodes[k, col.WIDE]
     if w >= 0 and table[w, col.IS_WIDE] == 1:
@@ -57,7 +58,7 @@ def _wide_row(k, nodes, table):
 def _fetch_record(k, at, nodes, data, wide):
     """Copy inverse inertia and bias of a cluster to handle `at` of the scratch; returns its number of handles."""
     phi, b = wide.phi, wide.bias
-    h, w = _wide_row(k, nodes, wide.table)
+    h, w = wide_row(k, nodes, wide.table)
     n, first = 6 * h, 6 * at
     if w >= 0:
         o = wide.table[w, col.RECORD]
@@ -84,8 +85,11 @@ def _fetch_record(k, at, nodes, data, wide):
 
 
 @_fused
-def merge_wide(k, joints, clusters, scratch, wide):
-    """Record and closure of node k from its children's records, whatever their handles; see `_merge.merge`."""
+def merge_wide(k, joints, clusters, scratch, wide, spans):
+    """Record and closure of node k from its children's records, whatever their handles; see `_merge.merge`.
+
+    `spans` are the records with the poses of handles: `Clusters.data`, or the same of other accelerations.
+    """
     nodes, data, m = clusters.nodes, clusters.data, scratch.matrices
     kind, left, right, g = nodes[k, col.KIND], nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.GROUP]
     row = wide.table[nodes[k, col.WIDE]]
@@ -105,7 +109,7 @@ def merge_wide(k, joints, clusters, scratch, wide):
         row[col.AT_RIGHT] if row[col.AT_RIGHT] < 0 else row[col.AT_RIGHT] + middle,
     )
     if kind == col.LOOP:
-        _compare_ends(k, joints, clusters, wide)
+        _compare_ends(k, joints, clusters, wide, spans)
     elif kind != col.SUM:
         _compare_joint(kind, joints.poses[g], clusters.world, wide)
     freedoms, dof = 0, 0
@@ -121,8 +125,28 @@ def merge_wide(k, joints, clusters, scratch, wide):
                 return False
         store_closure(m, freedoms, joints.torque[dof:], closure)
     _merge_handles(k, kind, middle, nodes, data, closure, wide)
-    _merge_rows(k, kind, middle, first, second, freedoms, joints.weights[dof:], nodes, data, closure, wide)
+    if clusters.bounds:
+        if nodes[k, col.HANDLES] > 0:
+            _merge_composites(k, kind, joints, nodes, data, wide)
+        weights = joints.weights[dof:]
+        _merge_rows(k, kind, middle, first, second, freedoms, weights, nodes, data, closure, wide)
     return True
+
+
+@_fused
+def _merge_composites(k, kind, joints, nodes, data, wide):
+    """Inertia and wrench of node k as a rigid body; a loop does not change them."""
+    if kind == col.LOOP:
+        at, right = nodes[k, col.START] - col.BEFORE, nodes[nodes[k, col.RIGHT], col.START] - col.BEFORE
+        for i in range(col.RIGID_INERTIA, col.ENERGY):
+            data[at + i] = data[right + i]
+        return
+    pose = wide.frames[0]
+    if kind == col.WELD:
+        set_identity(pose)
+    else:
+        copy_pose(joints.poses[nodes[k, col.GROUP]], pose)
+    merge_composite(k, kind, pose, nodes, data, wide.frames[1])
 
 
 @_fused
@@ -145,18 +169,18 @@ def _compare_joint(kind, joint_pose, world, wide):
 
 
 @_fused
-def _compare_ends(k, joints, clusters, wide):
+def _compare_ends(k, joints, clusters, wide, spans):
     """Motion transforms of both ends of a loop to the copy's end frame, and the given motion that closes its gap."""
-    nodes, data = clusters.nodes, clusters.data
+    nodes = clusters.nodes
     row = wide.table[nodes[k, col.WIDE]]
     loop = row[col.LOOP_NUMBER]
     a, b, end, other, between = wide.frames[0], wide.frames[1], wide.frames[2], wide.frames[3], wide.frames[4]
     copy, body = wide.ends[2 * loop], wide.ends[2 * loop + 1]
-    pose_in(wide.leaves[2 * loop], k, nodes, data, joints.groups, joints.poses, a, other)
+    pose_in(wide.leaves[2 * loop], k, nodes, spans, joints.groups, joints.poses, a, other)
     compose(a, copy, end)
     # the copy's end in the body's frame
     if row[col.AT_RIGHT] >= 0:
-        pose_in(wide.leaves[2 * loop + 1], k, nodes, data, joints.groups, joints.poses, b, other)
+        pose_in(wide.leaves[2 * loop + 1], k, nodes, spans, joints.groups, joints.poses, b, other)
         relative_pose(b, end, other)
     else:
         copy_pose(end, other)
@@ -338,7 +362,7 @@ def _merge_rows(k, kind, middle, first, second, freedoms, weights, nodes, data, 
         child = nodes[k, col.LEFT + side]
         if child < 0 or nodes[child, col.KIND] == col.LEAF:
             continue
-        hc, w = _wide_row(child, nodes, wide.table)
+        hc, w = wide_row(child, nodes, wide.table)
         source, at = data, rows_start(child, nodes)
         if w >= 0:
             source, at = wide.data, wide.table[w, col.METRIC_AT]
@@ -422,9 +446,9 @@ def back_substitute_wide(k, nodes, groups, data, length, qdd, wide):
             f[i] = total
     for side in range(2):
         child = left if side == 0 else right
-        if child < 0 or nodes[child, col.KIND] == col.LEAF:
+        if child < 0:
             continue
-        hc, w = _wide_row(child, nodes, wide.table)
+        hc, w = wide_row(child, nodes, wide.table)
         out = data[nodes[child, col.START] - col.BEFORE : nodes[child, col.START]]
         if w >= 0:
             out = wide.forces[wide.table[w, col.FORCES] : wide.table[w, col.FORCES] + 6 * hc]

@@ -301,6 +301,15 @@ def lay_out(groups, counts, closure, most, weight, nodes):
     return kept, largest, inside
 
 
+@_jit
+def carry_up(nodes, leaves, values):
+    """Values of leaves in, the largest of every cluster out."""
+    for k in range(leaves, len(nodes)):
+        values[k] = values[nodes[k, col.RIGHT]]
+        if nodes[k, col.LEFT] >= 0:
+            values[k] = max(values[k], values[nodes[k, col.LEFT]])
+
+
 # --- inverse inertias
 
 

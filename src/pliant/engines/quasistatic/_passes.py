@@ -104,9 +104,11 @@ def leaf_wrench(loads, first, a, out):
 
 
 @inlined
-def assemble(order, size, a, wide):
-    """Merge the nodes in `order`, from its end to its start; returns the last node that fails, or -1."""
-    joints, clusters, scratch = a.joints, a.clusters, a.scratch
+def assemble(order, size, joints, clusters, scratch, wide, spans):
+    """Merge the nodes in `order`, from its end to its start; returns the last node that fails, or -1.
+
+    `spans` are the records with the poses of handles, see `_merge_wide.merge_wide`.
+    """
     failed, last = -1, size
     if wide is not None:
         for i in range(size - 1, -1, -1):
@@ -114,7 +116,7 @@ def assemble(order, size, a, wide):
             if clusters.nodes[k, col.WIDE] >= 0:
                 failed = max(failed, merge(order, i + 1, last, joints, clusters, scratch))
                 last = i
-                if not merge_wide(k, joints, clusters, scratch, wide):
+                if not merge_wide(k, joints, clusters, scratch, wide, spans):
                     failed = k
     return max(failed, merge(order, 0, last, joints, clusters, scratch))
 
@@ -173,7 +175,7 @@ def up(a, wide, order):
     _fill_leaves(clusters, leaves, a.scratch)
     for i in range(count - first):
         order[i] = count - 1 - i
-    return assemble(order, count - first, a, wide)
+    return assemble(order, count - first, a.joints, clusters, a.scratch, wide, clusters.data)
 
 
 @_jit

@@ -4,18 +4,28 @@ The front of the refinement is a heap of clusters whose joints are not computed,
 `numbers` holds the terms of the stopping rules. The clusters computed form the top of the assembly tree; they are
 the ones that change when their joints move.
 
-The paper's measures bound accelerations of joints. WORLD bounds displacements of bodies: a joint that is not computed
-moves the bodies it carries by at most its own angle times the distance to the farthest of them. Errors of clusters
-along a path add up, errors of side branches do not: `through` is the error from the top handle to the bottom one,
-`inside` the largest error of a body relative to the top handle.
+Joints that are not computed are rigid, or, as the paper prints it, as if their accelerations were zero (`_hybrid.py`).
+The paper's measures bound accelerations of joints that are left out. WORLD bounds those of bodies, ENERGY_NORM is the
+norm of the inertias. Both depend on the rigid clusters, so they are evaluated only now and then: at some fraction
+of the number of joints that the last step needed, then whenever there are a sixteenth more.
 """
 
 import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import distance, integrate_joint, joint_pose, joint_torques
-from pliant.engines.quasistatic._merge import back_substitute, handle_distance, update_leaf, update_span
+from pliant.engines.quasistatic._hybrid import (
+    ENERGY_ROUND_OFF,
+    error_in_energy,
+    error_in_places,
+    place_bodies,
+    place_children,
+    reduce_linkage,
+    solve_reduced,
+)
+from pliant.engines.quasistatic._hybrid_wide import solve_with_loops
+from pliant.engines.quasistatic._joints import integrate_joint, joint_pose, joint_torques
+from pliant.engines.quasistatic._merge import back_substitute, update_leaf, update_span
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide
 from pliant.engines.quasistatic._passes import (
     assemble,
@@ -31,7 +41,7 @@ _ROUND_OFF = 1e-14  # accelerations below this fraction of the terms they are su
 
 
 @_jit
-def advance(n, begun, move_on, keep, loads, a, wide, front, criterion, scale, most):
+def advance(n, begun, move_on, keep, loads, a, wide, rigid, front, criterion, scale, most):
     """Update marked clusters, start a front (unless one is `begun`), refine it, and step by `scale qdd`: n times.
 
     With `move_on` False it stops before the first step; with `most` 0 before the first refinement. Twigs that are
@@ -52,21 +62,24 @@ def advance(n, begun, move_on, keep, loads, a, wide, front, criterion, scale, mo
             if wide is not None:  # noqa: SIM102 - see `_passes`
                 if wide.stale[0] != 0:
                     return i, spent, col.STALE
-            _start(a, wide, front, criterion)
+            _start(a, wide, front)
             if most == 0:
                 return i, spent, col.FINE
-        failed = _refine(a, wide, front, criterion, most)
+        failed = _refine(a, wide, rigid, front, criterion, most, move_on)
         spent += int(numbers[col.OPENED])
         numbers[col.OPENED] = 0.0
         if failed != col.FINE:
             return i, spent, failed
         square = numbers[col.COMPUTED_SUM]
+        if criterion.rigid:
+            square = max(square, _squared_sum(a.joints, a.clusters.nodes, front))
         if (
             not math.isfinite(numbers[col.UNCOMPUTED_SUM] + square)
             or square * scale * scale > col.FARTHEST**2
         ):
             return i, spent, col.INFINITE
-        numbers[col.ERROR] = _error(a.clusters.nodes.shape[0] - 1, front, criterion.measure)
+        if criterion.measure not in (col.WORLD, col.ENERGY_NORM):
+            numbers[col.ERROR] = _error(front, criterion.measure)
         if numbers[col.DONE] == 0.0 or not move_on:
             return i, spent, col.FINE
         spent += int(numbers[col.COMPUTED]) // 4
@@ -136,11 +149,11 @@ def _update(keep, loads, a, wide, front):
             if child >= count and marks[child] == 1:
                 stack[size] = child
                 size += 1
-    return assemble(stack, size, a, wide), size + inside
+    return assemble(stack, size, a.joints, clusters, a.scratch, wide, clusters.data), size + inside
 
 
 @inlined
-def _start(a, wide, front, criterion):
+def _start(a, wide, front):
     """Clear the accelerations computed; the front is the whole mechanism."""
     joints, clusters, numbers = a.joints, a.clusters, front.numbers
     for i in range(int(numbers[col.COMPUTED])):
@@ -148,34 +161,29 @@ def _start(a, wide, front, criterion):
         if g >= 0:
             for d in range(joints.groups[g, col.DOF], joints.groups[g, col.DOF] + joints.groups[g, col.DOFS]):
                 joints.qdd[d] = 0.0
-    for i in range(col.NUMBERS):
+    for i in range(col.FIRST_TEST):
         numbers[i] = 0.0
     root = clusters.nodes.shape[0] - 1
-    front.below[root] = 0.0
-    nodes, data, extent = clusters.nodes, clusters.data, a.leaves.extent
-    total = total_acceleration(root, nodes, data, wide)
-    _push(root, total, nodes, data, extent, front, criterion)
+    front.top[root] = root
+    total = total_acceleration(root, clusters.nodes, clusters.data, wide)
+    _push(root, total, total, clusters.nodes, front)
 
 
 @inlined
-def _refine(a, wide, front, criterion, most):
+def _refine(a, wide, rigid, front, criterion, most, move_on):
     """Compute joints until the error is at most the tolerance, or `most` nodes are computed.
 
-    Returns FINE or FULL_AHEAD.
+    In the latter case, accelerations of rigid clusters are only complete unless it is to `move_on`. Returns FINE,
+    FULL_AHEAD, or a node whose joint has no inertia.
     """
-    groups, poses, weights, qdd, spare = (
+    groups, poses, weights, free, spare = (
         a.joints.groups,
         a.joints.poses,
         a.joints.weights,
-        a.joints.qdd,
+        front.free,
         a.scratch.poses,
     )
-    nodes, data, length, extent = (
-        a.clusters.nodes,
-        a.clusters.data,
-        a.clusters.closure,
-        a.leaves.extent,
-    )
+    nodes, data, length = a.clusters.nodes, a.clusters.data, a.clusters.closure
     keys, items, totals, computed, numbers = (
         front.keys,
         front.items,
@@ -183,15 +191,32 @@ def _refine(a, wide, front, criterion, most):
         front.computed,
         front.numbers,
     )
-    below, through, inside = front.below, front.through, front.inside
-    count, root = a.leaves.wrenches.shape[0], nodes.shape[0] - 1
+    count = a.leaves.wrenches.shape[0]
+    of_bodies = criterion.measure in (col.WORLD, col.ENERGY_NORM)
     numbers[col.DONE] = 0.0
+    solved, tests = -1, 0
+    numbers[col.TEST] = numbers[col.COMPUTED] if criterion.tolerance > 0.0 else math.inf
     while True:
-        if _reached(inside[root], keys, numbers, criterion):
+        if numbers[col.HEAP_SIZE] == 0.0:
+            numbers[col.TEST] = 0.0
+        open_ring = numbers[col.HEAP_SIZE] > 0.0 and keys[0] == math.inf
+        if of_bodies and numbers[col.COMPUTED] >= numbers[col.TEST] and not open_ring:
+            solved = int(numbers[col.COMPUTED])
+            failed = _solve_bodies(a, wide, rigid, front, criterion)
+            if failed >= 0:
+                return failed
+            tests += solved > 0
+            more = 1 + solved // 16
+            if numbers[col.ERROR] <= criterion.tolerance:
+                numbers[col.DONE] = 1.0
+                numbers[col.FIRST_TEST] = (7 * solved) // 8 if tests <= 1 else solved - more
+                break
+            numbers[col.TEST] = max(solved + more, numbers[col.FIRST_TEST] if solved == 0 else 0.0)
+        elif not of_bodies and not open_ring and _reached(keys, numbers, criterion):
             numbers[col.DONE] = 1.0
-            return col.FINE
-        if numbers[col.COMPUTED] >= most:
-            return col.FINE
+            break
+        if numbers[col.COMPUTED] >= most and (move_on or not open_ring):
+            break
         if is_closed(items[0], nodes):
             opened = open_twig(items[0], a.clusters, a.leaves)
             if opened == 0:
@@ -205,9 +230,9 @@ def _refine(a, wide, front, criterion, most):
         if wide is not None:  # noqa: SIM102 - see `_passes`
             if nodes[k, col.WIDE] >= 0:
                 general = True
-                terms = back_substitute_wide(k, nodes, groups, data, length, qdd, wide)
+                terms = back_substitute_wide(k, nodes, groups, data, length, free, wide)
         if not general:
-            terms = back_substitute(k, nodes, groups, poses, data, length, qdd, spare)
+            terms = back_substitute(k, nodes, groups, poses, data, length, free, spare)
         numbers[col.TERMS] = max(numbers[col.TERMS], terms)
         computed[int(numbers[col.COMPUTED])] = k
         numbers[col.COMPUTED] += 1.0
@@ -215,30 +240,175 @@ def _refine(a, wide, front, criterion, most):
         if g >= 0:
             square = 0.0
             for d in range(groups[g, col.DOF], groups[g, col.DOF] + groups[g, col.DOFS]):
-                square += (weights[d] * qdd[d]) ** 2
+                square += (weights[d] * free[d]) ** 2
             numbers[col.COMPUTED_SUM] += square
             numbers[col.LARGEST] = max(numbers[col.LARGEST], square)
-        if criterion.measure == col.WORLD:
-            _reach_below(k, nodes, poses, data, extent, below)
         for side in range(2):
             child = nodes[k, col.LEFT + side]
             if child >= count:
                 total = total_acceleration(child, nodes, data, wide)
-                _push(child, total, nodes, data, extent, front, criterion)
+                key = total
+                if wide is not None:  # noqa: SIM102 - see `_passes`
+                    if criterion.rigid and wide.ring[child] == 1:
+                        key = math.inf
+                _push(child, key, total, nodes, front)
+    if (of_bodies or criterion.rigid) and solved != int(numbers[col.COMPUTED]):  # noqa: SIM102
+        if numbers[col.DONE] == 1.0 or not move_on:
+            failed = _solve_bodies(a, wide, rigid, front, criterion)
+            if failed >= 0:
+                return failed
+    return col.FINE
+
+
+@inlined
+def _solve_bodies(a, wide, rigid, front, criterion):
+    """Accelerations of computed joints and of rigid clusters; the error of the latter, if it counts.
+
+    Returns the node whose joint has no inertia, or -1.
+    """
+    numbers, qdd = front.numbers, a.joints.qdd
+    failed = -1
+    if numbers[col.HEAP_SIZE] == 0.0:
+        if criterion.rigid:  # nothing is rigid
+            _copy_accelerations(a.joints.groups, a.clusters.nodes, front, qdd)
+        numbers[col.ERROR] = 0.0
+    else:
+        reduce_linkage(a.clusters.nodes, front)
+        if not criterion.rigid:
+            place_bodies(False, a, front)
+        elif wide is not None:
+            failed = solve_with_loops(a, wide, front, rigid.clusters, rigid.wide)
+        else:
+            failed = solve_reduced(a, front)
         if criterion.measure == col.WORLD:
-            _update_errors(k, nodes, through, inside)
+            numbers[col.ERROR] = _largest_error(a, wide, front, criterion)
+        if wide is None:  # noqa: SIM102 - see `_passes`
+            if criterion.measure == col.ENERGY_NORM:
+                numbers[col.ERROR] = _energy_error(a, front)
+    return failed
 
 
 @_jit
-def _reached(displacement, keys, numbers, criterion):
-    """Whether the error is within the tolerance."""
+def _copy_accelerations(groups, nodes, front, qdd):
+    """Accelerations of computed joints as if all joints were free."""
+    for i in range(int(front.numbers[col.COMPUTED])):
+        g = nodes[front.computed[i], col.GROUP]
+        if g >= 0:
+            for d in range(groups[g, col.DOF], groups[g, col.DOF] + groups[g, col.DOFS]):
+                qdd[d] = front.free[d]
+
+
+@_jit
+def _squared_sum(joints, nodes, front):
+    """Sum of squared weighted accelerations of the computed joints."""
+    total = 0.0
+    for i in range(int(front.numbers[col.COMPUTED])):
+        g = nodes[front.computed[i], col.GROUP]
+        if g >= 0:
+            for d in range(joints.groups[g, col.DOF], joints.groups[g, col.DOF] + joints.groups[g, col.DOFS]):
+                total += (joints.weights[d] * joints.qdd[d]) ** 2
+    return total
+
+
+@_jit
+def _largest_error(a, wide, front, criterion):
+    """Largest bound on the acceleration that a body misses, m/s^2.
+
+    The bound of a large cluster counts as if all its energy were that of one body. So clusters of which it is beyond
+    the tolerance are divided, up to as many as are computed: bounds of their parts are closer.
+    """
+    nodes, computed, root = a.clusters.nodes, front.computed, a.clusters.nodes.shape[0] - 1
+    count = int(front.numbers[col.COMPUTED])
+    if count == 0:
+        return error_in_places(front.totals[root], root, criterion.unit, a, wide, a.scratch)
+    largest, budget = 0.0, count
+    for i in range(count):
+        for side in range(2):
+            child = nodes[computed[i], col.LEFT + side]
+            if child >= 0 and front.top[child] == child:
+                total = front.totals[child] if nodes[child, col.ROWS] > 0 else 0.0
+                error = error_in_places(total, child, criterion.unit, a, wide, a.scratch)
+                if wide is None:  # noqa: SIM102 - see `_passes`
+                    if error > criterion.tolerance and largest <= criterion.tolerance:
+                        parts, budget = _error_in_parts(child, budget, a, wide, front, criterion)
+                        error = min(error, parts)
+                if not error <= largest:
+                    largest = error
+    return largest
+
+
+@_jit
+def _error_in_parts(k, budget, a, wide, front, criterion):
+    """Largest bound in the parts of a rigid cluster, divided until it is within the tolerance, and what budget is left.
+
+    Infinity if there are not that many parts, or the budget is too small.
+    """
+    nodes, stack, spare, free = a.clusters.nodes, front.stack, a.scratch.poses, front.free
+    size, largest = 1, 0.0
+    stack[0] = k
+    while size > 0:
+        size -= 1
+        k = stack[size]
+        g = nodes[k, col.GROUP]
+        if budget <= 0 or nodes[k, col.ROWS] == 0 or is_closed(k, nodes):
+            return math.inf, budget
+        budget -= 1
+        back_substitute(
+            k, nodes, a.joints.groups, a.joints.poses, a.clusters.data, a.clusters.closure, free, spare
+        )
+        if g >= 0:  # as before: it is not computed
+            for d in range(
+                a.joints.groups[g, col.DOF], a.joints.groups[g, col.DOF] + a.joints.groups[g, col.DOFS]
+            ):
+                free[d] = 0.0
+        if nodes[k, col.KIND] != col.SUM:
+            place_children(k, a)
+        for side in range(2):
+            child = nodes[k, col.LEFT + side]
+            if child >= 0:
+                error = error_in_places(0.0, child, criterion.unit, a, wide, a.scratch)
+                if error <= criterion.tolerance:
+                    largest = max(largest, error)
+                else:
+                    stack[size] = child
+                    size += 1
+    return largest, budget
+
+
+@_jit
+def _energy_error(a, front):
+    """Energy norm of the accelerations missed over that of all; an upper bound, as round-off is added."""
+    joints, nodes, data = a.joints, a.clusters.nodes, a.clusters.data
+    computed, root = front.computed, nodes.shape[0] - 1
+    at = nodes[root, col.START] - col.BEFORE
+    noise = ENERGY_ROUND_OFF * data[at + col.ENERGY_TERMS]
+    whole, missed = data[at + col.ENERGY] - noise, 0.0
+    count = int(front.numbers[col.COMPUTED])
+    if count == 0:
+        missed = error_in_energy(root, a, a.scratch)
+    for i in range(count):
+        k = computed[i]
+        for side in range(2):
+            child = nodes[k, col.LEFT + side]
+            if child >= 0 and front.top[child] == child:
+                missed += error_in_energy(child, a, a.scratch)
+        g = nodes[k, col.GROUP]
+        if g >= 0:
+            for d in range(joints.groups[g, col.DOF], joints.groups[g, col.DOF] + joints.groups[g, col.DOFS]):
+                missed += joints.resist[d] * (front.free[d] - joints.qdd[d]) ** 2
+    if missed == 0.0:
+        return 0.0
+    return math.sqrt(missed / whole) if whole > 0.0 else math.inf
+
+
+@_jit
+def _reached(keys, numbers, criterion):
+    """Whether the error of accelerations is within the tolerance."""
     if numbers[col.HEAP_SIZE] == 0.0:
         return True
     measure = criterion.measure
     square = criterion.tolerance * criterion.tolerance
     noise = (_ROUND_OFF * numbers[col.TERMS]) ** 2
-    if measure == col.WORLD:
-        return displacement <= criterion.tolerance
     if measure == col.RELATIVE_JOINT:
         return keys[0] <= max(square * numbers[col.LARGEST], noise)
     if measure == col.ABSOLUTE_JOINT:
@@ -263,13 +433,11 @@ def _heap_sum(keys, numbers):
 
 
 @_jit
-def _error(root, front, measure):
-    """Bound on the error of the accelerations computed so far, in the units of the measure."""
+def _error(front, measure):
+    """Bound on the accelerations left out so far, in the units of the measure."""
     numbers = front.numbers
     if numbers[col.HEAP_SIZE] == 0.0:
         return 0.0
-    if measure == col.WORLD:
-        return front.inside[root]
     if measure in (col.RELATIVE_JOINT, col.ABSOLUTE_JOINT):
         value, scale = front.keys[0], numbers[col.LARGEST]
     else:
@@ -281,22 +449,13 @@ def _error(root, front, measure):
 
 
 @_jit
-def _push(k, value, nodes, data, extent, front, criterion):
+def _push(k, key, total, nodes, front):
     """Add a cluster with this total acceleration to the heap, unless it has no joints."""
     keys, items, numbers = front.keys, front.items, front.numbers
     if nodes[k, col.ROWS] == 0:
-        front.through[k] = front.inside[k] = 0.0
         return
-    front.totals[k] = value
-    key = value
-    if criterion.measure == col.WORLD:
-        length = extent[k]
-        if nodes[k, col.HANDLES] == 2:
-            length = max(length, handle_distance(k, nodes, data) + front.below[k])
-        key = math.sqrt(nodes[k, col.LEVELS] * value) * max(extent[k] + length, criterion.unit)
-        front.inside[k] = key
-        front.through[k] = key if nodes[k, col.HANDLES] == 2 else 0.0
-    numbers[col.UNCOMPUTED_SUM] += value
+    front.totals[k] = total
+    numbers[col.UNCOMPUTED_SUM] += total
     i = int(numbers[col.HEAP_SIZE])
     numbers[col.HEAP_SIZE] += 1.0
     while i > 0:
@@ -328,36 +487,6 @@ def _pop(keys, items, numbers):
         i = down
     keys[i], items[i] = key, item
     return out
-
-
-@_jit
-def _reach_below(k, nodes, poses, data, extent, below):
-    """Largest distance, from the bottom handles of k's children, of anything that these handles carry."""
-    left, right = nodes[k, col.LEFT], nodes[k, col.RIGHT]
-    below[right] = below[k]
-    if left >= 0:
-        below[left] = below[k]
-    if nodes[k, col.KIND] == col.MERGE and nodes[left, col.HANDLES] == 2:
-        farther = extent[right]
-        if nodes[k, col.HANDLES] == 2:
-            farther = max(farther, handle_distance(right, nodes, data) + below[k])
-        below[left] = distance(poses[nodes[k, col.GROUP]]) + farther
-
-
-@_jit
-def _update_errors(k, nodes, through, inside):
-    """Errors of k and of all clusters that contain it, after its children's have changed."""
-    while k >= 0:
-        left, right, kind = nodes[k, col.LEFT], nodes[k, col.RIGHT], nodes[k, col.KIND]
-        if kind in (col.ROOT, col.LOOP):
-            inside[k] = inside[right]
-            through[k] = through[right]
-        elif kind == col.MERGE:
-            inside[k] = max(inside[left], through[left] + inside[right])
-            through[k] = through[left] + through[right] if nodes[k, col.HANDLES] == 2 else 0.0
-        else:
-            inside[k] = max(inside[left], inside[right])
-        k = nodes[k, col.ABOVE]
 
 
 @inlined
@@ -395,10 +524,10 @@ def count_needed(joints, criterion):
     elif measure == col.ABSOLUTE_JOINT:
         limit = tolerance * tolerance
     elif measure == col.WORLD:
-        limit = (tolerance / unit) ** 2 / n
+        limit = (tolerance / unit) ** 2
     else:
         limit = tolerance * tolerance / n
-        if measure == col.RELATIVE_LINKAGE:
+        if measure != col.ABSOLUTE_LINKAGE:
             limit *= whole
     out = 0
     for d in range(n):

@@ -82,10 +82,13 @@ INERTIA_COLUMNS = 10
 PHI, BIAS, PHI2, BIAS2, PHI12, SPAN = 0, 36, 42, 78, 84, 120
 METRIC = (0, 42, 132)
 HANDLE_STRIDE = PHI2 - PHI
-# In front of it stand forces on its handles, top and bottom (BEFORE numbers), and before these its closure, for
-# back-substitution: W, U^T Q, r without forces on handles; for every freedom an entry of s Q and a row of U (see
-# `_merge.py`). A leaf has only the forces.
-BEFORE = 12
+# In front of it stand BEFORE numbers: forces on its handles, top and bottom; of the cluster as one rigid body, its
+# inertia (INERTIA_COLUMNS) and the wrench on it, in the frame of its top handle; its energy without forces on handles,
+# and the size of the terms that this is the sum of (see `_composite.py`); a row of `ArticulatedBodies.body`, for the
+# recursion over rigid clusters (see `_hybrid.py`). Before these stands its closure, for back-substitution: W, U^T Q, r
+# without forces on handles; for every freedom an entry of s Q and a row of U (see `_merge.py`); where joints have
+# several freedoms, a row of `ArticulatedBodies.gain`. A leaf has no closure.
+RIGID_INERTIA, RIGID_WRENCH, ENERGY, ENERGY_TERMS, RIGID_BODY, BEFORE = 12, 22, 28, 29, 30, 86
 W_AT, UTQ_AT, R_AT, SQ_AT, U_AT = 0, 36, 42, 48, 49
 FREEDOM_STRIDE = 7
 
@@ -98,12 +101,14 @@ class Clusters(NamedTuple):
         world: acceleration of the world: minus gravity, (6,).
         data: records of clusters, see above: those that are always there, then those of open twigs.
         closure: length of a closure, for the most freedoms of a joint.
+        bounds: whether merging also computes what bounds errors: rows of total accelerations, rigid bodies, energies.
     """
 
     nodes: Indices
     world: Floats
     data: Floats
     closure: int
+    bounds: bool
 
 
 class Leaves(NamedTuple):
@@ -113,7 +118,10 @@ class Leaves(NamedTuple):
         inertia: of groups, see the columns above, (groups, INERTIA_COLUMNS).
         shares: per group, the number of leaves that share its inertia.
         wrenches: on leaves, in their groups' frames, (leaves, 6).
-        extent: per node, the largest distance of any body in it from its top handle, m.
+        extent: per node, the largest distance of any body in it from its top handle, m; only of bodies whose places
+            count in an error, minus infinity without any.
+        mobility: per node, the largest square of the acceleration of such a body, over twice its energy, 1/kg; empty
+            unless errors of places are bounded.
         kept: length of the records that are always there.
         free: first place in `Clusters.data` that no record takes, (1,).
         twig: scratch, nodes of a twig.
@@ -123,6 +131,7 @@ class Leaves(NamedTuple):
     shares: Indices
     wrenches: Floats
     extent: Floats
+    mobility: Floats
     kept: int
     free: Ints
     twig: Indices
@@ -172,7 +181,7 @@ class Wide(NamedTuple):
     """Clusters with ends of open loops as further handles. None without loops: then none of it is compiled.
 
     Attributes:
-        table, source: see `assembly_tree.LoopHandles`.
+        table, source, handle_leaves, ring: see `assembly_tree.LoopHandles`.
         data, forces: records and closures; forces on handles.
         leaves: leaves of the two bodies that a loop joins (-1 the world), (2 loops,).
         ends: poses of the frames that coincide in a closed loop, in their groups' frames, (2 loops, 12).
@@ -182,7 +191,7 @@ class Wide(NamedTuple):
         limits: of pivots, (loops, 3), see the columns above.
         stale: 1 if pivots have left their limits, so that ranks are to be computed again, (1,).
 
-    Scratch, n rows for the handles of both children:
+    Scratch, n rows for the handles of both children, at least two:
         phi, bias: of both children, (n, n) and (n,).
         relative: J Phi, (6, n).
         force: f as a function of [g, 1], (6, n + 1).
@@ -198,6 +207,8 @@ class Wide(NamedTuple):
 
     table: Ints
     source: Ints
+    handle_leaves: Ints
+    ring: NDArray[np.int8]
     data: Floats
     forces: Floats
     leaves: Ints
@@ -220,6 +231,13 @@ class Wide(NamedTuple):
     vector: Floats
     given: Floats
     order: Ints
+
+
+class Rigid(NamedTuple):
+    """Records of clusters as if joints that are not computed were rigid (see `_hybrid_wide.py`). None without loops."""
+
+    clusters: Clusters
+    wide: Wide
 
 
 # `RankPlan.nodes`: the children's rows in it (FREE for a cluster that floats on one handle) and their handles, the two
@@ -250,22 +268,27 @@ class RankPlan(NamedTuple):
 
 # --- refinement
 
-RELATIVE_JOINT, RELATIVE_LINKAGE, ABSOLUTE_JOINT, ABSOLUTE_LINKAGE, WORLD = range(5)
+RELATIVE_JOINT, RELATIVE_LINKAGE, ABSOLUTE_JOINT, ABSOLUTE_LINKAGE, WORLD, ENERGY_NORM = range(6)
 
 
 class Criterion(NamedTuple):
-    """Measure of the error, its tolerance, and the length in metres that counts as much as a radian."""
+    """Measure of the error, its tolerance, the length in metres that counts as much as a radian, and whether joints
+    that are not computed are rigid, not only at rest."""
 
     measure: int
     tolerance: float
     unit: float
+    rigid: bool
 
 
 # `Front.numbers`: clusters in the heap, computed nodes; sum of total accelerations in the heap, sum and largest of
 # those of computed joints; largest terms of an acceleration, 1 if the tolerance is reached, error at the last step,
-# nodes of twigs that were opened
-HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR, OPENED = range(9)
-NUMBERS = 9
+# nodes of twigs that were opened; computed nodes at the next test of an error in places or energy, and at the first one
+# of the next step
+HEAP_SIZE, COMPUTED, UNCOMPUTED_SUM, COMPUTED_SUM, LARGEST, TERMS, DONE, ERROR, OPENED, TEST, FIRST_TEST = (
+    range(11)
+)
+NUMBERS = 11
 # Outcome of steps, in place of the node or group that fails: done; accelerations not finite, or absurd; ranks of
 # loops out of date; no room for the records of a twig, before and during a refinement
 FINE, INFINITE, STALE, FULL, FULL_AHEAD = -1, -2, -3, -4, -5
@@ -281,9 +304,10 @@ class Front(NamedTuple):
         computed: nodes in the order they were computed.
         marks: per node, 1 if its cluster is out of date.
         stack: nodes to assemble.
-        below: per node, the largest distance from its bottom handle of anything that this handle carries, m (WORLD).
-        through: per node, error of its bottom handle relative to its top handle (WORLD).
-        inside: per node, largest error of a body in it relative to its top handle (WORLD).
+        top, bottom: per computed node, the clusters that are not computed in which its handles are; of the latter, they
+            themselves.
+        free: accelerations of computed joints as if all joints were free, (nv,): those of `Joints` unless others are
+            rigid.
         numbers: see above.
     """
 
@@ -293,9 +317,9 @@ class Front(NamedTuple):
     computed: Indices
     marks: NDArray[np.int8]
     stack: Indices
-    below: Floats
-    through: Floats
-    inside: Floats
+    top: Indices
+    bottom: Indices
+    free: Floats
     numbers: Floats
 
 

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pliant.engines.quasistatic import _packing as kernels
 from pliant.engines.quasistatic import arrays as col
@@ -214,6 +215,8 @@ class LoopHandles:
         index: per node its row of `table`, -1 for nodes with the usual handles.
         table: see the columns in `arrays.py`.
         source: per handle of these nodes, its number in the left child, or `OF_RIGHT` plus that in the right child.
+        leaves: per handle of these nodes, a leaf of its body.
+        ring: per node, 1 if it has joints of a loop that is closed above it.
         record, forces: length of all wide records with their closures, and of all forces.
         largest: the largest number of handles of both children together.
     """
@@ -221,6 +224,8 @@ class LoopHandles:
     index: Indices
     table: Ints
     source: Ints
+    leaves: Ints
+    ring: NDArray[np.int8]
     record: int
     forces: int
     largest: int
@@ -244,6 +249,7 @@ def loop_handles(
     index = np.full(len(tree), -1, dtype=np.int32)
     table: list[list[int]] = []
     source: list[int] = []
+    leaves: list[int] = []
     record = forces = largest = 0
     wide = [len(own) > usual for own, usual in zip(handles, tree.handles.tolist(), strict=True)]
     for k in range(tree.leaves, len(tree)):
@@ -274,12 +280,42 @@ def loop_handles(
         source += [
             left.index(body) if body in left else col.OF_RIGHT + right.index(body) for body in handles[k]
         ]
+        leaves += [int(tree.first_leaf[body]) for body in handles[k]]
         largest = max(largest, len(left) + len(right))
     return LoopHandles(
         index=index,
         table=np.array(table, dtype=np.int64).reshape(-1, col.TABLE_COLUMNS),
         source=np.array(source, dtype=np.int64),
+        leaves=np.array(leaves, dtype=np.int64),
+        ring=_ring(tree, loop, loops, parent),
         record=record,
         forces=forces,
         largest=largest,
     )
+
+
+def _ring(
+    tree: Assembly, loop: Indices, loops: Sequence[tuple[int, int]], parent: Indices
+) -> NDArray[np.int8]:
+    """Nodes with joints of a loop that is closed above them; args as of `loop_handles`."""
+    out = np.zeros(len(tree), dtype=np.int8)
+    closing = np.full(len(parent), -1)
+    joints = tree.leaves + np.flatnonzero(tree.body[tree.leaves :] >= 0)
+    closing[tree.body[joints]] = joints
+    for closed in np.flatnonzero(loop >= 0).tolist():
+        above = [_path(body, parent) for body in loops[loop[closed]]]
+        for body in set(above[0]) ^ set(above[1]):
+            k = int(closing[body])
+            while k != closed:
+                out[k] = 1
+                k = int(tree.parent[k])
+    return out
+
+
+def _path(body: int, parent: Indices) -> list[int]:
+    """Bodies from one to the world (-1), which is left out."""
+    out = []
+    while body != _WORLD:
+        out.append(body)
+        body = int(parent[body])
+    return out

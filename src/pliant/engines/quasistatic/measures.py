@@ -7,21 +7,26 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pliant import spatial
 from pliant.checks import numbers
+from pliant.chunks import slices
 from pliant.engines.quasistatic.arrays import (
     ABSOLUTE_JOINT,
     ABSOLUTE_LINKAGE,
+    ENERGY_NORM,
     RELATIVE_JOINT,
     RELATIVE_LINKAGE,
     WORLD,
     Floats,
+    Ints,
 )
+from pliant.engines.quasistatic.packing import Model, inverse_inertias
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, edit
 from pliant.mechanism.joints import SLIDE
 from pliant.text import brief
 
-__all__ = ["MEASURES", "WEIGHTS", "dof_weights"]
+__all__ = ["INACTIVE", "MEASURES", "WEIGHTS", "dof_weights", "reach"]
 
 MEASURES = {
     "relative-joint": RELATIVE_JOINT,
@@ -29,8 +34,10 @@ MEASURES = {
     "absolute-joint": ABSOLUTE_JOINT,
     "absolute-linkage": ABSOLUTE_LINKAGE,
     "world": WORLD,
+    "energy": ENERGY_NORM,
 }
 WEIGHTS = ("radians", "lever", "plain")
+INACTIVE = ("rigid", "zero")  # what joints that are not computed are to the others
 
 
 def dof_weights(m: Mechanism, given: str | Mapping[str, ArrayLike] | ArrayLike) -> Floats:
@@ -63,6 +70,34 @@ def dof_weights(m: Mechanism, given: str | Mapping[str, ArrayLike] | ArrayLike) 
     if not (np.isfinite(out).all() and (out > 0).all()):
         raise InputError("weights: finite numbers above 0 expected")
     return out
+
+
+def reach(m: Mechanism, md: Model, bodies: Ints | None) -> tuple[Floats, Floats]:
+    """Extent and mobility of every group, of its bodies' origins and centres of mass.
+
+    The extent is their largest distance from the group's frame, minus infinity without any; the mobility the largest
+    square of the acceleration of one per energy `f . a` of a wrench f on the group, 1/kg.
+
+    Args:
+        m, md: the mechanism and its arrays.
+        bodies: which count; None for all.
+    """
+    extent, mobility = np.full(len(md.groups), -np.inf), np.zeros(len(md.groups))
+    chosen = np.flatnonzero(md.group >= 0) if bodies is None else bodies[md.group[bodies] >= 0]
+    whole = np.ones(len(md.groups), dtype=np.int32)
+    for part in slices(len(chosen)):
+        body = chosen[part]
+        group, local = md.group[body], md.local[body]
+        inverse = inverse_inertias(md.inertia, group.astype(np.int64), whole)
+        for point in (np.zeros((len(body), 3)), m.com[body]):
+            place = np.einsum("nij,nj->ni", local[:, :, :3], point) + local[:, :, 3]
+            motion = np.concatenate(
+                [np.broadcast_to(np.eye(3), (len(body), 3, 3)), -spatial.hat(place)], axis=2
+            )
+            square = motion @ inverse @ motion.transpose(0, 2, 1)
+            np.maximum.at(extent, group, np.sqrt((place**2).sum(axis=1)))
+            np.maximum.at(mobility, group, np.linalg.eigvalsh(square)[:, -1])
+    return extent, mobility
 
 
 def lever_arms(m: Mechanism) -> Floats:

@@ -132,7 +132,8 @@ def pack(m: Mechanism) -> Model:
         closed, loop = close_loops(tree, joined)
         handles = cluster_handles(closed, loop, joined)
         adaptive = handles is not None
-    closure = col.SQ_AT + col.FREEDOM_STRIDE * int(groups[:, col.DOFS].max())
+    freedoms = int(groups[:, col.DOFS].max())
+    closure = col.SQ_AT + col.FREEDOM_STRIDE * freedoms + (col.GAIN_COLUMNS if freedoms > 1 else 0)
     if handles is None:
         nodes, sizes = _nodes(tree, groups, tree.handles, closure, 0 if len(loops) else _TWIG)
     else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import EARTH, choice, flag, number
-from pliant.engines.quasistatic.measures import MEASURES, dof_weights
+from pliant.engines.quasistatic.measures import INACTIVE, MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
 from pliant.engines.simulation import Effort, Simulation
 from pliant.errors import InputError
@@ -18,6 +18,7 @@ from pliant.one_thread import exclusive
 from pliant.statics import Configuration
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
+from pliant.text import brief
 
 __all__ = ["QuasistaticSimulation"]
 
@@ -60,6 +61,8 @@ class QuasistaticSimulation(Simulation):
         tolerance: float = 0.01,
         measure: str = "relative-joint",
         weights: str | Mapping[str, ArrayLike] | ArrayLike = "radians",
+        inactive: str = "rigid",
+        bodies: str | Sequence[str] | None = None,
         implicit: bool = True,
         start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
     ):
@@ -70,13 +73,18 @@ class QuasistaticSimulation(Simulation):
             timestep: seconds.
             gravity: m/s².
             tolerance: largest error of a step's accelerations, in the units of `measure`.
-            measure: "relative-joint" (default), the largest error of a joint over the largest acceleration of a joint;
-                "relative-linkage", the root of the sum of squares over that of all accelerations; "absolute-joint" and
-                "absolute-linkage", the same without the denominator; "world", m, the largest displacement that a body
-                misses in a step.
-            weights: of dofs in the error: "radians" (shifts over the mechanism's radius), "lever" (turns times the
-                distance to the farthest body they move), "plain" (RL05's: radians and metres alike), per dof, or
-                `{joint: weight}`. The measure "world" has its own.
+            measure: RL05's, of the accelerations of joints that are left out: "relative-joint" (default), the largest
+                over the largest of a joint; "relative-linkage", the root of the sum of squares over that of all;
+                "absolute-joint" and "absolute-linkage", the same without the denominator. Of the motion that results:
+                "world", m, the largest displacement that a body misses in a step, of its origin or centre of mass;
+                "energy", the energy norm of what all accelerations miss over that of all, with inertias and implicit
+                springs and dampers as its matrix.
+            weights: of dofs in RL05's errors and in the choice of joints: "radians" (shifts over the mechanism's
+                radius), "lever" (turns times the distance to the farthest body they move), "plain" (RL05's: radians
+                and metres alike), per dof, or `{joint: weight}`. The measure "world" has its own.
+            inactive: what joints that are left out are to the others: "rigid", so that those computed make up for
+                them, or "zero" as RL05 prints it: accelerations are computed as if all were free, then set to zero.
+            bodies: names of those whose displacements count in the measure "world"; all by default.
             implicit: springs and dampers act where a step ends; False for RL05's explicit steps.
             start: joint coordinates at the start; the reference pose by default.
         """
@@ -85,7 +93,16 @@ class QuasistaticSimulation(Simulation):
         implicit = flag(implicit, "implicit")
         tolerance = number(tolerance, "tolerance", above=0.0)
         m, h = mechanism, self._timestep
-        self._given = {"tolerance": tolerance, "measure": measure, "weights": weights, "implicit": implicit}
+        rigid = choice(inactive, "inactive", INACTIVE) == "rigid"
+        places = self._places(measure, bodies)
+        self._given = {
+            "tolerance": tolerance,
+            "measure": measure,
+            "weights": weights,
+            "inactive": inactive,
+            "bodies": bodies,
+            "implicit": implicit,
+        }
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
         tendons = (h * h * m.tendon_stiffness + h * m.tendon_damping) * implicit
         self._scale = h * h  # of accelerations, to displacements
@@ -99,11 +116,30 @@ class QuasistaticSimulation(Simulation):
             tolerance / self._unit,
             self._scale,
             tendons,
+            rigid,
+            places,
         )
         self._loaded, self._spent = True, (0, 0)
         if start is not None:
             self._solver.q[:] = self._placeable(start)
         self._started()
+
+    def _places(self, measure: str, bodies: str | Sequence[str] | None) -> NDArray[np.int64] | None:
+        """Indices of the bodies whose displacements count; None for all."""
+        if bodies is None:
+            return None
+        if not isinstance(bodies, str | Sequence):
+            raise InputError(f"bodies: a name or a list of names expected, not {brief(bodies)}")
+        if measure != "world":
+            raise InputError(
+                f"bodies: only the measure 'world' asks for bodies, not '{measure}': leave them out"
+            )
+        found = [
+            self._mechanism.body_index(name) for name in ([bodies] if isinstance(bodies, str) else bodies)
+        ]
+        if not found or min(found) < 0:
+            raise InputError("bodies: names of bodies that move expected, at least one; the world does not")
+        return np.array(found, dtype=np.int64)
 
     # --- hooks of the protocol
 

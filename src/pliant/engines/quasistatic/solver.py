@@ -23,6 +23,7 @@ from pliant.engines.quasistatic import _passes as passes
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._aba import step_aba
 from pliant.engines.quasistatic._linalg import WIDTH
+from pliant.engines.quasistatic._packing import carry_up
 from pliant.engines.quasistatic._refinement import advance, count_needed
 from pliant.engines.quasistatic.arrays import (
     Arrays,
@@ -34,11 +35,13 @@ from pliant.engines.quasistatic.arrays import (
     Ints,
     Joints,
     Leaves,
+    Rigid,
     Scratch,
     Springs,
     Wide,
 )
 from pliant.engines.quasistatic.loop_ranks import LoopRanks, lever_unit
+from pliant.engines.quasistatic.measures import reach
 from pliant.engines.quasistatic.packing import Model, inverse_inertias, pack, pose_matrices, spring_arrays
 from pliant.engines.quasistatic.rows import pack_rows
 from pliant.errors import MechanismError
@@ -100,12 +103,14 @@ class Tree:
                 world=np.concatenate([-gravity, np.zeros(3)]),
                 data=np.zeros(md.kept + min(max(_TWIGS * md.page, md.kept // 2), md.inside)),
                 closure=md.closure,
+                bounds=True,
             ),
             leaves=Leaves(
                 inertia=md.inertia,
                 shares=md.tree.shares,
                 wrenches=np.zeros((self.leaves, 6)),
                 extent=np.concatenate([md.extent[md.tree.body[: self.leaves]], np.zeros(n - self.leaves)]),
+                mobility=np.zeros(0),
                 kept=md.kept,
                 free=np.full(1, md.kept),
                 twig=np.zeros(md.twig_nodes, dtype=np.int32),
@@ -126,6 +131,17 @@ class Tree:
     def nbytes(self) -> int:
         """Bytes of all arrays but those of loops."""
         return sum(part.nbytes for group in self.arrays for part in group if isinstance(part, np.ndarray))
+
+    def count_places(self, bodies: Ints | None) -> None:
+        """Let errors in places count, of some bodies or of all."""
+        md = self.model
+        extent, mobility = reach(self.m, md, bodies)
+        body, leaves = md.tree.body[: self.leaves], self.arrays.leaves
+        leaves.extent[: self.leaves] = extent[body]
+        carried = np.zeros(len(md.tree))
+        carried[: self.leaves] = mobility[body] * md.tree.shares[body]
+        carry_up(md.nodes, self.leaves, carried)
+        self.arrays = self.arrays._replace(leaves=leaves._replace(mobility=carried))
 
     def up(self) -> None:
         """All clusters, from the coordinates, the motors and the wrenches on leaves."""
@@ -224,7 +240,7 @@ def _wide(md: Model, scale: float) -> Wide:
     """Arrays of clusters with ends of loops."""
     p, unit = md.loop_handles, lever_unit(md)
     assert p is not None
-    n, loops = 6 * p.largest, len(md.loops)
+    n, loops = 6 * max(p.largest, 2), len(md.loops)
     joined = md.tree.body[np.maximum(md.loops, 0)].ravel().astype(np.int64)
     inverse = inverse_inertias(md.inertia, joined, md.tree.shares)
     free = np.diagonal(inverse, axis1=1, axis2=2) @ ([unit**2] * 3 + [1.0] * 3)
@@ -234,6 +250,8 @@ def _wide(md: Model, scale: float) -> Wide:
     return Wide(
         table=p.table,
         source=p.source,
+        handle_leaves=p.leaves,
+        ring=p.ring,
         data=np.zeros(p.record),
         forces=np.zeros(p.forces),
         leaves=np.ascontiguousarray(md.loops, dtype=np.int64).reshape(-1),
@@ -257,6 +275,14 @@ def _wide(md: Model, scale: float) -> Wide:
         given=np.zeros(6),
         order=np.zeros(6, dtype=np.int64),
     )
+
+
+def _rigid(clusters: Clusters, wide: Wide) -> Rigid:
+    """Records for clusters as rigid bodies beside those of free joints."""
+    own = {name: np.zeros_like(getattr(wide, name)) for name in ("data", "forces", "stale")}
+    own["limits"] = wide.limits.copy()
+    data = np.zeros_like(clusters.data)
+    return Rigid(clusters._replace(data=data, bounds=False), wide._replace(**own))
 
 
 def _articulated_bodies(md: Model) -> ArticulatedBodies:
@@ -297,16 +323,24 @@ class Solver:
         tolerance: float,
         scale: float = 1.0,
         tendon_resist: Floats | None = None,
+        rigid: bool = True,
+        bodies: Ints | None = None,
     ):
-        """Args as of `Tree`; `measure` is one of `measures.MEASURES`, `tolerance` in its units.
+        """Args as of `Tree`, and:
 
-        `tendon_resist` is the resistance of tendons to acceleration: springs and dampers that act implicitly.
+        measure: one of `measures.MEASURES`.
+        tolerance: in units of the measure.
+        tendon_resist: resistance of tendons to acceleration: springs and dampers that act implicitly.
+        rigid: whether joints that are not computed are rigid; else their accelerations are set to zero.
+        bodies: whose places count in the measure WORLD; None for all.
         """
         self.m = m
-        self._criterion = Criterion(measure, float(tolerance), float(m.radius))
+        self._criterion = Criterion(measure, float(tolerance), float(m.radius), rigid)
         if measure == col.WORLD:
             weights = 1 / m.dof_unit
         self.tree = Tree(m, gravity, resist, weights, scale)
+        if measure == col.WORLD:
+            self.tree.count_places(bodies)
         md, tree = self.tree.model, self.tree.model.tree
         n, groups = len(tree), len(md.groups)
         self._front = Front(
@@ -316,11 +350,14 @@ class Solver:
             computed=np.zeros(n, dtype=np.int32),
             marks=self.tree.marks,
             stack=self.tree.order,
-            below=np.zeros(n),
-            through=np.zeros(n),
-            inside=np.zeros(n),
+            top=np.zeros(n, dtype=np.int32),
+            bottom=np.zeros(n, dtype=np.int32),
+            free=np.zeros(m.nv) if rigid else self.accelerations,
             numbers=np.zeros(col.NUMBERS),
         )
+        self._rigid: Rigid | None = None
+        if self.tree.wide is not None:
+            self._rigid = _rigid(self.tree.arrays.clusters, self.tree.wide)
         self._bodies: ArticulatedBodies | None = None  # made when they are needed
         self._closing = np.zeros(groups, dtype=np.int32)  # per group, the node that closes its joint
         closes = tree.leaves + np.flatnonzero(tree.body[tree.leaves :] >= 0)
@@ -333,7 +370,9 @@ class Solver:
         dearer = 1.0 + _WIDE * float(((6.0 * wide) ** 3).sum()) / (n - tree.leaves)
         self._node = _NODE * dearer
         self.most = int(_MOST * (n - tree.leaves) / dearer)
-        self.small = not md.adaptive or self.most <= int(tree.depth.max())  # ABA beats one path of the tree
+        # loops keep no energies; ABA beats one path of the tree
+        self._adaptive = md.adaptive and not (len(md.loops) and measure == col.ENERGY_NORM)
+        self.small = not self._adaptive or self.most <= int(tree.depth.max())
         # steps of ABA in a call
         self._unbroken = sys.maxsize if self.rows is None else 1 + _UNBROKEN // self.rows.fronts.numbers.size
         self.error, self.current, self.whole = 0.0, False, False
@@ -363,7 +402,8 @@ class Solver:
         parts = [self.q] if self.rows is None else [self.q, self.rows.chosen]
         if not self.small:
             known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
-            parts += [known, [self._saved, float(self.whole), float(self._has_ranks)]]
+            first = float(self._front.numbers[col.FIRST_TEST])
+            parts += [known, [self._saved, float(self.whole), float(self._has_ranks), first]]
             if self.tree.wide is not None:
                 parts += [self.tree.wide.rank, self.tree.wide.limits.ravel()]
         return np.concatenate(parts)
@@ -374,8 +414,9 @@ class Solver:
         chosen = np.zeros(0) if self.rows is None else self.rows.chosen
         self.q[:], chosen[:], rest = np.split(value, np.cumsum([len(self.q), len(chosen)]))
         if not self.small:
-            self.accelerations[:], choice, rest = np.split(rest, np.cumsum([len(self.accelerations), 3]))
+            self.accelerations[:], choice, rest = np.split(rest, np.cumsum([len(self.accelerations), 4]))
             self._saved, self.whole, ranked = float(choice[0]), bool(choice[1]), bool(choice[2])
+            self._front.numbers[col.FIRST_TEST] = choice[3]
             if wide is not None:
                 count = len(wide.rank)
                 wide.rank[:], wide.limits[:] = rest[:count], rest[count:].reshape(wide.limits.shape)
@@ -476,7 +517,7 @@ class Solver:
 
     def refine(self, budget: float | None = None) -> float:
         """Compute accelerations without moving, for `budget` seconds, or to the tolerance; returns the error bound."""
-        if not self.tree.model.adaptive:
+        if not self._adaptive:
             self.step_aba()
             return self.error
         until = time.perf_counter() + (budget or 0.0)
@@ -487,7 +528,8 @@ class Solver:
             self._advance(1, begun=True, most=len(self.tree.model.tree))
         else:
             while True:
-                more = int(numbers[col.COMPUTED]) + _CHUNK
+                more = int(numbers[col.COMPUTED])
+                more += max(_CHUNK, more // 4)  # rigid clusters are computed anew each time
                 self._advance(1, begun=True, most=more, tolerance=0.0)
                 if numbers[col.DONE] or time.perf_counter() >= until:
                     break
@@ -516,6 +558,7 @@ class Solver:
                 self._loads,
                 t.arrays,
                 t.wide,
+                self._rigid,
                 self._front,
                 criterion,
                 scale or 0.0,
