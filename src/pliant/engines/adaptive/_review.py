@@ -532,7 +532,10 @@ def _choose_closed(opened, kept, limits, joints, rates, clusters, walk, visited,
 
 @_jit
 def _lost(g, right, joints, rates, clusters, s):
-    """Kinetic energy that is lost at most when group g's joint, before the rigid cluster `right`, is stopped, J."""
+    """Energy of motion that is lost at most when group g's joint, before the rigid cluster `right`, is stopped, J.
+
+    Dampers and springs count as the inertia that they are worth in a step: slow motion against them is no rest.
+    """
     d, count = joints.groups[g, qs.DOF], joints.groups[g, qs.DOFS]
     twist, inertia = s.vectors[0], s.matrices[3]
     for i in range(6):
@@ -546,6 +549,8 @@ def _lost(g, right, joints, rates, clusters, s):
     for i in range(6):
         for j in range(6):
             out += 0.5 * twist[i] * inertia[i, j] * twist[j]
+    for j in range(d, d + count):
+        out += 0.5 * joints.resist[j] * rates[j] * rates[j]
     return out
 
 

@@ -157,7 +157,7 @@ class Solver:
         self._index = np.full(len(md.groups), -1, dtype=np.int64)
         self._world = np.concatenate([-gravity, np.zeros(3)])
         self._none = np.zeros(m.nv)
-        self.rates, self._guess, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
+        self.rates, self._middle, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
         self._drag_rate = m.damping + 0.5 * h * m.stiffness
         self._info = new_info(_ITERATIONS)
         self._limits = Limits(open_above, _CLOSE * open_above, slow, most)
@@ -254,14 +254,14 @@ class Solver:
         """Coordinates and velocities of a linkage from those of the mechanism."""
         state, dofs = reduced.linkage.state, reduced.dofs
         state.q[:] = self.joints.q[reduced.coordinates]
-        state.v[:], state.u[:] = self.rates[dofs], self._guess[dofs]
+        state.v[:], state.u[:] = self.rates[dofs], self._middle[dofs]
         state.earlier[:] = self._earlier[dofs]
 
     def scatter(self) -> None:
         """Coordinates and velocities of the mechanism from those of the linkage."""
         state, dofs = self.reduced.linkage.state, self.reduced.dofs
         self.joints.q[self.reduced.coordinates] = state.q
-        self.rates[dofs], self._guess[dofs], self._earlier[dofs] = state.v, state.u, state.earlier
+        self.rates[dofs], self._middle[dofs], self._earlier[dofs] = state.v, state.u, state.earlier
 
     # --- loads
 
@@ -342,7 +342,7 @@ class Solver:
         )
         out = pose_matrices(flat)[0] @ out
         if owner[0] >= 0:
-            reduced.linkage.evaluate()
+            reduced.linkage.evaluate(reduced.linkage.state.v)
             row = reduced.linkage.work[reduced.components.link[owner[0]]]
             held = np.eye(4)
             held[:3, :3] = row[: linkage.W_POSITION].reshape(3, 3)
@@ -408,8 +408,10 @@ class Solver:
         self.scatter()
         if self._stale:
             self._refresh()
-        reduced.linkage.evaluate()
-        self._drag[reduced.dofs] = self._drag_rate[reduced.dofs] * self.rates[reduced.dofs]
+        # The velocity at the middle of the last step is what moves joints. That at its end overshoots, and undershoots
+        # in the next step, where damping or stiffness is large.
+        reduced.linkage.evaluate(reduced.linkage.state.u)
+        self._drag[reduced.dofs] = self._drag_rate[reduced.dofs] * self._middle[reduced.dofs]
         room = reduced.visited + _AT_ONCE
         front = Front(
             node=np.empty(room, dtype=np.int32),
@@ -426,7 +428,7 @@ class Solver:
             self.opened,
             self._rows,
             joints,
-            self.rates,
+            self._middle,
             self._drag,
             clusters,
             reduced.walk,
@@ -445,7 +447,7 @@ class Solver:
             self.kept,
             self._limits,
             joints,
-            self.rates,
+            self._middle,
             self._drag,
             clusters,
             reduced.walk,
@@ -502,7 +504,7 @@ class Solver:
                 self._release(linkage_made)
             raise
         if len(closing):
-            for values in (self.rates, self._guess, self._earlier):
+            for values in (self.rates, self._middle, self._earlier):
                 values[fine.dofs] = 0.0
         self.reduced = new
         self.scatter()
@@ -522,8 +524,8 @@ class Solver:
 
     def _split(self, old: Reduced, fine: Reduced) -> None:
         a, b = old.linkage, fine.linkage
-        a.evaluate()
-        b.evaluate()
+        a.evaluate(a.state.v)
+        b.evaluate(b.state.v)
         _linkage.split_momenta(
             self._owners(fine, old),
             fine.links,
@@ -538,8 +540,8 @@ class Solver:
 
     def _add(self, fine: Reduced, new: Reduced) -> None:
         a, b = fine.linkage, new.linkage
-        a.evaluate()
-        b.evaluate()
+        a.evaluate(a.state.v)
+        b.evaluate(b.state.v)
         _linkage.add_momenta(
             self._owners(fine, new),
             fine.links,
@@ -550,7 +552,6 @@ class Solver:
             b.state.momentum,
         )
         b.project()
-        b.state.u[:] = b.state.v
 
     # --- state
 
@@ -562,7 +563,7 @@ class Solver:
             self._open_above_nodes(self.joints.closing[self._groups_of(moving)], opened)
         self.opened[:] = opened
         self.joints.q[:], self.rates[:] = q, rates
-        self._guess[:], self._earlier[:] = rates, 0.0
+        self._middle[:], self._earlier[:] = rates, 0.0
         self._refresh()
         new = self._build()
         self._gather(new)
@@ -584,7 +585,7 @@ class Solver:
         momentum[reduced.groups] = reduced.linkage.state.momentum[reduced.links]
         choice = [float(self.due), float(self.taken - self._reviewed)]
         bits = np.packbits(self.opened.astype(bool)).astype(np.float64)
-        parts = [self.joints.q, self.rates, self._guess, self._earlier, momentum.ravel()]
+        parts = [self.joints.q, self.rates, self._middle, self._earlier, momentum.ravel()]
         return np.concatenate([*parts, reduced.linkage.state.past, choice, bits])
 
     @state.setter
@@ -600,7 +601,7 @@ class Solver:
         opened |= self.kept
         self._open_above_nodes(above[open_nodes], opened)
         self.opened[:] = opened
-        self.joints.q[:], self.rates[:], self._guess[:], self._earlier[:] = q, rates, guess, earlier
+        self.joints.q[:], self.rates[:], self._middle[:], self._earlier[:] = q, rates, guess, earlier
         self._refresh()
         new = self._build()
         self._gather(new)

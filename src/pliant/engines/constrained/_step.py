@@ -525,8 +525,8 @@ def set_nearest_motion(arrays):
 
 
 @njit(counts_references=True, error_model="numpy", nogil=True)
-def evaluate_motion(arrays):
-    """Kinematics of links at the present velocities, into `work`, and momenta of these velocities, into `at_middle`."""
+def evaluate_motion(velocity, arrays):
+    """Kinematics of links at joint velocities, into `work`, and momenta of these velocities, into `at_middle`."""
     model, state, scratch = arrays.model, arrays.state, arrays.scratch
-    _links.forward(model.links, model.constants, state.q, state.v, 0.0, scratch.work)
+    _links.forward(model.links, model.constants, state.q, velocity, 0.0, scratch.work)
     _links.momenta(0, model.links.shape[0], model.constants, scratch.work, scratch.at_middle)

@@ -39,7 +39,7 @@ class Linkage:
         model, state: as in `arrays`; entries of both may be written to.
         loads: rows of loads as in `Model`.
         work: kinematics after `evaluate`.
-        momenta: after `evaluate` those of the present velocities, world axes, about centres of mass, (n, 6).
+        momenta: after `evaluate`, world axes, about centres of mass, (n, 6).
     """
 
     __slots__ = ("_arrays", "_info", "loads", "model", "momenta", "state", "work")
@@ -128,12 +128,12 @@ class Linkage:
     def move(self, v: Floats) -> None:
         """Set joint velocities, and the momenta to those of this motion."""
         self.state.v[:] = self.state.u[:] = v
-        self.evaluate()
+        self.evaluate(self.state.v)
         _links.set_momentum(self.work, self.momenta, self.state.momentum)
 
-    def evaluate(self) -> None:
-        """Kinematics and momenta at the present coordinates and velocities, into `work` and `momenta`."""
-        _step.evaluate_motion(self._arrays)
+    def evaluate(self, velocity: Floats) -> None:
+        """Kinematics and momenta at the present coordinates and these joint velocities, into `work` and `momenta`."""
+        _step.evaluate_motion(velocity, self._arrays)
 
     def project(self) -> bool:
         """Set velocities and momenta to the motion nearest to the momenta; False if joints meet no inertia."""
