@@ -97,6 +97,8 @@ def make(name: str) -> Simulation:
         return pliant.ReducedSimulation(model(engine), H, **options)
     if engine == "constrained":
         return pliant.ConstrainedSimulation(chain(), H, stabilization=what or "newmark")
+    if engine == "adaptive":
+        return pliant.AdaptiveSimulation(chain(), H, keep="*" if what else (), interval=3)
     return pliant.QuasistaticSimulation(chain(), H)
 
 
@@ -120,6 +122,9 @@ NAMES = [
     "quasistatic loop",
     "quasistatic lattice",
     "quasistatic tied",
+    "adaptive",
+    "adaptive floating",
+    "adaptive whole",
 ]
 
 
@@ -170,7 +175,7 @@ def test_words_and_shapes(name):
     assert s.violation >= 0
     assert m.name in s.summary()
     assert m.name in repr(s)
-    assert s.engine in ("reduced", "blended", "constrained", "quasistatic")
+    assert s.engine in ("reduced", "blended", "constrained", "quasistatic", "adaptive")
 
 
 def test_poses_are_those_of_the_coordinates(name):

@@ -41,8 +41,10 @@ _ROUND_OFF = 1e-10  # of the terms of a defect: less is zero
 
 @_jit
 def mark(k, opened, clusters):
-    """Mark node k and the closed clusters around it as out of date."""
+    """Mark node k, unless it is a leaf, and the closed clusters around it as out of date."""
     nodes, marks = clusters.nodes, clusters.marks
+    if k < clusters.wrenches.shape[0]:
+        k = nodes[k, qs.ABOVE]
     while k >= 0 and opened[k] == 0 and marks[k] == 0:
         marks[k] = 1
         k = nodes[k, qs.ABOVE]
@@ -63,8 +65,6 @@ def _refresh(k, world, joints, clusters, none, order, s):
             if child >= leaves and marks[child]:
                 order[size] = child
                 size += 1
-            elif child >= 0:
-                marks[child] = 0
     for i in range(size - 1, -1, -1):
         k = order[i]
         kind = nodes[k, qs.KIND]
@@ -415,7 +415,7 @@ def choose(opened, kept, limits, joints, rates, drag, clusters, walk, visited, w
         if not opened[k]:
             _offer(i, clusters, front, s)
             continue
-        count += 1
+        count += nodes[k, qs.GROUP] >= 0
         left, right, kind = nodes[k, qs.LEFT], nodes[k, qs.RIGHT], nodes[k, qs.KIND]
         row_b = walk.slot[right]
         if kind == qs.SUM:
@@ -455,7 +455,7 @@ def choose(opened, kept, limits, joints, rates, drag, clusters, walk, visited, w
         left, right, kind = nodes[k, qs.LEFT], nodes[k, qs.RIGHT], nodes[k, qs.KIND]
         front.change[opening] = k
         opening += 1
-        count += 1
+        count += nodes[k, qs.GROUP] >= 0
         row_a, row_b = rows, rows + 1
         rows += 2
         front.node[row_a], front.node[row_b] = left, right

@@ -166,7 +166,7 @@ class Limits(NamedTuple):
         open: defect, kg m²/s⁴, above which a cluster is opened.
         close: defect up to which a cluster is closed.
         slow: kinetic energy, J, that may be lost when a cluster is closed.
-        most: nodes that may be open.
+        most: joints that may move.
     """
 
     open: float

@@ -94,7 +94,7 @@ class AdaptiveSimulation(Simulation):
                 self._gravity,
                 open_above=self._unit * tolerance**2,
                 slow=0.5 * self._unit * speed**2,
-                most=len(m.body_names) * 3 if most is None else most,
+                most=m.joint_count if most is None else most,
                 interval=interval,
                 keep=np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *kept])),
             )

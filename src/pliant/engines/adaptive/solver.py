@@ -153,7 +153,8 @@ class Solver:
             poses=np.zeros((6, 12)),
         )
         self._stack = np.zeros(n + 2, dtype=np.int32)
-        self._slots = [np.full(n, -1, dtype=np.int32) for _ in range(3)]
+        self._slots: list[Indices] = []  # that no walk uses
+        self._changes: list[tuple[Reduced, Indices, Indices]] = []  # linkages before the last review, and its changes
         self._index = np.full(len(md.groups), -1, dtype=np.int64)
         self._world = np.concatenate([-gravity, np.zeros(3)])
         self._none = np.zeros(m.nv)
@@ -212,7 +213,7 @@ class Solver:
             node=np.empty(room, dtype=np.int32),
             component=np.empty(room, dtype=np.int32),
             pose=np.empty((room, 12)),
-            slot=self._slots.pop(),
+            slot=self._slots.pop() if self._slots else np.full(len(self.opened), -1, dtype=np.int32),
         )
         components = Components(
             group=np.empty(count + 1, dtype=np.int32),
@@ -377,7 +378,7 @@ class Solver:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         done = 0
         while done < n:
-            since = self.taken - self._reviewed
+            since, before_review = self.taken - self._reviewed, (self._reviewed, self.due)
             if not self.whole and (self.due or since >= self.interval):
                 self.review()
                 since = 0
@@ -391,16 +392,17 @@ class Solver:
                     array[:] = kept
                 moving.advance(went, self.timestep)
                 self._info[linkage.INFO_TAKEN] = start + went
+                if went == 0:
+                    self._undo_review(*before_review)
                 break
+            self._forget_changes()
         return done
 
     def review(self) -> None:
         """Choose which joints move, until the choice stands."""
         for _ in range(_MOST_REVIEWS):
-            full = self._review()
-            if not full:
+            if not self._review():
                 break
-        self._reviewed, self.due = self.taken, False
 
     def _review(self) -> bool:
         """One review; returns whether another one should follow."""
@@ -464,8 +466,28 @@ class Solver:
         self.reviews += 1
         if len(opening) or len(closing):
             self.switch(opening, closing)
+        else:
+            self._reviewed, self.due = self.taken, False
         self._stale = False
         return bool(front.numbers[col.FULL])
+
+    def _undo_review(self, reviewed: int, due: bool) -> None:
+        """Go back to the joints that moved before the last review."""
+        for old, opening, closing in reversed(self._changes):
+            self.opened[opening], self.opened[closing] = 0, 1
+            new, self.reduced = self.reduced, old
+            self.rates[new.dofs] = self._middle[new.dofs] = self._earlier[new.dofs] = 0.0
+            self.scatter()
+            self._release(new)
+            self._load_linkage(old)
+        self._changes.clear()
+        self._reviewed, self.due, self._stale = reviewed, due, True
+
+    def _forget_changes(self) -> None:
+        """Give up the linkages before the last review."""
+        for old, _, _ in self._changes:
+            self._release(old)
+        self._changes.clear()
 
     def _refresh(self) -> None:
         """Compute all joints and records again."""
@@ -478,38 +500,41 @@ class Solver:
         Opening changes no velocity. Closing is an impulse through the joints that stop: momenta of bodies that become
         one are added, and the motion nearest to them is that which keeps the momenta of all other joints.
         """
-        old, opened = self.reduced, self.opened.copy()
+        old, now = self.reduced, self.taken
         made: list[Reduced] = []
         try:
-            fine = old
+            fine = new = old
             if len(opening):
                 self.opened[opening] = 1
-                fine = self._build()
+                fine = new = self._build()
                 made.append(fine)
                 self._gather(fine)
                 self._split(old, fine)
-            new = fine
             if len(closing):
                 self.opened[closing] = 0
                 new = self._build()
                 made.append(new)
                 self._gather(new)
                 self._add(fine, new)
-            past, start = old.linkage.state.past, new.linkage.state.past
-            start[linkage.SINCE_CHECK] = past[linkage.SINCE_CHECK]
+                for values in (self.rates, self._middle, self._earlier):
+                    values[fine.dofs] = 0.0
+            since = linkage.SINCE_CHECK
+            new.linkage.state.past[since] = old.linkage.state.past[since]
             self._load_linkage(new)
+            self._changes.append((old, opening, closing))
+            # at once: an interrupt comes before or after
+            self.reduced, self._reviewed, self.due = new, now, False
         except BaseException:
-            self.opened[:] = opened
-            for linkage_made in made:
-                self._release(linkage_made)
+            if self.reduced is old:
+                self._changes = [change for change in self._changes if change[0] is not old]
+                self.opened[opening], self.opened[closing] = 0, 1
+                self.scatter()
+                for one in made:
+                    self._release(one)
             raise
-        if len(closing):
-            for values in (self.rates, self._middle, self._earlier):
-                values[fine.dofs] = 0.0
-        self.reduced = new
         self.scatter()
-        for used in [old, *made[:-1]]:
-            self._release(used)
+        for one in made[:-1]:
+            self._release(one)
         self.switches += 1
 
     def _owners(self, fine: Reduced, coarse: Reduced) -> Ints:
@@ -572,6 +597,7 @@ class Solver:
         self.due = True
 
     def _replace(self, new: Reduced) -> None:
+        self._forget_changes()
         old, self.reduced = self.reduced, new
         self._load_linkage(new)
         self._release(old)
