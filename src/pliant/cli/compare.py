@@ -51,7 +51,9 @@ def compare(
     engines: Annotated[
         list[options.Engine] | None,
         typer.Option(
-            "--engine", help="One to compare; repeat it. By default reduced, blended and constrained.", show_default=False
+            "--engine",
+            help="One to compare; repeat it. By default reduced, blended, constrained.",
+            show_default=False,
         ),
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", "-s", help="How long the motion is.")] = 1.0,

@@ -80,7 +80,8 @@ def run(
         ),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="Error of accelerations that is allowed; quasistatic: a fraction, adaptive: m/s².")
+        float,
+        typer.Option(help="Error of accelerations that is allowed; quasistatic: a fraction, adaptive: m/s²."),
     ] = 0.01,
     output: Annotated[
         Path | None,

@@ -49,7 +49,8 @@ def simulate(
         engine: "reduced", "blended", "constrained", "quasistatic" or "adaptive". By default that of the model, or the
             constrained engine for a mechanism.
         timestep: seconds; 1 ms for models and 1/60 s for the other engines by default.
-        gravity: m/s². By default (0, 0, -9.81) for the engines that move mechanisms and for models whose base floats; compensated for other models, so that the reference pose is the rest pose.
+        gravity: m/s². By default (0, 0, -9.81) for the engines that move mechanisms and for models whose base floats;
+            compensated for other models, so that the reference pose is the rest pose.
         end_effectors: of a model that is made here; the mechanism's own by default.
         sampling: arguments of `pliant.sample`, which chooses the models of a blend made here.
         options: further arguments of the engine's constructor.

@@ -60,7 +60,13 @@ def test_a_spinning_cluster_feels_centrifugal_forces(seed, bodies):
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 5, 7, 8, 9, 10])
 def test_a_rigid_joint_among_moving_ones(seed):
     """Two bodies rigid, all other joints moving: their joint's free acceleration in its own inertia."""
-    m = random_mechanism(seed, bodies=6, reference=True, floating=seed % 2 == 0, kinds=("hinge", "slide", "ball", "universal", "bushing"))
+    m = random_mechanism(
+        seed,
+        bodies=6,
+        reference=True,
+        floating=seed % 2 == 0,
+        kinds=("hinge", "slide", "ball", "universal", "bushing"),
+    )
     q, v = random_q(m, seed), np.random.default_rng(seed).normal(size=m.nv)
     s = adaptive.moving(m, q, v, H, GRAVITY)
     solver = s._solver
@@ -79,7 +85,7 @@ def test_a_rigid_joint_among_moving_ones(seed):
     solver.reduced.linkage.state.u[:] = solver.reduced.linkage.state.v
     M, right = newton.equations(m, q, v, GRAVITY, {m.body_names[-1]: FORCE})
     free = np.linalg.solve(M + adaptive.resistance(m, H), right - 0.5 * H * m.stiffness * v)
-    joint = m.dof_joint[solver.model.groups[nodes[k, qs.GROUP], qs.DOF]]
+    joint = int(m.dof_joint[solver.model.groups[nodes[k, qs.GROUP], qs.DOF]])
     dofs = m.joint_dofs(joint)
     at = pliant.Configuration(m, q)
     child, parent = m.joint_children[joint], m.joint_parents[joint]
@@ -95,7 +101,12 @@ def spatial_inertia(m, at, body, point):
     pose = at.poses[body]
     arm = spatial.hat(pose[:3, :3] @ m.com[body] + pose[:3, 3] - point)
     turn = pose[:3, :3] @ m.inertia[body] @ pose[:3, :3].T
-    return np.block([[m.mass[body] * np.eye(3), -m.mass[body] * arm], [m.mass[body] * arm, turn - m.mass[body] * arm @ arm]])
+    return np.block(
+        [
+            [m.mass[body] * np.eye(3), -m.mass[body] * arm],
+            [m.mass[body] * arm, turn - m.mass[body] * arm @ arm],
+        ]
+    )
 
 
 def test_records_are_brought_up_to_date_where_something_changed():

@@ -100,7 +100,7 @@ def _centripetal(x, y, z, sign, out):
 
 @_jit
 def rigid_forms(data, at, out):
-    """Wrench of inertia on a rigid body that turns about its origin, columns 1 to 6 of `out` (6, 7); column 0 is zero."""
+    """Wrench of inertia on a rigid body that turns about its origin: columns 1 to 6 of `out` (6, 7), column 0 zero."""
     _centripetal(data[at + 1], data[at + 2], data[at + 3], -1.0, out)
     xx, xy, yy = data[at + 4], data[at + 5], data[at + 6]
     xz, yz, zz = data[at + 7], data[at + 8], data[at + 9]
@@ -244,7 +244,7 @@ def close(k, joints, clusters, none, s):
     a, b = record(left, 0, clusters, s), record(right, 1, clusters, s)
     count = _join(k, a, b, joints, clusters, s, none)
     n = 6 + count
-    m, coupled = s.system, s.matrices[0]
+    m = s.system
     joint, at, vector, turned = s.poses[0], s.poses[1], s.vectors[0], s.vectors[1]
     # pose of b's top handle in that of k
     if nodes[left, qs.HANDLES] == 2:

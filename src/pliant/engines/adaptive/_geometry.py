@@ -174,7 +174,7 @@ def add_inertia(pose, inertia, at, share, out):
 
 @_jit
 def principal_axes(xx, xy, xz, yy, yz, zz, axes, moments):
-    """Eigenvectors (columns of `axes`, nine numbers by rows) and eigenvalues of a symmetric matrix, by Jacobi's method."""
+    """Eigenvectors (columns of `axes`, by rows) and eigenvalues of a symmetric matrix, by Jacobi's method."""
     a = moments  # diagonal
     a[0], a[1], a[2] = xx, yy, zz
     for i in range(9):

@@ -20,7 +20,7 @@ _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 
 @_jit
 def _bottom(k, opened, clusters, walk, out):
-    """Rigid body that holds the bottom handle of a visited node, and the pose of this handle in its frame, into `out`."""
+    """Rigid body that holds the bottom handle of a visited node, and its pose in that body's frame, into `out`."""
     nodes = clusters.nodes
     while opened[k] and nodes[k, qs.HANDLES] == 2:
         k = nodes[k, qs.RIGHT]
@@ -241,12 +241,19 @@ def split_momenta(owner, fine, coarse, constants, own_constants, work, own_work,
         x, y, z = _rotate(own_work[c], own_momentum[c, 3], own_momentum[c, 4], own_momentum[c, 5])
         x, y, z = _solve_symmetric(own_work[c, linkage.W_INERTIA : linkage.W_INERTIA + 6], x, y, z)
         rx, ry, rz = _between_centres(work[k], own_work[c])
-        m, share = constants[k, linkage.C_MASS], constants[k, linkage.C_MASS] / own_constants[c, linkage.C_MASS]
+        m, share = (
+            constants[k, linkage.C_MASS],
+            constants[k, linkage.C_MASS] / own_constants[c, linkage.C_MASS],
+        )
         momentum[k, 0] = share * own_momentum[c, 0] + m * (y * rz - z * ry)
         momentum[k, 1] = share * own_momentum[c, 1] + m * (z * rx - x * rz)
         momentum[k, 2] = share * own_momentum[c, 2] + m * (x * ry - y * rx)
         a = work[k, linkage.W_INERTIA : linkage.W_INERTIA + 6]
-        x, y, z = a[0] * x + a[1] * y + a[2] * z, a[1] * x + a[3] * y + a[4] * z, a[2] * x + a[4] * y + a[5] * z
+        x, y, z = (
+            a[0] * x + a[1] * y + a[2] * z,
+            a[1] * x + a[3] * y + a[4] * z,
+            a[2] * x + a[4] * y + a[5] * z,
+        )
         momentum[k, 3], momentum[k, 4], momentum[k, 5] = _rotate_back(work[k], x, y, z)
 
 
@@ -263,7 +270,9 @@ def add_momenta(owner, fine, coarse, work, own_work, momentum, own_momentum):
         x, y, z = _rotate(work[k], momentum[k, 3], momentum[k, 4], momentum[k, 5])
         rx, ry, rz = _between_centres(work[k], own_work[c])
         px, py, pz = momentum[k, 0], momentum[k, 1], momentum[k, 2]
-        x, y, z = _rotate_back(own_work[c], x + ry * pz - rz * py, y + rz * px - rx * pz, z + rx * py - ry * px)
+        x, y, z = _rotate_back(
+            own_work[c], x + ry * pz - rz * py, y + rz * px - rx * pz, z + rx * py - ry * px
+        )
         own_momentum[c, 0] += px
         own_momentum[c, 1] += py
         own_momentum[c, 2] += pz

@@ -19,9 +19,7 @@ from pliant.engines.adaptive._clusters import (
 )
 from pliant.engines.adaptive._geometry import (
     compose,
-    copy_pose,
     place_joint,
-    set_torque,
     set_identity,
     to_child,
     to_parent,
@@ -77,7 +75,24 @@ def _refresh(k, world, joints, clusters, none, order, s):
 
 
 @_jit
-def update(opened, loads, joints, rates, drag, clusters, walk, visited, components, bodies, work, world, none, order, front, s):
+def update(
+    opened,
+    loads,
+    joints,
+    rates,
+    drag,
+    clusters,
+    walk,
+    visited,
+    components,
+    bodies,
+    work,
+    world,
+    none,
+    order,
+    front,
+    s,
+):
     """Bring joints, wrenches, angular velocities and records up to date, in the motion of a linkage that is evaluated.
 
     Args:
@@ -92,8 +107,7 @@ def update(opened, loads, joints, rates, drag, clusters, walk, visited, componen
         front: `spin` out.
         s: scratch.
     """
-    nodes, start, data = clusters.nodes, clusters.start, clusters.data
-    leaves = clusters.wrenches.shape[0]
+    nodes, leaves = clusters.nodes, clusters.wrenches.shape[0]
     for b in range(bodies):
         place_joint(components.group[b], joints, s.poses)
     row = 0
@@ -288,7 +302,7 @@ def _coupled(k, a, force, clusters, joints, s, out):
 
 @_jit
 def _look_into(k, force, spin, world, joints, clusters, none, s, out_a, out_b, spin_b):
-    """Forces on the handles of the children of a closed cluster if its joint were free, and right's angular velocity."""
+    """Forces on the handles of a closed cluster's children if its joint were free, and right's angular velocity."""
     nodes, data = clusters.nodes, clusters.data
     left, right, g = nodes[k, qs.LEFT], nodes[k, qs.RIGHT], nodes[k, qs.GROUP]
     first, second, first_b, missing = s.vectors[4], s.vectors[5], s.vectors[6], s.vectors[11]
@@ -401,7 +415,7 @@ def choose(opened, kept, limits, joints, rates, drag, clusters, walk, visited, w
         limits: `Limits`.
         Others as of `update`.
     """
-    nodes, leaves, numbers = clusters.nodes, clusters.wrenches.shape[0], front.numbers
+    nodes, numbers = clusters.nodes, front.numbers
     for i in range(col.NUMBERS):
         numbers[i] = 0.0
     missing, wrench = s.vectors[11], s.vectors[2]

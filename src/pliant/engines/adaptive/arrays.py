@@ -2,7 +2,7 @@
 
 Bodies held together by fixed joints are a *group*, a node of the assembly tree is a *cluster*: both as in the
 quasi-static engine, whose columns of `groups`, `primitives`, `nodes` and `inertia` are used here. A cluster that is
-*closed* is one rigid body; nodes that are *open* form the top of the assembly tree, and the joints that they close move.
+*closed* is one rigid body. Nodes that are *open* form the top of the assembly tree; the joints that they merge move.
 A pose is 12 numbers: rotation, row by row, and translation.
 """
 

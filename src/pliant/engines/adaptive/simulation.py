@@ -59,6 +59,7 @@ class AdaptiveSimulation(Simulation):
         most: int | None = None,
         keep: str | Sequence[str] = (),
         interval: int = 8,
+        precision: float = 1e-5,
         start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
     ):
         """Start at rest, at the reference pose or at `start`.
@@ -74,6 +75,8 @@ class AdaptiveSimulation(Simulation):
             most: joints that may be active at a time; any number by default.
             keep: joints that are always active, names or patterns; "*" for all.
             interval: steps from one review to the next.
+            precision: rad (and fractions of the radius): iterations of a step that change joints by less are enough, as
+                `tolerance` of the constrained engine. Linear momentum is kept to rounding at 1e-14.
             start: joint coordinates at the start; the reference pose by default.
         """
         self._begin(mechanism, timestep, gravity)
@@ -83,6 +86,7 @@ class AdaptiveSimulation(Simulation):
         speed = _SLOW * self._timestep * tolerance if slow is None else number(slow, "slow", least=0.0)
         most = None if most is None else whole(most, "most", 1)
         interval = whole(interval, "interval", 1)
+        precision = number(precision, "precision", above=0.0, most=0.1)
         names = (keep,) if isinstance(keep, str) else tuple(keep)
         kept = [m.dof_joint[edit.matching_dofs(m, name)] for name in names]
         moving = m.mass[m.mass > 0]
@@ -96,6 +100,7 @@ class AdaptiveSimulation(Simulation):
                 slow=0.5 * self._unit * speed**2,
                 most=m.joint_count if most is None else most,
                 interval=interval,
+                precision=precision,
                 keep=np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *kept])),
             )
         except (InputError, MechanismError) as error:  # of packing, which names another engine
@@ -106,6 +111,7 @@ class AdaptiveSimulation(Simulation):
             "most": most,
             "keep": names,
             "interval": interval,
+            "precision": precision,
         }
         self._spent = self._solver.effort, self._solver.switches
         if start is not None:

@@ -1,7 +1,7 @@
 """`Solver`: motion of a reduced linkage of rigid clusters, and reviews of which joints move.
 
-A step is that of the constrained engine, on the joints that move and the rigid bodies between them. Every few steps, and
-when loads have changed, a review brings the clusters of the assembly tree up to date and chooses which joints move next.
+A step is that of the constrained engine, on the joints that move and the rigid bodies between them. Every few steps,
+and when loads have changed, a review brings the clusters of the assembly tree up to date and chooses which joints move.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from pliant.statics.loads import Load, load_rows
 
 __all__ = ["Solver"]
 
-_AT_ONCE = 1024  # nodes that a review may visit beyond those that are open; another one follows if it wants more
+_AT_ONCE = (
+    1024  # nodes that a review may visit beyond those that are open; another one follows if it wants more
+)
 _MOST_REVIEWS = 64  # reviews in a row
 _CLOSE = 1 / 16  # defect up to which clusters are closed, over that from which they are opened
-_ITERATIONS = 1e-5  # change of coordinates that ends the iterations of a step, as in the constrained engine
 
 
 @dataclass(eq=False)
@@ -95,6 +96,7 @@ class Solver:
         slow: float,
         most: int,
         interval: int,
+        precision: float,
         keep: Ints,
     ):
         """Args:
@@ -103,6 +105,7 @@ class Solver:
         slow: kinetic energy that may be lost when one is closed, J.
         most: joints that may move.
         interval: steps from one review to the next.
+        precision: change of coordinates that ends the iterations of a step, rad or radii.
         keep: numbers of joints that always move.
         """
         self.m, self.timestep, self.gravity = m, timestep, gravity
@@ -154,13 +157,15 @@ class Solver:
         )
         self._stack = np.zeros(n + 2, dtype=np.int32)
         self._slots: list[Indices] = []  # that no walk uses
-        self._changes: list[tuple[Reduced, Indices, Indices]] = []  # linkages before the last review, and its changes
+        self._changes: list[
+            tuple[Reduced, Indices, Indices]
+        ] = []  # linkages before the last review, and its changes
         self._index = np.full(len(md.groups), -1, dtype=np.int64)
         self._world = np.concatenate([-gravity, np.zeros(3)])
         self._none = np.zeros(m.nv)
         self.rates, self._middle, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
         self._drag_rate = m.damping + 0.5 * h * m.stiffness
-        self._info = new_info(_ITERATIONS)
+        self._info = new_info(precision)
         self._limits = Limits(open_above, _CLOSE * open_above, slow, most)
         self.interval = interval
         self.kept = np.zeros(n, dtype=np.int8)
@@ -186,7 +191,7 @@ class Solver:
         moving = joints[np.isin(joints, of_group)]
         return order[np.searchsorted(of_group[order], moving)]
 
-    def _open_above_nodes(self, nodes: Ints, flags: Flags) -> None:
+    def _open_above_nodes(self, nodes: Indices | Ints, flags: Flags) -> None:
         """Flag these nodes and all that contain them."""
         above = self.model.nodes[:, qs.ABOVE]
         for k in np.asarray(nodes).tolist():
@@ -228,9 +233,7 @@ class Solver:
         constants = np.empty((len(links), linkage.CONSTANTS))
         nv = int(rows[:, qs.DOFS].sum())
         dofs, coordinates = np.empty(nv, dtype=np.int64), np.empty(2 * nv, dtype=np.int64)
-        nq = _linkage.fill_links(
-            bodies, joints, components, links, constants, dofs, coordinates, spare
-        )[2]
+        nq = _linkage.fill_links(bodies, joints, components, links, constants, dofs, coordinates, spare)[2]
         coordinates = coordinates[:nq].copy()
         table = self._table[dofs]
         acting = self._sprung[dofs] | (joints.motor[dofs] != 0.0)
@@ -323,7 +326,8 @@ class Solver:
             _review.mark(int(self.joints.closing[g]), self.opened, self.clusters)
         reduced = self.reduced
         reduced.linkage.set_pull(
-            self._table[reduced.dofs, linkage.PULL], self._sprung[reduced.dofs] | (torque[reduced.dofs] != 0.0)
+            self._table[reduced.dofs, linkage.PULL],
+            self._sprung[reduced.dofs] | (torque[reduced.dofs] != 0.0),
         )
         self.due = True
 
