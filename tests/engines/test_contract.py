@@ -497,12 +497,15 @@ def test_an_interrupt_leaves_whole_steps(name):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
-@pytest.mark.parametrize("kind", ["constrained", "world"])
+@pytest.mark.parametrize("kind", ["constrained", "world", "adaptive"])
 def test_no_interrupt_is_lost(kind):
     """Ctrl-C while a call hands its arrays to compiled code: one in thirty was dropped."""
     if kind == "world":
         it = pliant.World(1 / 60)
         it.add_body("ball", pliant.shapes.sphere(0.03))
+    elif kind == "adaptive":
+        it = pliant.AdaptiveSimulation(free_chain(), H, interval=1, tolerance=3.0, slow=0.1)
+        it.velocity = {"hip0": 3.0, "hip1": 0.1}
     else:
         it = pliant.ConstrainedSimulation(pliant.gallery.helix(5), 1e-3)
     it.step()

@@ -21,7 +21,7 @@ def reviewed(s) -> float:
     """Worst defect of the present clusters, none of them opened or closed."""
     solver = s._solver
     kept, solver.kept[:] = solver.kept.copy(), 1
-    solver._limits = solver._limits._replace(open=np.inf)
+    solver.limits = solver.limits._replace(open=np.inf)
     solver._review()
     solver.kept[:] = kept
     return solver.worst

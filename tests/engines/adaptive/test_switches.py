@@ -177,8 +177,8 @@ def test_a_thousand_linkages_gain_no_energy(part):
             most = max(most, s.energy.total)
             lowest = min(lowest, s.energy.elastic + s.energy.gravity)
         scale = start.total - lowest  # all that can be kinetic
-        assert most <= start.total + 1e-2 * scale, seed
-    assert switches > 1000
+        assert most <= start.total + 1e-6 * scale, seed
+    assert switches > 100
 
 
 def test_dense_equations_agree_with_the_mass_matrix():

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import EARTH, number, whole
-from pliant.engines.adaptive.solver import Solver
+from pliant.engines.adaptive.solver import Solver, load_kernels
 from pliant.engines.simulation import Effort, Simulation
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism, edit, kinematics
 from pliant.statics import Configuration
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
+from pliant.text import brief
 
 __all__ = ["AdaptiveSimulation"]
 
@@ -87,8 +88,11 @@ class AdaptiveSimulation(Simulation):
         most = None if most is None else whole(most, "most", 1)
         interval = whole(interval, "interval", 1)
         precision = number(precision, "precision", above=0.0, most=0.1)
+        if not isinstance(keep, str | Sequence):
+            raise InputError(f"keep: a name, a pattern or a list of them expected, not {brief(keep)}")
         names = (keep,) if isinstance(keep, str) else tuple(keep)
         kept = [m.dof_joint[edit.matching_dofs(m, name)] for name in names]
+        load_kernels()
         moving = m.mass[m.mass > 0]
         self._unit = float(moving.mean()) if len(moving) else 1.0
         try:
@@ -115,7 +119,7 @@ class AdaptiveSimulation(Simulation):
         }
         self._spent = self._solver.effort, self._solver.switches
         if start is not None:
-            self._solver.set_motion(self._placeable(start), np.zeros(m.nv))
+            self._solver.start_at(self._placeable(start))
         self._started()
 
     # --- hooks of the protocol

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -30,11 +31,12 @@ from pliant.engines.constrained import arrays as linkage
 from pliant.engines.constrained.linkage import Linkage, dof_table, new_info
 from pliant.engines.quasistatic import arrays as qs
 from pliant.engines.quasistatic.packing import pack, pose_matrices, spring_arrays
-from pliant.mechanism import Mechanism
+from pliant.mechanism import Builder, Mechanism
+from pliant.mechanism.joints import BALL
 from pliant.statics.load_kernels import LINK
 from pliant.statics.loads import Load, load_rows
 
-__all__ = ["Solver"]
+__all__ = ["Solver", "load_kernels"]
 
 _AT_ONCE = (
     1024  # nodes that a review may visit beyond those that are open; another one follows if it wants more
@@ -82,6 +84,7 @@ class Solver:
         opened, kept: per node of the assembly tree, 1 if it is open, and if it stays so.
         reduced: the linkage that moves.
         due: whether the next step begins with a review.
+        limits: of reviews.
         worst: largest defect left by the last review, kg m²/s⁴.
         reviews, switches: since the start.
     """
@@ -166,12 +169,13 @@ class Solver:
         self.rates, self._middle, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
         self._drag_rate = m.damping + 0.5 * h * m.stiffness
         self._info = new_info(precision)
-        self._limits = Limits(open_above, _CLOSE * open_above, slow, most)
+        self.limits = Limits(open_above, _CLOSE * open_above, slow, most)
         self.interval = interval
         self.kept = np.zeros(n, dtype=np.int8)
         self._open_above_nodes(closing[self._groups_of(keep)], self.kept)
         self.whole = bool(self.kept[closes].all())
         self.opened = self.kept.copy()
+        self._widen()
         self._leaf_of_body = np.append(tree.first_leaf, -1)[md.group]
         self._loads: dict[int, Load] = {}
         self._rows = load_rows({}, self._leaf_of_body)
@@ -181,6 +185,19 @@ class Solver:
         _review.start_all(self.joints, self.clusters, self._world, self._none, self._stack, self._scratch)
         self.reduced = self._build()
         self._gather(self.reduced)
+
+    def _widen(self) -> None:
+        """Move limits of hinges and slides that the present coordinates are beyond there: a push would be a blow."""
+        x, straight = self.joints.q[self.m.dof_coordinate], self.m.dof_kind != BALL
+        for column, widest in ((linkage.LOWER, np.minimum), (linkage.UPPER, np.maximum)):
+            self._table[straight, column] = widest(self._table[straight, column], x[straight])
+
+    def start_at(self, q: Floats) -> None:
+        """Begin at rest at these coordinates; joints beyond their limits there may stay."""
+        self._table[:, linkage.LOWER], self._table[:, linkage.UPPER] = self.m.lower, self.m.upper
+        self.joints.q[:] = q
+        self._widen()
+        self.set_motion(q, np.zeros(self.m.nv))
 
     # --- open nodes
 
@@ -451,7 +468,7 @@ class Solver:
         _review.choose(
             self.opened,
             self.kept,
-            self._limits,
+            self.limits,
             joints,
             self._middle,
             self._drag,
@@ -639,3 +656,27 @@ class Solver:
         new.linkage.state.past[:] = past
         self._replace(new)
         self.due, self._reviewed = bool(choice[0]), self.taken - int(choice[1])
+
+
+@cache
+def load_kernels() -> None:
+    """Load machine code of all kernels, by a small motion: a Ctrl-C while numba loads some may be lost, or worse."""
+    b = Builder("chain")
+    for i in range(3):
+        b.body(f"b{i}", mass=1.0, inertia=(1.0, 1.0, 1.0), position=(i, 0, 0))
+    b.free("j0", "world", "b0")
+    b.hinge("j1", "b0", "b1", anchor=(0.5, 0, 0), axis=(0, 0, 1))
+    b.hinge("j2", "b1", "b2", anchor=(1.5, 0, 0), axis=(0, 0, 1))
+    words = {"open_above": 1e-9, "slow": 0.0, "most": 9, "interval": 1, "precision": 1e-5}
+    solver = Solver(b.build(), 1e-3, np.zeros(3), **words, keep=np.zeros(0, dtype=np.int64))
+    solver.set_wrenches({2: Load.of("b2", (0.0, 1.0, 0.0))})
+    solver.advance(2)
+    solver.set_wrenches({})
+    solver.set_motors(np.ones(solver.m.nv))
+    solver.set_motors(np.zeros(solver.m.nv))
+    solver.body_pose(2)
+    solver.limits = Limits(np.inf, np.inf, np.inf, 9)
+    solver.advance(2)
+    solver.reduced.linkage.kinetic  # noqa: B018
+    solver.set_motion(solver.q, solver.velocity)
+    solver.state = solver.state

@@ -113,7 +113,12 @@ class Linkage:
         )
         self._info, self.work, self.momenta = info, scratch.work, scratch.at_middle
         self.loads = self.model.loads
-        self._arrays = _step.join_arrays(self.model, self.state, scratch)
+        try:
+            self._arrays = _step.join_arrays(self.model, self.state, scratch)
+        except SystemError as error:  # numba's way to pass on a Ctrl-C while it hands over an object
+            if isinstance(error.__cause__, KeyboardInterrupt):
+                raise error.__cause__ from None
+            raise
 
     def advance(self, n: int, timestep: float) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
