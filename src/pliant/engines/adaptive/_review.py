@@ -394,10 +394,9 @@ def _pop(front):
 def _offer(row, clusters, front, s):
     """Put a closed cluster with its forces and angular velocity into the heap."""
     k = front.node[row]
-    if k < clusters.wrenches.shape[0]:
-        return
-    at = clusters.start[k]
-    _push(row, defect(k, at, front.force[row], front.spin[row], clusters, s), front)
+    front.missed[row] = defect(k, clusters.start[k], front.force[row], front.spin[row], clusters, s)
+    if k >= clusters.wrenches.shape[0]:
+        _push(row, front.missed[row], front)
 
 
 # --- what to open, what to close
@@ -408,7 +407,8 @@ def choose(opened, kept, limits, joints, rates, drag, clusters, walk, visited, w
     """Nodes to open and to close, after `update`: into `front.change`, their numbers into `front.numbers`.
 
     A cluster is opened while its defect is above the limit, the worst first. A node whose children are both closed is
-    closed if little kinetic energy is lost by it, and its defect is then well below the limit.
+    closed if little kinetic energy is lost by it, its joint adds little to the defects of the children, and its defect
+    is then below half the limit.
 
     Args:
         kept: per node, 1 if it is to stay open.
@@ -519,9 +519,10 @@ def _choose_closed(opened, kept, limits, joints, rates, clusters, walk, visited,
         left, right, g = nodes[k, qs.LEFT], nodes[k, qs.RIGHT], nodes[k, qs.GROUP]
         if walk.slot[right] < 0:  # opened just now
             continue
-        content = 0.0
+        content, before = 0.0, front.missed[walk.slot[right]]
         if left >= 0:
             content = front.content[walk.slot[left]]
+            before += front.missed[walk.slot[left]]
         if content < 0.0 or front.content[walk.slot[right]] < 0.0:
             continue
         content += front.content[walk.slot[right]]
@@ -536,9 +537,10 @@ def _choose_closed(opened, kept, limits, joints, rates, clusters, walk, visited,
             close_root(k, world, joints, clusters, none, s)
         else:
             close(k, joints, clusters, none, s)
-        if defect(k, clusters.start[k], front.force[i], front.spin[i], clusters, s) > limits.close:
+        missed = defect(k, clusters.start[k], front.force[i], front.spin[i], clusters, s)
+        if not (missed <= limits.closed and missed - before <= limits.close):
             continue
-        front.content[i] = content
+        front.content[i], front.missed[i] = content, missed
         closing += 1
         front.change[room - closing] = k
     numbers[col.CLOSED] = closing

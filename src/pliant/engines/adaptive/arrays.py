@@ -137,6 +137,7 @@ class Front(NamedTuple):
         node: of the assembly tree.
         force: wrenches on handles, top and bottom, with all joints free, (rows, 12).
         spin: angular velocity of the top handle in its frame, (rows, 3).
+        missed: defects of closed clusters.
         content: of nodes that can be closed, kinetic energy that is lost, J.
         keys, items: heap of closed clusters, the largest defect first; rows.
         change: nodes to open and, from the end, nodes to close.
@@ -146,6 +147,7 @@ class Front(NamedTuple):
     node: Indices
     force: Floats
     spin: Floats
+    missed: Floats
     content: Floats
     keys: Floats
     items: Indices
@@ -164,12 +166,14 @@ class Limits(NamedTuple):
 
     Attributes:
         open: defect, kg m²/s⁴, above which a cluster is opened.
-        close: defect up to which a cluster is closed.
+        close: defect that a joint may add to those of the clusters on both sides when it is closed.
+        closed: defect that a cluster may have when it is closed.
         slow: kinetic energy, J, that may be lost when a cluster is closed.
         most: joints that may move.
     """
 
     open: float
     close: float
+    closed: float
     slow: float
     most: int

@@ -42,7 +42,8 @@ _AT_ONCE = (
     1024  # nodes that a review may visit beyond those that are open; another one follows if it wants more
 )
 _MOST_REVIEWS = 64  # reviews in a row
-_CLOSE = 1 / 16  # defect up to which clusters are closed, over that from which they are opened
+_CLOSE = 1 / 16  # defect that a joint may add when it is closed, over that from which clusters are opened
+_CLOSED = 1 / 2  # defect of a whole cluster up to which it is closed, likewise
 
 
 @dataclass(eq=False)
@@ -169,7 +170,7 @@ class Solver:
         self.rates, self._middle, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
         self._drag_rate = m.damping + 0.5 * h * m.stiffness
         self._info = new_info(precision)
-        self.limits = Limits(open_above, _CLOSE * open_above, slow, most)
+        self.limits = Limits(open_above, _CLOSE * open_above, _CLOSED * open_above, slow, most)
         self.interval = interval
         self.kept = np.zeros(n, dtype=np.int8)
         self._open_above_nodes(closing[self._groups_of(keep)], self.kept)
@@ -440,6 +441,7 @@ class Solver:
             node=np.empty(room, dtype=np.int32),
             force=np.empty((room, 12)),
             spin=np.empty((room, 3)),
+            missed=np.empty(room),
             content=np.empty(room),
             keys=np.empty(room),
             items=np.empty(room, dtype=np.int32),
@@ -675,7 +677,7 @@ def load_kernels() -> None:
     solver.set_motors(np.ones(solver.m.nv))
     solver.set_motors(np.zeros(solver.m.nv))
     solver.body_pose(2)
-    solver.limits = Limits(np.inf, np.inf, np.inf, 9)
+    solver.limits = Limits(np.inf, np.inf, np.inf, np.inf, 9)
     solver.advance(2)
     solver.reduced.linkage.kinetic  # noqa: B018
     solver.set_motion(solver.q, solver.velocity)
