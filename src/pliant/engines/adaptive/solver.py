@@ -161,9 +161,7 @@ class Solver:
         )
         self._stack = np.zeros(n + 2, dtype=np.int32)
         self._slots: list[Indices] = []  # that no walk uses
-        self._changes: list[
-            tuple[Reduced, Indices, Indices]
-        ] = []  # linkages before the last review, and its changes
+        self._changes: list[tuple[Reduced, Indices, Indices]] = []  # of the last review, and linkages before
         self._index = np.full(len(md.groups), -1, dtype=np.int64)
         self._world = np.concatenate([-gravity, np.zeros(3)])
         self._none = np.zeros(m.nv)
@@ -216,11 +214,6 @@ class Solver:
             while k >= 0 and not flags[k]:
                 flags[k] = 1
                 k = int(above[k])
-
-    @property
-    def active_groups(self) -> Indices:
-        """Groups whose joints move."""
-        return self.reduced.groups
 
     @property
     def active_joints(self) -> Ints:
