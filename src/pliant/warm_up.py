@@ -145,7 +145,7 @@ def _adaptive() -> None:
         simulation = pliant.AdaptiveSimulation(m, _STEP)
         simulation.apply_wrench(m.body_names[-1], force=(0, 0, 1.0))
         simulation.step(3)
-        simulation.set_motor(m.joint_names[0], torque=0.0)
+        simulation.set_motor(m.dof_names[0], torque=1e-3)
         simulation.clear_wrenches()
         simulation.step(100)
         simulation.pose(m.body_names[-1])
