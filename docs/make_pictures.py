@@ -97,7 +97,7 @@ def readme() -> None:
                 "19_workspace.py",
                 "22_protein.py",
                 "23_forest.py",
-                "22_adaptive.py",
+                "24_adaptive.py",
             ):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
