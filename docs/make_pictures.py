@@ -97,6 +97,7 @@ def readme() -> None:
                 "19_workspace.py",
                 "22_protein.py",
                 "23_forest.py",
+                "24_adaptive.py",
             ):
                 runpy.run_path(str(ROOT / "examples" / script), run_name="__main__")
         finally:
@@ -106,6 +107,7 @@ def readme() -> None:
             ("out/equilibrium.png", "equilibrium"),
             ("out/crane.png", "boom_drop"),
             ("out/pulled.png", "pulled"),
+            ("out/adaptive.png", "adaptive"),
             ("out/snap-through.png", "snap_through"),
             ("out/paths.png", "paths"),
             ("out/lattice.png", "lattices"),

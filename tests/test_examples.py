@@ -94,6 +94,7 @@ EXPECTED = {
         ["protein.png"],
     ),
     "23_forest.py": (["1000 plants, 21000 joints", "% of the joints"], ["forest.png"]),
+    "24_adaptive.py": (["20000 joints", "moves by 38.8 mm", "within 1 %"], ["adaptive.png"]),
     "18_many_equilibria.py": (
         ["1681 load cases", "1681 with an equilibrium", "up to 3.6 mm"],
         ["many_equilibria.png"],

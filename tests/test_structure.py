@@ -38,7 +38,7 @@ ORDER = [
     ("cli", "warm_up", "__main__", "__init__"),
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
-ENGINES = {"ReducedSimulation", "ConstrainedSimulation", "QuasistaticSimulation"}
+ENGINES = {"ReducedSimulation", "ConstrainedSimulation", "QuasistaticSimulation", "AdaptiveSimulation"}
 # Known exceptions, imported in a method or for types only: things draw, save and load themselves, handles know their
 # world, a mechanism its first natural frequency, which dampers follow. None may be added.
 UPWARD = {

@@ -28,6 +28,7 @@ RESULTS = {
     "constrained": "pliant.ConstrainedSimulation(pliant.gallery.hand(), 1 / 60).step()",
     "constrained with loops": "pliant.ConstrainedSimulation(pliant.gallery.gripper(), 1 / 60).step()",
     "quasistatic": "pliant.QuasistaticSimulation(pliant.gallery.molecule(1000), 1e-3).step()",
+    "adaptive": "pliant.AdaptiveSimulation(pliant.gallery.molecule(1000), 1e-3).step()",
     "a world": "pliant.scenes.grasp().step()",
 }
 

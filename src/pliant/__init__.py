@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pliant import gallery, scenes, study
     from pliant.camera import Camera
     from pliant.continuation import path
+    from pliant.engines.adaptive import AdaptiveSimulation
     from pliant.engines.constrained import ConstrainedSimulation
     from pliant.engines.quasistatic import QuasistaticSimulation
     from pliant.engines.reduced import (
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from pliant.world import World
 
 __all__ = [
+    "AdaptiveSimulation",
     "BlendedModel",
     "Builder",
     "Camera",
@@ -78,6 +80,7 @@ __version__ = "0.1.0"
 
 # What needs numba, scipy or MuJoCo is imported when first used: `import pliant` stays quick.
 _LAZY = {
+    "AdaptiveSimulation": "pliant.engines.adaptive",
     "BlendedModel": "pliant.engines.reduced",
     "Camera": "pliant.camera",
     "ComplianceMap": "pliant.workspace",

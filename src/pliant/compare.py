@@ -325,10 +325,10 @@ def _settle(
             model = rest = sample(m, bodies, [dict(wrenches)], 1e-4, 6, seed=seed, **few).model
         row.setup = time.perf_counter() - start
         return simulate(model, None, timestep), [rest.configuration(load) for load in loads]
-    if row.engine == "constrained":
-        simulation = simulate(m, "constrained", timestep, gravity=_NONE)
+    if row.engine in ("constrained", "adaptive"):
+        simulation = simulate(m, row.engine, timestep, gravity=_NONE)
         row.setup = time.perf_counter() - start
-        settling = simulate(m, "constrained", max(timestep, 1 / 240), gravity=_NONE)
+        settling = simulate(m, row.engine, max(timestep, 1 / 240), gravity=_NONE)
         return simulation, _rest_under(settling, loads)
     simulation = simulate(m, "quasistatic", 1 / 60, gravity=_NONE, tolerance=1e-3)
     row.setup = time.perf_counter() - start

@@ -135,6 +135,24 @@ def _quasistatic() -> None:
         tree.down()
 
 
+def _adaptive() -> None:
+    gallery = pliant.gallery
+    b = pliant.Builder("pair")
+    for name in ("a", "b"):
+        b.body(name, mass=1.0, inertia=(1.0, 1.0, 1.0))
+        b.free(f"root {name}", "world", name)
+    for m in (gallery.molecule(300), gallery.millipede(20, 3, 60), b.build()):
+        simulation = pliant.AdaptiveSimulation(m, _STEP)
+        simulation.apply_wrench(m.body_names[-1], force=(0, 0, 1.0))
+        simulation.step(3)
+        simulation.set_motor(m.dof_names[0], torque=1e-3)
+        simulation.clear_wrenches()
+        simulation.step(100)
+        simulation.pose(m.body_names[-1])
+        _read(simulation, "poses active error_estimate configuration energy")
+        simulation.velocity = np.zeros(m.nv)
+
+
 def _reduced() -> None:
     gallery = pliant.gallery
     for m in (gallery.hand(), gallery.ladder(2), gallery.hexapod(), gallery.y()):
@@ -224,6 +242,7 @@ def _pictures() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "the constrained engine": _constrained,
     "the quasi-static engine": _quasistatic,
+    "the adaptive engine": _adaptive,
     "reduced models": _reduced,
     "contact": _contact,
     "GS17's methods": _methods,

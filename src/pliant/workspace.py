@@ -31,7 +31,7 @@ from pliant.mechanism.loop_closure import LoopCloser, close_loops
 from pliant.statics import Configuration
 from pliant.statics.equilibria import solve_held
 from pliant.statics.servo import Holder
-from pliant.text import LENGTHS, counted, listed, table, unit_for
+from pliant.text import LENGTHS, brief, counted, listed, table, unit_for
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -535,7 +535,7 @@ def _grid(low: Floats, high: Floats, points: int) -> tuple[Floats, tuple[int, ..
     points = whole(points, "points", 2, _MOST)
     if points ** len(low) > _MOST:
         raise InputError(
-            f"a grid of {points} points for {counted(len(low), 'joint')} has more than {_MOST} samples: "
+            f"a grid of {brief(points)} points for {counted(len(low), 'joint')} has more than {_MOST} samples: "
             "name fewer joints, or draw samples"
         )
     axes = np.meshgrid(*np.linspace(low, high, points).T, indexing="ij")

@@ -97,6 +97,8 @@ def make(name: str) -> Simulation:
         return pliant.ReducedSimulation(model(engine), H, **options)
     if engine == "constrained":
         return pliant.ConstrainedSimulation(chain(), H, stabilization=what or "newmark")
+    if engine == "adaptive":
+        return pliant.AdaptiveSimulation(chain(), H, keep="*" if what else (), interval=3)
     return pliant.QuasistaticSimulation(chain(), H)
 
 
@@ -120,6 +122,9 @@ NAMES = [
     "quasistatic loop",
     "quasistatic lattice",
     "quasistatic tied",
+    "adaptive",
+    "adaptive floating",
+    "adaptive whole",
 ]
 
 
@@ -170,7 +175,7 @@ def test_words_and_shapes(name):
     assert s.violation >= 0
     assert m.name in s.summary()
     assert m.name in repr(s)
-    assert s.engine in ("reduced", "blended", "constrained", "quasistatic")
+    assert s.engine in ("reduced", "blended", "constrained", "quasistatic", "adaptive")
 
 
 def test_poses_are_those_of_the_coordinates(name):
@@ -492,12 +497,15 @@ def test_an_interrupt_leaves_whole_steps(name):
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
-@pytest.mark.parametrize("kind", ["constrained", "world"])
+@pytest.mark.parametrize("kind", ["constrained", "world", "adaptive"])
 def test_no_interrupt_is_lost(kind):
     """Ctrl-C while a call hands its arrays to compiled code: one in thirty was dropped."""
     if kind == "world":
         it = pliant.World(1 / 60)
         it.add_body("ball", pliant.shapes.sphere(0.03))
+    elif kind == "adaptive":
+        it = pliant.AdaptiveSimulation(free_chain(), H, interval=1, tolerance=3.0, slow=0.1)
+        it.velocity = {"hip0": 3.0, "hip1": 0.1}
     else:
         it = pliant.ConstrainedSimulation(pliant.gallery.helix(5), 1e-3)
     it.step()

@@ -188,6 +188,9 @@ def sound() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "quasistatic": (stepped(p.QuasistaticSimulation), {
             "mechanism": m, "timestep": H, "gravity": (0, 0, -9.81), "tolerance": 0.01, "measure": "relative-joint",
             "weights": "radians", "implicit": True, "start": None}),
+        "adaptive": (stepped(p.AdaptiveSimulation), {
+            "mechanism": m, "timestep": H, "gravity": (0, 0, -9.81), "tolerance": 0.01, "slow": None, "most": None,
+            "keep": (), "interval": 8, "precision": 1e-5, "start": None}),
         "reduced": (stepped(p.ReducedSimulation), {"model": one, "timestep": H, "reconstruction": "joint",
                                                    "gravity": None, "threads": 1, "method": "auto"}),
         "batch": (stepped(p.ReducedBatch), {"model": one, "timestep": H, "copies": 2, "reconstruction": "joint",
@@ -290,7 +293,7 @@ def sound() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "world pose": (in_world("pose", False), {"body": "ball"}),
         "world state": (lambda value: setattr(world(), "state", value), {"value": world().state}),
     }  # fmt: skip
-    for engine in ("reduced", "constrained", "quasistatic"):
+    for engine in ("reduced", "constrained", "quasistatic", "adaptive"):
         make = partial(simulation, engine)
         out |= {
             f"{engine} {name}": (of(make, method, "step"), words)

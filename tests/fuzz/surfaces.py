@@ -284,6 +284,13 @@ class Quasistatic(Simulations):
     WEIGHTS: ClassVar[dict[str, float]] = {**Simulations.WEIGHTS, "do_begin": 0.05}
 
 
+class Adaptive(Simulations):
+    """The adaptive engine, which moves trees."""
+
+    ENGINE = "adaptive"
+    KINDS: ClassVar[tuple[str, ...]] = ("fixed", "hand", "floating")
+
+
 class Batches(Surface):
     """`ReducedBatch` of models of each kind, on one thread and on two."""
 
@@ -717,6 +724,7 @@ SURFACES: dict[str, type[Surface]] = {
     "blended": Blended,
     "constrained": Constrained,
     "quasistatic": Quasistatic,
+    "adaptive": Adaptive,
     "batches": Batches,
     "worlds": Worlds,
     "colliders": Colliders,

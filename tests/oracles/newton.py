@@ -42,8 +42,8 @@ def free_velocity(m: pliant.Mechanism, q, seed: int, size: float = 1.0) -> np.nd
     return v - np.linalg.pinv(J, rcond=1e-8) @ (J @ v) if len(J) else v
 
 
-def accelerations(m: pliant.Mechanism, q, v, gravity=(0, 0, -9.81), forces=None) -> np.ndarray:
-    """Joint accelerations of springs, dampers, gravity and forces at body origins, loops and couplings kept."""
+def equations(m: pliant.Mechanism, q, v, gravity=(0, 0, -9.81), forces=None) -> tuple[np.ndarray, np.ndarray]:
+    """Mass matrix, and generalised forces of everything, velocities included; forces act at body origins, (nv, nv)."""
     turned = dense.body_poses(m, q)[:, :3, :3]
     J = dense.gradient(lambda p: body_coordinates(m, p, turned), m, q, 1e-3)  # (nv, bodies, 6)
     bias = _second(
@@ -64,6 +64,12 @@ def accelerations(m: pliant.Mechanism, q, v, gravity=(0, 0, -9.81), forces=None)
     right -= m.damping * v
     rows = m.tendons.dense(m.nv)
     right -= rows.T @ (m.tendon_damping * (rows @ v))
+    return M, right
+
+
+def accelerations(m: pliant.Mechanism, q, v, gravity=(0, 0, -9.81), forces=None) -> np.ndarray:
+    """Joint accelerations of springs, dampers, gravity and forces at body origins, loops and couplings kept."""
+    M, right = equations(m, q, v, gravity, forces)
     G = constraint_jacobian(m, q)
     curve = _second(lambda t: _gaps(m, dense.move(m, q, t * v))) if len(G) else np.zeros(0)
     n = len(G)

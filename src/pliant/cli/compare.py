@@ -30,7 +30,13 @@ if TYPE_CHECKING:
 
 __all__ = ["compare", "plot_paths"]
 
-_COLOURS = {"reduced": "#d9822b", "blended": "#3a9a4c", "constrained": "#3566c4", "quasistatic": "#8a4fb3"}
+_COLOURS = {
+    "reduced": "#d9822b",
+    "blended": "#3a9a4c",
+    "constrained": "#3566c4",
+    "quasistatic": "#8a4fb3",
+    "adaptive": "#b8366b",
+}
 _EXACT = 1e-6  # of the motion: smaller errors are rounding
 
 
@@ -45,7 +51,9 @@ def compare(
     engines: Annotated[
         list[options.Engine] | None,
         typer.Option(
-            "--engine", help="One to compare; repeat it. By default all but quasistatic.", show_default=False
+            "--engine",
+            help="One to compare; repeat it. By default reduced, blended, constrained.",
+            show_default=False,
         ),
     ] = None,
     seconds: Annotated[float, typer.Option("--seconds", "-s", help="How long the motion is.")] = 1.0,

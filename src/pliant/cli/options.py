@@ -45,6 +45,7 @@ class Engine(StrEnum):
     blended = "blended"
     constrained = "constrained"
     quasistatic = "quasistatic"
+    adaptive = "adaptive"
 
 
 def complete_gallery(incomplete: str) -> list[str]:

@@ -75,12 +75,13 @@ def run(
         bool | None,
         typer.Option(
             "--gravity/--no-gravity",
-            help="By default on for constrained and quasistatic, compensated for reduced and blended.",
+            help="By default on for constrained, quasistatic and adaptive, compensated for reduced and blended.",
             show_default=False,
         ),
     ] = None,
     tolerance: Annotated[
-        float, typer.Option(help="Quasistatic: error of accelerations that is allowed, as a fraction.")
+        float,
+        typer.Option(help="Error of accelerations that is allowed; quasistatic: a fraction, adaptive: m/s²."),
     ] = 0.01,
     output: Annotated[
         Path | None,
@@ -233,7 +234,7 @@ def _simulate(
         if found.kind == "blended model" and engine is options.Engine.reduced:
             raise InputError(f"'{found.text}' is a blend of models: --engine blended, or leave it out")
         words: dict[str, Any] = {} if gravity is None else {"gravity": EARTH if gravity else (0.0, 0.0, 0.0)}
-        if engine is options.Engine.quasistatic:
+        if engine in (options.Engine.quasistatic, options.Engine.adaptive):
             words["tolerance"] = tolerance
         elif engine is not options.Engine.constrained and found.model is None:
             words["end_effectors"] = end_effectors
@@ -300,7 +301,7 @@ def _rest(
     if found.scene is not None or m.nv > _STATICS:
         return None
     model = getattr(simulation, "model", None)
-    full = engine in ("constrained", "quasistatic")
+    full = engine in ("constrained", "quasistatic", "adaptive")
     down = EARTH if (full if gravity is None else gravity) else ((0.0, 0.0, 0.0) if full else None)
     try:
         with warnings.catch_warnings():

@@ -23,6 +23,7 @@ _SUBJECTS = {  # package: name, seconds to compile all its kernels on one core o
     "pliant.engines.constrained": ("the constrained engine", 20),
     "pliant.engines.reduced": ("reduced models", 30),
     "pliant.engines.quasistatic": ("the quasi-static engine", 25),
+    "pliant.engines.adaptive": ("the adaptive engine", 20),
     "pliant.contact": ("contact", 20),
     "pliant.statics": ("statics", 4),
     "pliant.mechanism": ("kinematics", 2),

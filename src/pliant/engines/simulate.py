@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pliant.checks import EARTH, acceleration, choice, mapping
+from pliant.engines.adaptive import AdaptiveSimulation
 from pliant.engines.constrained import ConstrainedSimulation
 from pliant.engines.quasistatic import QuasistaticSimulation
 from pliant.engines.reduced import BlendedModel, ReducedModel, ReducedSimulation, reduce, sample
@@ -21,7 +22,13 @@ from pliant.text import brief
 
 __all__ = ["ENGINES", "TIMESTEPS", "make_model", "simulate"]
 
-TIMESTEPS = {"reduced": 1e-3, "blended": 1e-3, "constrained": 1 / 60, "quasistatic": 1 / 60}  # s, by default
+TIMESTEPS = {  # s, by default
+    "reduced": 1e-3,
+    "blended": 1e-3,
+    "constrained": 1 / 60,
+    "quasistatic": 1 / 60,
+    "adaptive": 1 / 60,
+}
 ENGINES = tuple(TIMESTEPS)
 
 
@@ -39,11 +46,11 @@ def simulate(
 
     Args:
         what: a mechanism, or a model made before.
-        engine: "reduced", "blended", "constrained" or "quasistatic". By default that of the model, or the constrained
-            engine for a mechanism.
+        engine: "reduced", "blended", "constrained", "quasistatic" or "adaptive". By default that of the model, or the
+            constrained engine for a mechanism.
         timestep: seconds; 1 ms for models and 1/60 s for the other engines by default.
-        gravity: m/s². By default (0, 0, -9.81) for the constrained and the quasi-static engine and for models whose
-            base floats; compensated for other models, so that the reference pose is the rest pose.
+        gravity: m/s². By default (0, 0, -9.81) for the engines that move mechanisms and for models whose base floats;
+            compensated for other models, so that the reference pose is the rest pose.
         end_effectors: of a model that is made here; the mechanism's own by default.
         sampling: arguments of `pliant.sample`, which chooses the models of a blend made here.
         options: further arguments of the engine's constructor.
@@ -76,6 +83,8 @@ def simulate(
     down = EARTH if gravity is None else gravity
     if engine == "constrained":
         return ConstrainedSimulation(what, h, down, **options)
+    if engine == "adaptive":
+        return AdaptiveSimulation(what, h, down, **options)
     return QuasistaticSimulation(what, h, down, **options)
 
 

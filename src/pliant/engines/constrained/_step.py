@@ -336,6 +336,49 @@ def rotor_energy(dofs, v):
 
 
 @_jit
+def _nearest_motion(model, state, scratch):
+    """Joint velocities nearest to the momenta, into `du`, and the momenta of bodies at these, into `at_middle`.
+
+    Nearest in the metric of inertia: what is left over is an impulse through joints and loops, and resistances of
+    `bare`. False if there are none.
+    """
+    links, constants = model.links, model.constants
+    momentum, du, work = state.momentum, scratch.du, scratch.work
+    at_middle, impulse, wanted = scratch.at_middle, scratch.impulse, scratch.wanted
+    n = links.shape[0]
+    for d in range(du.shape[0]):
+        du[d] = 0.0
+    for k in range(n):
+        for i in range(6):
+            impulse[k, i] = 0.0
+    _links.forward(links, constants, state.q, du, 0.0, work)
+    _links.momenta(0, n, constants, work, at_middle)
+    _joints.springs(0, n, links, model.bare, model.rest, state.q, du, state.v, 0.0, work)
+    _aba.residual(0, n, links, constants, momentum, impulse, at_middle, 0.0, work)
+    if wanted.shape[0]:
+        for r in range(wanted.shape[0]):
+            wanted[r] = 0.0
+        _start_rows(model, state, scratch, scratch.border.none)  # tendons lock nothing
+        if not _border.solve(links, 0.0, scratch, scratch.spare):
+            return False
+    else:
+        if _aba.factor(links, 0.0, work) >= 0:
+            return False
+        _aba.solve(links, work, du)
+    _links.forward(links, constants, state.q, du, 0.0, work)
+    _links.momenta(0, n, constants, work, at_middle)
+    return True
+
+
+@_jit
+def _move_as_nearest(state, scratch):
+    """Set velocities and momenta to those of the last `_nearest_motion`."""
+    for d in range(state.v.shape[0]):
+        state.v[d] = scratch.du[d]
+    _links.set_momentum(scratch.work, scratch.at_middle, state.momentum)
+
+
+@_jit
 def _project_momenta(model, state, scratch):
     """Project momenta onto the motions that joints and loops allow, and make velocities agree with them.
 
@@ -343,34 +386,12 @@ def _project_momenta(model, state, scratch):
     stiff for the step count as locks. Momenta are projected only after LOOKS bad checks in a row: where bodies turn far
     in a step, momentum outside the subspace comes and goes by itself, and projection would take its energy away.
     """
-    links, constants = model.links, model.constants
-    v, momentum, du, work = state.v, state.momentum, scratch.du, scratch.work
-    at_middle, impulse, wanted = scratch.at_middle, scratch.impulse, scratch.wanted
-    n = links.shape[0]
+    constants, work, at_middle = model.constants, scratch.work, scratch.at_middle
     _joints.lock_stiff_joints(model.dofs, scratch.info[col.INFO_LENGTH], model.bare)
-    for d in range(v.shape[0]):
-        du[d] = 0.0
-    for k in range(n):
-        for i in range(6):
-            impulse[k, i] = 0.0
-    _links.forward(links, constants, state.q, du, 0.0, work)
-    _links.momenta(0, n, constants, work, at_middle)
-    _joints.springs(0, n, links, model.bare, model.rest, state.q, du, v, 0.0, work)
-    _aba.residual(0, n, links, constants, momentum, impulse, at_middle, 0.0, work)
-    if wanted.shape[0]:
-        for r in range(wanted.shape[0]):
-            wanted[r] = 0.0
-        _start_rows(model, state, scratch, scratch.border.none)  # tendons lock nothing
-        if not _border.solve(links, 0.0, scratch, scratch.spare):
-            return
-    else:
-        if _aba.factor(links, 0.0, work) >= 0:
-            return
-        _aba.solve(links, work, du)
-    _links.forward(links, constants, state.q, du, 0.0, work)
-    _links.momenta(0, n, constants, work, at_middle)
-    has, allowed = _links.kinetic(constants, momentum), 0.0
-    for k in range(n):
+    if not _nearest_motion(model, state, scratch):
+        return
+    has, allowed = _links.kinetic(constants, state.momentum), 0.0
+    for k in range(constants.shape[0]):
         for i in range(3):
             allowed += 0.5 * at_middle[k, col.ANGULAR + i] * work[k, col.W_SPIN + i]
             if constants[k, col.C_MASS] > 0.0:
@@ -378,9 +399,7 @@ def _project_momenta(model, state, scratch):
     state.past[col.BAD_CHECKS] = state.past[col.BAD_CHECKS] + 1.0 if has - allowed > GHOST * has else 0.0
     if state.past[col.BAD_CHECKS] >= LOOKS:
         state.past[col.BAD_CHECKS] = 0.0
-        for d in range(v.shape[0]):
-            v[d] = du[d]
-        _links.set_momentum(work, at_middle, momentum)
+        _move_as_nearest(state, scratch)
 
 
 @_jit
@@ -491,3 +510,23 @@ def advance(n, timestep, loads, arrays):
                 level -= 1
         info[col.INFO_TAKEN] += 1.0
     return n
+
+
+@njit(counts_references=True, error_model="numpy", nogil=True)
+def set_nearest_motion(arrays):
+    """Set velocities and momenta to the motion of joints nearest to the momenta; False if joints meet no inertia."""
+    model, state, scratch = arrays.model, arrays.state, arrays.scratch
+    for d in range(model.dofs.shape[0]):
+        model.bare[d, col.ARMATURE] = model.bare[d, col.GIVEN] = model.dofs[d, col.ARMATURE]
+    if not _nearest_motion(model, state, scratch):
+        return False
+    _move_as_nearest(state, scratch)
+    return True
+
+
+@njit(counts_references=True, error_model="numpy", nogil=True)
+def evaluate_motion(velocity, arrays):
+    """Kinematics of links at joint velocities, into `work`, and momenta of these velocities, into `at_middle`."""
+    model, state, scratch = arrays.model, arrays.state, arrays.scratch
+    _links.forward(model.links, model.constants, state.q, velocity, 0.0, scratch.work)
+    _links.momenta(0, model.links.shape[0], model.constants, scratch.work, scratch.at_middle)
