@@ -10,7 +10,7 @@ import pliant
 
 OUT = Path("out")
 HELIX, STRAND = (-57.0, -47.0), (-120.0, 130.0)  # phi and psi, degrees
-FORCE, STEP, STEPS, TOLERANCE = 30.0, 0.1, 60, 0.01  # kJ/(mol nm): 50 pN; ps; nm
+FORCE, STEP, STEPS, TOLERANCE = 30.0, 0.1, 60, 1e-4  # kJ/(mol nm): 50 pN; ps; nm
 
 # Side chains: atom, the three atoms before it, bond (Å), angle and torsion (degrees).
 SIDE = {

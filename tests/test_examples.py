@@ -90,7 +90,7 @@ EXPECTED = {
         ["falling.png"],
     ),
     "22_protein.py": (
-        ["883 rigid groups, 882 torsions", "26 joints in the first step", "of A:229:SER:psi"],
+        ["883 rigid groups, 882 torsions", "20 joints in the first step", "of A:229:SER:psi"],
         ["protein.png"],
     ),
     "23_forest.py": (["1000 plants, 21000 joints", "% of the joints"], ["forest.png"]),

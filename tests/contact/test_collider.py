@@ -292,6 +292,8 @@ WHEELS = ("shared", "dm_control", "gymnasium_robotics", "example-robot-data")
 def test_real_robots(wheel, step):
     """Their own filter leaves them without contact within themselves at the reference pose."""
     root, (_, refused) = corpus.folder(wheel), corpus.EXPECTED[wheel]
+    if wheel == "shared" and not root.is_dir():
+        pytest.skip("the folder shared/models is not beside the project")
     colliders = 0
     for file in corpus.files(wheel)[2::step]:
         if file.relative_to(root).as_posix() in refused:
@@ -315,7 +317,9 @@ def test_real_robots(wheel, step):
 
 def test_a_random_pose_of_a_robot_is_seen_as_by_mujoco():
     """A hand, closed at random: the pairs of bodies in contact are those MuJoCo finds in its own model."""
-    file = next(f for f in corpus.files("shared") if f.name == "right_hand.xml")
+    file = next((f for f in corpus.files("shared") if f.name == "right_hand.xml"), None)
+    if file is None:
+        pytest.skip("the folder shared/models is not beside the project")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         m = pliant.load(file)
