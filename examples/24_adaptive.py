@@ -1,5 +1,9 @@
-"""One bond of a molecule of 20,000 joints is pulled for two seconds: which joints move, and how well a few will do."""
+"""One bond of a molecule of 20,000 joints is pulled for two seconds: which joints move, and how well a few will do.
 
+Another number of joints may be given.
+"""
+
+import sys
 from pathlib import Path
 from time import perf_counter
 
@@ -9,7 +13,8 @@ from matplotlib.figure import Figure
 import pliant
 
 OUT = Path("out")
-LINKS, STEP, SECONDS, FRAMES = 20_000, 1 / 240, 2.0, 40
+LINKS = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+STEP, SECONDS, FRAMES = 1 / 240, 2.0, 40
 TOLERANCE = 0.01  # m/s²
 NEVER = -1.0
 

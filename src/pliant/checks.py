@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 Floats = NDArray[np.float64]
+SHORTEST = 1e-100  # s: squares of shorter time steps vanish
 MOST_THREADS = 1024  # threads or processes: more are a mistake
 EARTH = (0.0, 0.0, -9.81)  # acceleration of gravity, m/s², z up
 
@@ -189,6 +190,7 @@ def room(shape: tuple[int, ...], what: str) -> Floats:
 def seconds(timestep: Any, *, motion: bool = True) -> float:
     """Length of a time step, s; warns of more than a second, unless there is no `motion` that it could hide."""
     found = number(timestep, "timestep", above=0.0, expected="a number of seconds above 0")
+    number(found, "timestep", least=SHORTEST)
     if motion and found > 1.0:
         warnings.warn(
             f"a time step of {found:g} s hides all motion faster than that: was {1 / found:.3g} s meant?",

@@ -101,6 +101,10 @@ def _contact() -> None:
     several = scenes.trampoline().world  # two mechanisms: Python calls the halves of a step
     several.add(_coupled(), "other")
     several.step(30)
+    linear = pliant.World(timestep=1 / 60)  # constant maps, stepped from Python as well
+    linear.add(pliant.reduce(pliant.gallery.firefighters()), "net", method="tvcg")
+    linear.add_body("ball", ball, mass=0.1, position=(0.1, 0.05, 1.2))
+    linear.step(40)
 
 
 def _constrained() -> None:
@@ -133,6 +137,7 @@ def _quasistatic() -> None:
         tree = Tree(m, np.zeros(3), m.armature, np.ones(m.nv))
         tree.up()
         tree.down()
+        tree.close_twigs()
 
 
 def _adaptive() -> None:

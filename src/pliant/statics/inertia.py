@@ -40,7 +40,7 @@ class Inertia:
         self.m = m
         self._local, self._poses = kinematics.link_transforms(m, q)
         self.links = np.zeros((len(m.links), 6, 6))
-        com, inertia = np.ascontiguousarray(m.com), np.ascontiguousarray(m.inertia)
+        com, inertia = np.array(m.com, order="C"), np.array(m.inertia, order="C")  # of one type: one kernel
         tree_kernels.link_inertias(m.links.body, m.mass, com, inertia, self.links)
 
     def _composite(self, links: Floats) -> Floats:

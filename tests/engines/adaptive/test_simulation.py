@@ -213,7 +213,7 @@ def test_refusals():
     m = pliant.gallery.helix(5)
     for words, match in (
         ({"tolerance": 0}, "tolerance: a number above 0"),
-        ({"slow": -1}, "slow: a number from 0 on"),
+        ({"slow": -1}, "slow: a number from 0"),
         ({"most": 0}, "most: a whole number from 1"),
         ({"interval": 0}, "interval: a whole number from 1"),
         ({"precision": 1.0}, "precision: a number above 0, at most 0.1"),

@@ -22,6 +22,7 @@ from pliant.text import brief
 __all__ = ["AdaptiveSimulation"]
 
 Floats = NDArray[np.float64]
+_LARGE = 1e100  # squares of larger numbers are none
 _SLOW = 10.0  # steps in which a missed acceleration at the tolerance makes the speed that may be stopped
 
 
@@ -83,8 +84,10 @@ class AdaptiveSimulation(Simulation):
         self._begin(mechanism, timestep, gravity)
         m = mechanism
         _refuse_rows(m)
-        tolerance = number(tolerance, "tolerance", above=0.0)
-        speed = _SLOW * self._timestep * tolerance if slow is None else number(slow, "slow", least=0.0)
+        tolerance = number(tolerance, "tolerance", above=0.0, most=_LARGE)
+        speed = min(_SLOW * self._timestep * tolerance, _LARGE)
+        if slow is not None:
+            speed = number(slow, "slow", least=0.0, most=_LARGE)
         most = None if most is None else whole(most, "most", 1)
         interval = whole(interval, "interval", 1)
         precision = number(precision, "precision", above=0.0, most=0.1)
