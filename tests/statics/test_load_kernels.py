@@ -91,3 +91,8 @@ def test_a_load_made_by_hand_is_checked_like_any_other():
         Load.parse(Load(np.array([np.nan, 0, 0]), none, one), "b")
     huge = Load.of("b", 3 * [1.7e308])  # whose sum is not finite
     np.testing.assert_array_equal(huge.row()[:3], 1.7e308)
+
+
+def test_what_is_no_name_is_shown_as_far_as_it_can_be():
+    with pytest.raises(InputError, match=r"torque on a value of type int: .* got shape"):
+        Load.of(10**5000, torque=[1, 2])

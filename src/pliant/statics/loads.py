@@ -93,7 +93,7 @@ class Load(NamedTuple):
             InputError: a word has another shape, or is not finite; the message names the body.
         """
         if not (isinstance(frame, str) and (frame == "world" or frame == "body")):
-            raise InputError(f"wrench on '{body}': frame is 'world' or 'body', not {brief(frame)}")
+            raise InputError(f"wrench on {_quoted(body)}: frame is 'world' or 'body', not {brief(frame)}")
         parts = (
             _ZERO if force is None else _vector(force, "force", body, copies),
             _ZERO if torque is None else _vector(torque, "torque", body, copies),
@@ -108,12 +108,12 @@ class Load(NamedTuple):
         if isinstance(value, Load):
             return cls.of(body, *value)
         if not isinstance(value, Mapping):
-            numbers = _numbers(value, (3,) if length(value) == 3 else (6,), f"wrench on '{body}'")
+            numbers = _numbers(value, (3,) if length(value) == 3 else (6,), f"wrench on {_quoted(body)}")
             return cls(numbers[:3], numbers[3:] if len(numbers) == 6 else _ZERO, _ZERO)
         unknown = value.keys() - _WORDS
         if unknown:
             raise InputError(
-                f"wrench on '{body}': unknown word {min(map(str, unknown))!r}; use force, torque, point, frame"
+                f"wrench on {_quoted(body)}: unknown word {min(map(str, unknown))!r}; use force, torque, point, frame"
             )
         return cls.of(body, **value)
 
@@ -158,11 +158,16 @@ class Load(NamedTuple):
         return any(force.tolist()) or (torque is not _ZERO and any(torque.tolist()))
 
 
+def _quoted(body: Any) -> str:
+    """A body's name in quotes; of what is no name, what can be shown."""
+    return f"'{body}'" if isinstance(body, str) else brief(body)
+
+
 def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
     try:
         numbers = _array(value, _FLOAT)
     except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{word} on '{body}': numbers expected, not {brief(value)}") from None
+        raise InputError(f"{word} on {_quoted(body)}: numbers expected, not {brief(value)}") from None
     if numbers.shape == _THREE:
         x, y, z = numbers.tolist()  # Python floats: several times faster than numpy for three numbers
         finite = isfinite(x + y + z) or (isfinite(x) and isfinite(y) and isfinite(z))
@@ -170,9 +175,9 @@ def _vector(value: Any, word: str, body: str, copies: int | None) -> Floats:
         finite = bool(np.isfinite(numbers).all())
     else:
         expected = "3 numbers" if copies is None else f"3 numbers, or {copies} times 3,"
-        raise InputError(f"{word} on '{body}': {expected} expected, got shape {numbers.shape}")
+        raise InputError(f"{word} on {_quoted(body)}: {expected} expected, got shape {numbers.shape}")
     if not finite:
-        raise InputError(f"{word} on '{body}' is not finite")
+        raise InputError(f"{word} on {_quoted(body)} is not finite")
     return numbers
 
 
