@@ -7,6 +7,7 @@ files: no text names a place outside of the folder that the process runs in.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from functools import cache, partial
@@ -405,7 +406,8 @@ class Arguments(Surface):
                 value = pick(rng, HUGE)
             else:
                 value = pick(rng, strangers())
-            if (word in LONG and isinstance(value, int)) or (word in CALLED and callable(value)):
+            endless = word in LONG and isinstance(value, int | float) and 1000 < value < math.inf
+            if endless or (word in CALLED and callable(value)):
                 continue  # so many steps take as long as they are asked to; what a function raises is its own
             words[word] = value
         function(**words)
