@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -94,5 +96,6 @@ def test_a_load_made_by_hand_is_checked_like_any_other():
 
 
 def test_what_is_no_name_is_shown_as_far_as_it_can_be():
+    nobody: Any = 10**5000
     with pytest.raises(InputError, match=r"torque on a value of type int: .* got shape"):
-        Load.of(10**5000, torque=[1, 2])
+        Load.of(nobody, torque=[1, 2])
