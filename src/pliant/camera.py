@@ -1,4 +1,4 @@
-"""`Camera`: the error in metres that shows as so many pixels, for levels of detail."""
+"""`Camera`: errors in pixels of an image as errors in metres, for levels of detail."""
 
 from __future__ import annotations
 

@@ -7,17 +7,16 @@ and gyroscopic forces are then wrenches on its bodies, linear in the products of
 
 from pliant.compilation import njit
 from pliant.engines.adaptive import arrays as col
-from pliant.engines.adaptive._geometry import (
-    add_inertia,
+from pliant.engines.adaptive._geometry import add_inertia, turn_back
+from pliant.engines.quasistatic import arrays as qs
+from pliant.engines.quasistatic.joints import (
     compose,
     copy_pose,
     primitive_pose,
     set_identity,
     to_child,
     to_parent,
-    turn_back,
 )
-from pliant.engines.quasistatic import arrays as qs
 from pliant.mechanism.links import LINK_BALL, LINK_SLIDE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)

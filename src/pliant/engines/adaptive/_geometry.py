@@ -1,62 +1,20 @@
-"""Kernels of poses, joints and composite inertias."""
+"""Kernels of joints and composite inertias."""
 
 import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as qs
-from pliant.mechanism.kernels import rotation_from_rest
+from pliant.engines.quasistatic.joints import (
+    compose,
+    copy_pose,
+    joint_torques,
+    primitive_pose,
+    set_identity,
+    to_child,
+)
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
-from pliant.spatial import kernels as se3
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
-
-# --- poses
-
-
-@_jit
-def set_identity(pose):
-    """Identity pose."""
-    for i in range(12):
-        pose[i] = 0.0
-    pose[0], pose[4], pose[8] = 1.0, 1.0, 1.0
-
-
-@_jit
-def copy_pose(pose, out):
-    """Copy of a pose."""
-    for i in range(12):
-        out[i] = pose[i]
-
-
-@_jit
-def compose(a, b, out):
-    """out = a b; `out` is neither of them."""
-    for i in range(3):
-        for j in range(3):
-            out[3 * i + j] = a[3 * i] * b[j] + a[3 * i + 1] * b[3 + j] + a[3 * i + 2] * b[6 + j]
-        out[9 + i] = a[3 * i] * b[9] + a[3 * i + 1] * b[10] + a[3 * i + 2] * b[11] + a[9 + i]
-
-
-@_jit
-def to_child(x, v, out):
-    """Motion at the origin of a frame at pose x, in its axes, from that at the parent's origin; `out` is not `v`."""
-    a = v[0] + v[4] * x[11] - v[5] * x[10]
-    b = v[1] + v[5] * x[9] - v[3] * x[11]
-    c = v[2] + v[3] * x[10] - v[4] * x[9]
-    for i in range(3):
-        out[i] = x[i] * a + x[3 + i] * b + x[6 + i] * c
-        out[3 + i] = x[i] * v[3] + x[3 + i] * v[4] + x[6 + i] * v[5]
-
-
-@_jit
-def to_parent(x, f, out):
-    """Wrench at the parent's origin, in its axes, from one at the origin of a frame at pose x; `out` is not `f`."""
-    for i in range(3):
-        out[i] = x[3 * i] * f[0] + x[3 * i + 1] * f[1] + x[3 * i + 2] * f[2]
-        out[3 + i] = x[3 * i] * f[3] + x[3 * i + 1] * f[4] + x[3 * i + 2] * f[5]
-    out[3] += x[10] * out[2] - x[11] * out[1]
-    out[4] += x[11] * out[0] - x[9] * out[2]
-    out[5] += x[9] * out[1] - x[10] * out[0]
 
 
 @_jit
@@ -68,28 +26,6 @@ def turn_back(x, v, out):
 
 
 # --- joints
-
-
-@_jit
-def primitive_pose(k, primitives, offsets, q, out):
-    """Pose of primitive k's frame in the one before it: its offset, then a turn about z, a slide along z, or a ball."""
-    kind, c, offset = primitives[k, qs.MOTION], primitives[k, qs.COORDINATE], offsets[k]
-    copy_pose(offset, out)
-    if kind == LINK_HINGE:
-        cosine, sine = math.cos(q[c]), math.sin(q[c])
-        for i in range(0, 9, 3):
-            x, y = offset[i], offset[i + 1]
-            out[i], out[i + 1] = x * cosine + y * sine, y * cosine - x * sine
-    elif kind == LINK_BALL:
-        b00, b01, b02, b10, b11, b12, b20, b21, b22 = se3.quat_entries(q[c], q[c + 1], q[c + 2], q[c + 3])
-        for i in range(0, 9, 3):
-            x, y, z = offset[i], offset[i + 1], offset[i + 2]
-            out[i] = x * b00 + y * b10 + z * b20
-            out[i + 1] = x * b01 + y * b11 + z * b21
-            out[i + 2] = x * b02 + y * b12 + z * b22
-    else:
-        for i in range(3):
-            out[9 + i] += offset[3 * i + 2] * q[c]
 
 
 @_jit
@@ -117,19 +53,17 @@ def place_joint(g, joints, spare):
 @_jit
 def set_torque(g, joints):
     """Torques of springs and motors on the dofs of group g's joint."""
-    groups, primitives, q, rest = joints.groups, joints.primitives, joints.q, joints.rest
-    stiffness, pull, motor, torque = joints.stiffness, joints.pull, joints.motor, joints.torque
-    first = groups[g, qs.FIRST]
-    for k in range(first, first + groups[g, qs.COUNT]):
-        d, c = primitives[k, qs.MOTION_DOF], primitives[k, qs.COORDINATE]
-        if primitives[k, qs.MOTION] == LINK_BALL:
-            x, y, z = rotation_from_rest(rest, c, q[c], q[c + 1], q[c + 2], q[c + 3])
-            x, y, z = se3.inverse_transpose_product(
-                x, y, z, stiffness[d] * x, stiffness[d + 1] * y, stiffness[d + 2] * z
-            )
-            torque[d], torque[d + 1], torque[d + 2] = motor[d] - x, motor[d + 1] - y, motor[d + 2] - z
-        else:
-            torque[d] = pull[d] - stiffness[d] * q[c] + motor[d]
+    joint_torques(
+        g,
+        joints.groups,
+        joints.primitives,
+        joints.stiffness,
+        joints.pull,
+        joints.rest,
+        joints.motor,
+        joints.q,
+        joints.torque,
+    )
 
 
 # --- composite inertias

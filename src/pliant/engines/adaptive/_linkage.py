@@ -2,15 +2,10 @@
 
 from pliant.compilation import njit
 from pliant.engines.adaptive import arrays as col
-from pliant.engines.adaptive._geometry import (
-    add_inertia,
-    compose,
-    copy_pose,
-    principal_axes,
-    set_identity,
-)
+from pliant.engines.adaptive._geometry import add_inertia, principal_axes
 from pliant.engines.constrained import arrays as linkage
 from pliant.engines.quasistatic import arrays as qs
+from pliant.engines.quasistatic.joints import compose, copy_pose, set_identity
 from pliant.mechanism.links import LINK_BALL
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)

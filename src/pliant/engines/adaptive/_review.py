@@ -1,6 +1,7 @@
 """Kernels of a review: clusters brought up to date, forces in the free motion, nodes to open and to close."""
 
 from pliant.compilation import njit
+from pliant.engines import heap
 from pliant.engines.adaptive import arrays as col
 from pliant.engines.adaptive._clusters import (
     DRIVEN,
@@ -17,17 +18,11 @@ from pliant.engines.adaptive._clusters import (
     rigid_forms,
     solve,
 )
-from pliant.engines.adaptive._geometry import (
-    compose,
-    place_joint,
-    set_identity,
-    to_child,
-    to_parent,
-    turn_back,
-)
+from pliant.engines.adaptive._geometry import place_joint, turn_back
 from pliant.engines.adaptive._linkage import place_in_body
 from pliant.engines.constrained import arrays as linkage
 from pliant.engines.quasistatic import arrays as qs
+from pliant.engines.quasistatic.joints import compose, set_identity, to_child, to_parent
 from pliant.statics.load_kernels import LINK, wrench_in_body
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
@@ -354,39 +349,20 @@ def _coupled_in_join(k, b, force, clusters, s, out):
 
 @_jit
 def _push(row, key, front):
-    keys, items, numbers = front.keys, front.items, front.numbers
-    i = int(numbers[col.HEAP])
+    """Put a closed cluster into the heap."""
+    numbers = front.numbers
+    heap.push(key, row, int(numbers[col.HEAP]), front.keys, front.items)
     numbers[col.HEAP] += 1.0
     numbers[col.LEFT_OVER] += key
-    while i > 0:
-        up = (i - 1) // 2
-        if keys[up] >= key:
-            break
-        keys[i], items[i] = keys[up], items[up]
-        i = up
-    keys[i], items[i] = key, row
 
 
 @_jit
 def _pop(front):
-    """Row with the largest key, removed from the heap."""
-    keys, items, numbers = front.keys, front.items, front.numbers
-    out = items[0]
-    numbers[col.LEFT_OVER] -= keys[0]
+    """Row of the closed cluster with the largest key, removed from the heap."""
+    numbers = front.numbers
+    numbers[col.LEFT_OVER] -= front.keys[0]
+    out = heap.pop(int(numbers[col.HEAP]), front.keys, front.items)
     numbers[col.HEAP] -= 1.0
-    size = int(numbers[col.HEAP])
-    key, item, i = keys[size], items[size], 0
-    while True:
-        down = 2 * i + 1
-        if down >= size:
-            break
-        if down + 1 < size and keys[down + 1] > keys[down]:
-            down += 1
-        if keys[down] <= key:
-            break
-        keys[i], items[i] = keys[down], items[down]
-        i = down
-    keys[i], items[i] = key, item
     return out
 
 

@@ -10,9 +10,9 @@ import math
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import expand_inertia, integrate_joint, wrench_to_parent
 from pliant.engines.quasistatic._passes import inlined, update_joints, world_poses, wrench_on
 from pliant.engines.quasistatic._rows import note_choice, solve_with_rows
+from pliant.engines.quasistatic.joints import expand_inertia, integrate_joint, wrench_to_parent
 from pliant.mechanism.links import LINK_HINGE
 from pliant.statics.load_kernels import LINK
 

@@ -16,7 +16,7 @@ relative to the world.
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import compose, wrench_to_parent
+from pliant.engines.quasistatic.joints import compose, wrench_to_parent
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})

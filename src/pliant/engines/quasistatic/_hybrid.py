@@ -24,7 +24,9 @@ import math
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._aba import add_to_parent, eliminate_dof, eliminate_dofs, substitute_dofs
-from pliant.engines.quasistatic._joints import (
+from pliant.engines.quasistatic._merge import closure_of, joint_freedoms
+from pliant.engines.quasistatic._merge_wide import wide_row
+from pliant.engines.quasistatic.joints import (
     compose,
     copy_pose,
     expand_inertia,
@@ -33,8 +35,6 @@ from pliant.engines.quasistatic._joints import (
     to_child,
     to_parent,
 )
-from pliant.engines.quasistatic._merge import closure_of, joint_freedoms
-from pliant.engines.quasistatic._merge_wide import wide_row
 from pliant.mechanism.links import LINK_HINGE
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)

@@ -9,15 +9,15 @@ opens them together (`Wide.ring`), so loops hold as many independent rows as wit
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._hybrid import place_bodies
-from pliant.engines.quasistatic._joints import (
+from pliant.engines.quasistatic._merge import back_substitute, pose_in
+from pliant.engines.quasistatic._merge_wide import back_substitute_wide, wide_row
+from pliant.engines.quasistatic._passes import assemble
+from pliant.engines.quasistatic.joints import (
     copy_pose,
     invert_inertia,
     motion_transform,
     set_identity,
 )
-from pliant.engines.quasistatic._merge import back_substitute, pose_in
-from pliant.engines.quasistatic._merge_wide import back_substitute_wide, wide_row
-from pliant.engines.quasistatic._passes import assemble
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
 _fused = njit(error_model="numpy", nogil=True, fastmath={"contract"})

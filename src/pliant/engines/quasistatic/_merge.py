@@ -34,7 +34,15 @@ from pliant.engines.quasistatic._composite import (
     merge_energy,
     sum_energies,
 )
-from pliant.engines.quasistatic._joints import (
+from pliant.engines.quasistatic._linalg import (
+    WIDTH,
+    combine,
+    householder,
+    invert_lower,
+    reflect,
+    reflect_rows,
+)
+from pliant.engines.quasistatic.joints import (
     compose,
     copy_pose,
     distance,
@@ -43,14 +51,6 @@ from pliant.engines.quasistatic._joints import (
     set_identity,
     to_child,
     to_parent,
-)
-from pliant.engines.quasistatic._linalg import (
-    WIDTH,
-    combine,
-    householder,
-    invert_lower,
-    reflect,
-    reflect_rows,
 )
 from pliant.mechanism.links import LINK_BALL, LINK_HINGE
 

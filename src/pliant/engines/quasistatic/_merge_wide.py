@@ -18,14 +18,6 @@ import math
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._composite import merge_composite
-from pliant.engines.quasistatic._joints import (
-    compose,
-    copy_pose,
-    motion_transform,
-    relative_pose,
-    set_identity,
-    to_child,
-)
 from pliant.engines.quasistatic._linalg import householder, invert_lower, reflect_rows
 from pliant.engines.quasistatic._merge import (
     closure_of,
@@ -36,6 +28,14 @@ from pliant.engines.quasistatic._merge import (
     rows_start,
     squared_rows,
     store_closure,
+)
+from pliant.engines.quasistatic.joints import (
+    compose,
+    copy_pose,
+    motion_transform,
+    relative_pose,
+    set_identity,
+    to_child,
 )
 from pliant.spatial import kernels as se3
 

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import invert_inertia
 from pliant.engines.quasistatic._twigs import record_length
 from pliant.engines.quasistatic.arrays import Indices
+from pliant.engines.quasistatic.joints import invert_inertia
 from pliant.mechanism.links import LINK_FIXED
 from pliant.spatial import kernels as se3
 
@@ -315,7 +315,7 @@ def carry_up(nodes, leaves, values):
 
 @_jit
 def invert_inertias(inertia, which, shares, whole, low, out):
-    """Inverses of shares of the inertias numbered `which`, 36 numbers per row; see `_joints.invert_inertia`."""
+    """Inverses of shares of the inertias numbered `which`, 36 numbers per row; see `joints.invert_inertia`."""
     for row in range(len(which)):
         n = which[row]
         invert_inertia(inertia[n], shares[n], whole, low, out[row])

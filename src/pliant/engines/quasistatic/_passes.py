@@ -6,7 +6,6 @@ None` has no other condition beside it: only then does numba leave the branch ou
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import compose, copy_pose, joint_pose, joint_torques
 from pliant.engines.quasistatic._merge import (
     back_substitute,
     fill_leaf,
@@ -25,6 +24,7 @@ from pliant.engines.quasistatic._twigs import (
     open_twig,
     place_twig,
 )
+from pliant.engines.quasistatic.joints import compose, copy_pose, joint_pose, joint_torques
 from pliant.statics.load_kernels import LINK, wrench_in_body
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)

@@ -13,6 +13,7 @@ of the number of joints that the last step needed, then whenever there are a six
 import math
 
 from pliant.compilation import njit
+from pliant.engines import heap
 from pliant.engines.quasistatic import arrays as col
 from pliant.engines.quasistatic._hybrid import (
     ENERGY_ROUND_OFF,
@@ -24,7 +25,6 @@ from pliant.engines.quasistatic._hybrid import (
     solve_reduced,
 )
 from pliant.engines.quasistatic._hybrid_wide import solve_with_loops
-from pliant.engines.quasistatic._joints import integrate_joint, joint_pose, joint_torques
 from pliant.engines.quasistatic._merge import back_substitute, update_leaf, update_span
 from pliant.engines.quasistatic._merge_wide import back_substitute_wide
 from pliant.engines.quasistatic._passes import (
@@ -34,6 +34,7 @@ from pliant.engines.quasistatic._passes import (
     total_acceleration,
 )
 from pliant.engines.quasistatic._twigs import close_twig, fill_twig, is_closed, open_twig
+from pliant.engines.quasistatic.joints import integrate_joint, joint_pose, joint_torques
 from pliant.statics.load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
@@ -223,7 +224,8 @@ def _refine(a, wide, rigid, front, criterion, most, move_on):
                 return col.FULL_AHEAD
             fill_twig(opened, a.joints, a.clusters, a.leaves, a.scratch, front.marks)
             numbers[col.OPENED] += opened
-        k = _pop(keys, items, numbers)
+        k = heap.pop(int(numbers[col.HEAP_SIZE]), keys, items)
+        numbers[col.HEAP_SIZE] -= 1.0
         numbers[col.UNCOMPUTED_SUM] -= totals[k]
         terms = 0.0
         general = False
@@ -451,42 +453,13 @@ def _error(front, measure):
 @_jit
 def _push(k, key, total, nodes, front):
     """Add a cluster with this total acceleration to the heap, unless it has no joints."""
-    keys, items, numbers = front.keys, front.items, front.numbers
+    numbers = front.numbers
     if nodes[k, col.ROWS] == 0:
         return
     front.totals[k] = total
     numbers[col.UNCOMPUTED_SUM] += total
-    i = int(numbers[col.HEAP_SIZE])
+    heap.push(key, k, int(numbers[col.HEAP_SIZE]), front.keys, front.items)
     numbers[col.HEAP_SIZE] += 1.0
-    while i > 0:
-        up = (i - 1) // 2
-        if keys[up] >= key:
-            break
-        keys[i], items[i] = keys[up], items[up]
-        i = up
-    keys[i], items[i] = key, k
-
-
-@_jit
-def _pop(keys, items, numbers):
-    """Remove the cluster with the largest key from the heap."""
-    out = items[0]
-    numbers[col.HEAP_SIZE] -= 1.0
-    size = int(numbers[col.HEAP_SIZE])
-    key, item = keys[size], items[size]
-    i = 0
-    while True:
-        down = 2 * i + 1
-        if down >= size:
-            break
-        if down + 1 < size and keys[down + 1] > keys[down]:
-            down += 1
-        if keys[down] <= key:
-            break
-        keys[i], items[i] = keys[down], items[down]
-        i = down
-    keys[i], items[i] = key, item
-    return out
 
 
 @inlined

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from pliant.compilation import njit
 from pliant.engines.quasistatic import arrays as col
-from pliant.engines.quasistatic._joints import compose, copy_pose, expand_inertia, relative_pose
 from pliant.engines.quasistatic.arrays import Floats, Ints
+from pliant.engines.quasistatic.joints import compose, copy_pose, expand_inertia, relative_pose
 from pliant.mechanism import elimination_kernels as elimination
 from pliant.mechanism.links import LINK_HINGE, LINK_SLIDE
 from pliant.spatial import kernels as se3

@@ -128,7 +128,7 @@ def motion_transform(x, sign, out):
 
 
 @_jit
-def _primitive_pose(k, primitives, offsets, q, out):
+def primitive_pose(k, primitives, offsets, q, out):
     """Pose of primitive k's frame in the one before it: its offset, then a turn about z, a slide along z, or a ball."""
     kind, c, offset = primitives[k, col.MOTION], primitives[k, col.COORDINATE], offsets[k]
     if kind == LINK_HINGE:
@@ -162,13 +162,13 @@ def joint_pose(g, groups, primitives, offsets, q, poses, screws, spare):
     """
     first, pose = groups[g, col.FIRST], poses[g]
     last = first + groups[g, col.COUNT] - 1
-    _primitive_pose(last, primitives, offsets, q, pose)
+    primitive_pose(last, primitives, offsets, q, pose)
     if last == first:
         return
     _primitive_screws(last, primitives, pose, True, screws, spare[2])
     for k in range(last - 1, first - 1, -1):
         _primitive_screws(k, primitives, pose, False, screws, spare[2])
-        _primitive_pose(k, primitives, offsets, q, spare[0])
+        primitive_pose(k, primitives, offsets, q, spare[0])
         compose(spare[0], pose, spare[1])
         copy_pose(spare[1], pose)
 
