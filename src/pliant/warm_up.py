@@ -138,6 +138,13 @@ def _quasistatic() -> None:
         tree.up()
         tree.down()
         tree.close_twigs()
+    for m, push in ((gallery.molecule(1200).with_stiffness("*", 1e-3, 5e-6), 1.0), (gallery.hand(), 10.0)):
+        height = m.reference_poses[:, 2, 3]
+        floor = pliant.shapes.plane(position=(0, 0, height.min() - 0.02))
+        simulation = pliant.QuasistaticSimulation(m, 1 / 240, (0, 0, 0), obstacles=[floor], friction=0.5)
+        simulation.apply_wrench(m.body_names[int(height.argmin())], force=(0, 0, -push))
+        simulation.step(40)
+        _read(simulation, "contacts")
 
 
 def _adaptive() -> None:

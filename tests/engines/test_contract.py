@@ -16,7 +16,7 @@ import pytest
 import pliant
 from interrupts import interrupt_long_step
 from oracles.linkages import lattice
-from pliant import spatial
+from pliant import shapes, spatial
 from pliant.engines.simulation import Effort, Energy, Simulation, State
 from pliant.errors import ConvergenceError, InputError, UnknownNameError
 from pliant.statics import Configuration
@@ -26,12 +26,19 @@ INTERRUPTS = 400  # at random times
 DOWN = (0.0, 0.0, -9.81)
 
 
-def chain() -> pliant.Mechanism:
-    """Four links on hinges and a ball, springs and dampers everywhere."""
+def chain(*things: shapes.Shape) -> pliant.Mechanism:
+    """Four links on hinges and a ball, springs and dampers everywhere; `things` are shapes of each link."""
     b = pliant.Builder("chain")
     parent = "world"
     for i in range(4):
-        b.body(f"link{i}", mass=0.5, com=(0.1, 0, 0.01), inertia=(2e-3, 3e-3, 4e-3), position=(0.2 * i, 0, 0))
+        b.body(
+            f"link{i}",
+            mass=0.5,
+            com=(0.1, 0, 0.01),
+            inertia=(2e-3, 3e-3, 4e-3),
+            position=(0.2 * i, 0, 0),
+            shapes=things,
+        )
         anchor = (0.2 * i, 0, 0)
         if i == 2:
             b.ball(f"j{i}", parent, f"link{i}", anchor=anchor, stiffness=20.0, damping=0.2)
@@ -97,6 +104,9 @@ def make(name: str) -> Simulation:
         return pliant.ReducedSimulation(model(engine), H, **options)
     if engine == "constrained":
         return pliant.ConstrainedSimulation(chain(), H, stabilization=what or "newmark")
+    if what == "contact":
+        floor = shapes.plane(position=(0, 0, -0.05))
+        return pliant.QuasistaticSimulation(chain(shapes.sphere(0.04)), H, obstacles=[floor], friction=0.5)
     if engine == "adaptive":
         return pliant.AdaptiveSimulation(chain(), H, keep="*" if what else (), interval=3)
     return pliant.QuasistaticSimulation(chain(), H)
@@ -122,6 +132,7 @@ NAMES = [
     "quasistatic loop",
     "quasistatic lattice",
     "quasistatic tied",
+    "quasistatic contact",
     "adaptive",
     "adaptive floating",
     "adaptive whole",

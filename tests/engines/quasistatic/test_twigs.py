@@ -130,7 +130,7 @@ def test_bytes_per_joint():
     s._solver.most = n // 10
     s.step(3)
     own = s._solver
-    held = array_bytes(own.tree.arrays, own.tree.model, own._front, own._bodies, own._closing, own.tree.marks)
+    held = array_bytes(own.tree.arrays, own.tree.model, own.front, own._bodies, own._closing, own.tree.marks)
     described = array_bytes(*(value for value in vars(m).values()))
     assert not {"links", "elimination"} & vars(m).keys()
     assert held / n < 1250, f"{held / n:.0f} bytes per joint in the simulation"

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import EARTH, choice, flag, number
+from pliant.engines.quasistatic.contacts import Contact, Contacts
 from pliant.engines.quasistatic.measures import INACTIVE, MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
 from pliant.engines.simulation import Effort, Simulation
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, edit
 from pliant.one_thread import exclusive
+from pliant.shapes import Shape
 from pliant.statics import Configuration
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
@@ -23,6 +25,7 @@ from pliant.text import brief
 __all__ = ["QuasistaticSimulation"]
 
 Floats = NDArray[np.float64]
+_ROUGHEST = 1e6  # coefficient of friction: nothing slides
 
 
 class QuasistaticSimulation(Simulation):
@@ -47,7 +50,7 @@ class QuasistaticSimulation(Simulation):
         True
     """
 
-    __slots__ = ("_given", "_loaded", "_scale", "_solver", "_spent", "_unit")
+    __slots__ = ("_contacts", "_given", "_loaded", "_rows", "_scale", "_solver", "_spent", "_unit")
 
     engine = "quasistatic"
     has_velocities = False
@@ -64,6 +67,8 @@ class QuasistaticSimulation(Simulation):
         inactive: str = "rigid",
         bodies: str | Sequence[str] | None = None,
         implicit: bool = True,
+        obstacles: Sequence[Shape] = (),
+        friction: float = 0.0,
         start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None = None,
     ):
         """Start at the reference pose, or at `start`.
@@ -86,6 +91,9 @@ class QuasistaticSimulation(Simulation):
                 them, or "zero" as RL05 prints it: accelerations are computed as if all were free, then set to zero.
             bodies: names of those whose displacements count in the measure "world"; all by default.
             implicit: springs and dampers act where a step ends; False for RL05's explicit steps.
+            obstacles: planes and spheres, fixed to the world, that bodies touch with their spheres, capsules and, on
+                planes, boxes; not where they overlap in the reference pose.
+            friction: coefficient of all contacts.
             start: joint coordinates at the start; the reference pose by default.
         """
         self._begin(mechanism, timestep, gravity)
@@ -102,6 +110,8 @@ class QuasistaticSimulation(Simulation):
             "inactive": inactive,
             "bodies": bodies,
             "implicit": implicit,
+            "obstacles": self._shapes(obstacles, rigid),
+            "friction": number(friction, "friction", least=0.0, most=_ROUGHEST),
         }
         resist = m.armature + (h * h * m.stiffness + h * m.damping if implicit else 0.0)
         tendons = (h * h * m.tendon_stiffness + h * m.tendon_damping) * implicit
@@ -120,6 +130,10 @@ class QuasistaticSimulation(Simulation):
             places,
         )
         self._loaded, self._spent = True, (0, 0)
+        self._contacts: Contacts | None = None
+        self._rows = self._solver.rows_of({})
+        if self._given["obstacles"]:
+            self._contacts = Contacts(m, self._solver, self._given["obstacles"], self._given["friction"])
         if start is not None:
             self._solver.q[:] = self._placeable(start)
         self._started()
@@ -141,16 +155,30 @@ class QuasistaticSimulation(Simulation):
             raise InputError("bodies: names of bodies that move expected, at least one; the world does not")
         return np.array(found, dtype=np.int64)
 
+    @staticmethod
+    def _shapes(obstacles: Sequence[Shape], rigid: bool) -> tuple[Shape, ...]:
+        """Obstacles as a tuple."""
+        if isinstance(obstacles, Shape) or not isinstance(obstacles, Sequence) or isinstance(obstacles, str):
+            raise InputError(f"obstacles: a list of shapes expected, not {brief(obstacles)}")
+        if obstacles and not rigid:
+            raise InputError("obstacles: contact needs inactive='rigid'")
+        return tuple(obstacles)
+
     # --- hooks of the protocol
 
     def _advance(self, n: int) -> int:
         if n == 0:
             return 0
-        self._load()
-        solver = self._solver
+        solver, contacts = self._solver, self._contacts
         self._poses = None
+        self._load()
         try:
-            return solver.step(n, self._scale)
+            if contacts is None:
+                return solver.step(n, self._scale)
+            for done in range(n):
+                if not contacts.step(solver, self._rows, self._scale):
+                    return done
+            return n
         except BaseException:  # Ctrl-C, or a joint without inertia: clusters may lag behind the coordinates
             solver.moved()
             raise
@@ -161,22 +189,33 @@ class QuasistaticSimulation(Simulation):
     def _load(self) -> None:
         """Pass changed wrenches to the solver, once per step."""
         if not self._loaded:
-            self._solver.set_wrenches(self._loads)
+            self._set_rows(self._loads)
             self._loaded = True
+
+    def _set_rows(self, loads: Mapping[int, Load]) -> None:
+        """Pass wrenches to the solver; with obstacles every step passes them, and contact forces."""
+        self._rows = self._solver.rows_of(loads)
+        if self._contacts is None:
+            self._solver.set_loads(self._rows)
 
     def _set_loads(self, loads: Mapping[int, Load]) -> None:
         self._loaded = loads is not self._loads
         if self._loaded:
-            self._solver.set_wrenches(loads)
+            self._set_rows(loads)
 
     def _set_torque(self, torque: Floats) -> None:
         changed = np.flatnonzero(torque != self._solver.motors)
         self._solver.set_motor(changed, torque[changed])
 
     def _read(self) -> Floats:
-        return self._solver.state
+        if self._contacts is None:
+            return self._solver.state
+        return np.concatenate([self._contacts.forces.ravel(), self._solver.state])
 
     def _write(self, values: Floats) -> None:
+        if self._contacts is not None:
+            forces = self._contacts.forces
+            forces[:], values = values[: forces.size].reshape(forces.shape), values[forces.size :]
         self._solver.state = values
 
     def _is_sound(self) -> bool:
@@ -230,6 +269,13 @@ class QuasistaticSimulation(Simulation):
         )
         return Effort(full, len(self._solver.active_joints), self.error_bound, rebuilds=rebuilt)
 
+    # --- contact
+
+    @property
+    def contacts(self) -> tuple[Contact, ...]:
+        """Bodies that obstacles push back, and the forces on them in the last step."""
+        return () if self._contacts is None else self._contacts.table(self._solver)
+
     # --- adaptive refinement
 
     @exclusive
@@ -242,6 +288,8 @@ class QuasistaticSimulation(Simulation):
         if budget is not None:
             budget = number(budget, "budget", above=0.0, expected="a number of seconds above 0")
         self._load()
+        if self._contacts is not None:
+            self._contacts.load(self._solver, self._rows)
         return self._unit * self._solver.refine(budget)
 
     @property

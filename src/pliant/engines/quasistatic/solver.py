@@ -310,6 +310,7 @@ class Solver:
         most: nodes that a refinement may compute before ABA takes over.
         small: whether steps always compute all joints, by ABA.
         rows: loops, couplings and tendons for ABA; None without any.
+        front: what a refinement has computed.
         rebuilt, fallbacks: number of times the whole tree was assembled, and of steps that computed all joints.
     """
 
@@ -343,7 +344,7 @@ class Solver:
             self.tree.count_places(bodies)
         md, tree = self.tree.model, self.tree.model.tree
         n, groups = len(tree), len(md.groups)
-        self._front = Front(
+        self.front = Front(
             keys=np.zeros(n),
             items=np.zeros(n, dtype=np.int32),
             totals=np.zeros(n),
@@ -363,7 +364,6 @@ class Solver:
         closes = tree.leaves + np.flatnonzero(tree.body[tree.leaves :] >= 0)
         self._closing[tree.body[closes]] = closes
         self._loads = np.zeros((0, LOAD_SIZE))
-        self._loaded = np.zeros(0, dtype=np.int64)
         tendons = np.zeros(len(m.tendons)) if tendon_resist is None else tendon_resist
         self.rows = pack_rows(m, md, self.tree.arrays.joints.resist, tendons, scale)
         wide = np.zeros(0) if self.tree.wide is None else self.tree.wide.table[:, col.ALL_HANDLES]
@@ -402,7 +402,7 @@ class Solver:
         parts = [self.q] if self.rows is None else [self.q, self.rows.chosen]
         if not self.small:
             known = self.accelerations if self.whole else np.zeros_like(self.accelerations)
-            first = float(self._front.numbers[col.FIRST_TEST])
+            first = float(self.front.numbers[col.FIRST_TEST])
             parts += [known, [self._saved, float(self.whole), float(self._has_ranks), first]]
             if self.tree.wide is not None:
                 parts += [self.tree.wide.rank, self.tree.wide.limits.ravel()]
@@ -416,7 +416,7 @@ class Solver:
         if not self.small:
             self.accelerations[:], choice, rest = np.split(rest, np.cumsum([len(self.accelerations), 4]))
             self._saved, self.whole, ranked = float(choice[0]), bool(choice[1]), bool(choice[2])
-            self._front.numbers[col.FIRST_TEST] = choice[3]
+            self.front.numbers[col.FIRST_TEST] = choice[3]
             if wide is not None:
                 count = len(wide.rank)
                 wide.rank[:], wide.limits[:] = rest[:count], rest[count:].reshape(wide.limits.shape)
@@ -429,20 +429,20 @@ class Solver:
 
     def set_loads(self, rows: Floats) -> None:
         """Set loads on leaves, as rows in their groups' frames; leaves that were loaded and no longer are get zero."""
-        before = self._loaded
-        self._loaded = np.unique(rows[:, LINK]).astype(np.int64)
-        gone = np.setdiff1d(before, self._loaded)
+        before = np.unique(self._loads[:, LINK]).astype(np.int64)
+        gone = np.setdiff1d(before, rows[:, LINK].astype(np.int64))
+        gone = gone[self.tree.arrays.leaves.wrenches[gone].any(axis=1)]
         idle = np.zeros((len(gone), LOAD_SIZE))
         idle[:, LINK] = gone
         both = np.concatenate([rows, idle])
         self._loads = np.ascontiguousarray(both[np.argsort(both[:, LINK], kind="stable")])
         self._refined = False
 
-    def set_wrenches(self, loads: Mapping[int, Load]) -> None:
-        """Set loads by number of body, in place of all before; bodies fixed to the world take none."""
+    def rows_of(self, loads: Mapping[int, Load]) -> Floats:
+        """Rows of loads by number of body, for `set_loads`; bodies fixed to the world take none."""
         md = self.tree.model
         leaf = np.append(md.tree.first_leaf, -1)[md.group]
-        self.set_loads(load_rows({b: load for b, load in loads.items() if leaf[b] >= 0}, leaf, md.local))
+        return load_rows({b: load for b, load in loads.items() if leaf[b] >= 0}, leaf, md.local)
 
     @property
     def motors(self) -> Floats:
@@ -490,7 +490,7 @@ class Solver:
         """Groups whose joints were computed last, in the order they were."""
         if self.whole:
             return np.arange(len(self.tree.model.groups))
-        nodes = self._front.computed[: int(self._front.numbers[col.COMPUTED])]
+        nodes = self.front.computed[: int(self.front.numbers[col.COMPUTED])]
         groups = self.tree.model.nodes[nodes, col.GROUP]
         return groups[groups >= 0]
 
@@ -523,7 +523,7 @@ class Solver:
         until = time.perf_counter() + (budget or 0.0)
         if not self._refined:
             self.begin()
-        numbers = self._front.numbers
+        numbers = self.front.numbers
         if budget is None:
             self._advance(1, begun=True, most=len(self.tree.model.tree))
         else:
@@ -559,7 +559,7 @@ class Solver:
                 t.arrays,
                 t.wide,
                 self._rigid,
-                self._front,
+                self.front,
                 criterion,
                 scale or 0.0,
                 most,
@@ -586,7 +586,7 @@ class Solver:
         if failed >= 0:
             self.tree.refuse_joint(failed, "move it, give it armature, or use a ball joint")
         self.whole, self.error, self._refined = True, 0.0, False
-        self._front.numbers[col.COMPUTED] = 0.0
+        self.front.numbers[col.COMPUTED] = 0.0
         if scale:
             self.current = False
         if failed == col.INFINITE:
@@ -610,7 +610,7 @@ class Solver:
                 done += count
                 self._refined = False
                 self._saved = min(self._saved + count - self._node * spent / everything, 10 * self._node)
-                self.error = float(self._front.numbers[col.ERROR])
+                self.error = float(self.front.numbers[col.ERROR])
                 if failed == col.INFINITE:
                     self._forget()
                     return done
