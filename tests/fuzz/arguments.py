@@ -189,6 +189,9 @@ def sound() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "quasistatic": (stepped(p.QuasistaticSimulation), {
             "mechanism": m, "timestep": H, "gravity": (0, 0, -9.81), "tolerance": 0.01, "measure": "relative-joint",
             "weights": "radians", "implicit": True, "start": None}),
+        "quasistatic in contact": (stepped(p.QuasistaticSimulation), {
+            "mechanism": mechanism("hand"), "timestep": H, "obstacles": [p.shapes.plane(position=(0, 0, -0.05))],
+            "friction": 0.5}),
         "adaptive": (stepped(p.AdaptiveSimulation), {
             "mechanism": m, "timestep": H, "gravity": (0, 0, -9.81), "tolerance": 0.01, "slow": None, "most": None,
             "keep": (), "interval": 8, "precision": 1e-5, "start": None}),

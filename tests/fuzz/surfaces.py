@@ -278,10 +278,24 @@ class Constrained(Simulations):
 
 
 class Quasistatic(Simulations):
-    """The quasi-static engine."""
+    """The quasi-static engine, hands on a floor among its mechanisms."""
 
     ENGINE = "quasistatic"
     WEIGHTS: ClassVar[dict[str, float]] = {**Simulations.WEIGHTS, "do_begin": 0.05}
+
+    def make(self) -> Simulation:
+        """A simulation, in contact or without obstacles."""
+        if self.kind != "hand" or self.rng.random() < 0.3:
+            return super().make()
+        place = (*self.rng.normal(scale=0.05, size=2), self.rng.uniform(-0.1, 0.1))
+        things = [pliant.shapes.plane(position=place)]
+        return pliant.QuasistaticSimulation(
+            mechanism("hand"), H, obstacles=things, friction=pick(self.rng, (0.0, 0.5))
+        )
+
+    def do_read_contacts(self) -> None:
+        for contact in self.simulation.contacts:
+            assert np.isfinite(contact.force).all()
 
 
 class Adaptive(Simulations):
