@@ -33,6 +33,7 @@ from pliant.text import brief, counted, listed, track
 
 __all__ = [
     "MOST_STEPS",
+    "Adaptivity",
     "Effort",
     "Energy",
     "Motor",
@@ -112,6 +113,24 @@ class Effort(NamedTuple):
     substeps: int = 0
     unsettled: int = 0
     rebuilds: int = 0
+
+
+class Adaptivity(NamedTuple):
+    """Choice of joints of an engine that moves only some of them, and what that leaves out.
+
+    Attributes:
+        tolerance: error that is allowed; `simulation.tolerance = ...` changes it.
+        error: bound or estimate of the error of the last step.
+        measure: name of the error.
+        unit: of tolerance and error; empty for ratios and mixed units.
+        active: per joint of the mechanism, whether it moved in the last step, (joints,).
+    """
+
+    tolerance: float
+    error: float
+    measure: str
+    unit: str
+    active: NDArray[np.bool_]
 
 
 class Stride:
@@ -797,6 +816,11 @@ class Simulation(ABC):
     def effort(self) -> Effort:
         """Cost of the last call of `step`."""
         return self._cost()
+
+    @property
+    def adaptivity(self) -> Adaptivity | None:
+        """Tolerance, error and joints that moved in the last step; None where all joints always move."""
+        return None
 
     def summary(self) -> str:
         """Readable: engine, mechanism, time, energy, and the wrenches, motors and pulls that act."""

@@ -20,13 +20,14 @@ from pliant.errors import InputError, PliantError
 from pliant.plotting import LEAST_ERROR
 from pliant.source import gallery_names
 from pliant.text import counted, escape_markdown
+from pliant.viewer.activity import Activity
 from pliant.viewer.gallery import grid
 from pliant.viewer.opening import LARGEST_FILE, Opener
 from pliant.viewer.path_session import PathMeasures, PathSession
 from pliant.viewer.posing import Slider, coordinate
 from pliant.viewer.recorder import Recorder
 from pliant.viewer.recording import export_gltf, record_html
-from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Ellipsoid, Session, WorldSession
+from pliant.viewer.session import ENGINES, SCALES, SPEEDS, STRENGTHS, Budget, Ellipsoid, Session, WorldSession
 from pliant.viewer.stage import CAMERAS, Overlay, Stage, force_text
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MechanismPage", "Page", "PathPage", "WorldPage"]
 
-_READOUTS, _PLOTS = 0.2, 0.5  # s between updates of readouts and of plots
+_COLOURS, _READOUTS, _PLOTS = 0.1, 0.2, 0.5  # s between updates of colours, of readouts and of plots
 _MOST_NAMES = 200  # in a list
 _MOST_ENGINES = 12  # mechanisms of a world whose engine can be chosen
 _STEPS = 200  # of a joint's slider
@@ -73,7 +74,7 @@ class Page(ABC):
         self.selected: str | None = None
         self.retired = False
         self._last_frame: tuple[Any, ...] = ()
-        self._read_out, self._plotted = 0.0, 0.0  # s: when readouts and plots were last updated
+        self._coloured, self._read_out, self._plotted = 0.0, 0.0, 0.0  # s: when these were last updated
         gui = server.gui
         gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(31, 111, 180))
         gui.main_panel.dock_right()
@@ -156,6 +157,9 @@ class Page(ABC):
     @abstractmethod
     def _update_details(self) -> None:
         """Update parts of the page that change slowly."""
+
+    def _update_colours(self, now: float) -> None:  # noqa: B027 - they may stay
+        """Update colours of bodies; `now` is real time, s."""
 
     def _frame_state(self) -> tuple[Any, ...]:
         """Values that a frame depends on, besides pulls."""
@@ -305,8 +309,7 @@ class Page(ABC):
         name = names[body] if body >= 0 else None
         self.selected = None if name == self.selected else name
         self._show_selection()
-        shade = np.array([0.6 if other == self.selected else 0.0 for other in names])
-        self.stage.tint(shade if self.selected is not None else None)
+        self.stage.select(np.array([0.6 if other == self.selected else 0.0 for other in names]))
 
     # --- output to clients
 
@@ -331,6 +334,9 @@ class Page(ABC):
                 self._overlay.show_inertia(session.mechanism, poses if self._inertia.value else None)
                 self._draw_overlay()
             self._pacing.drawn = True
+        if now - self._coloured >= _COLOURS:
+            self._coloured = now
+            self._update_colours(now)
         if now - self._read_out >= _READOUTS:
             self._read_out = now
             self._show_readouts()
@@ -344,7 +350,7 @@ class Page(ABC):
 
     def _redraw(self) -> None:
         """Have everything drawn by the next `show`."""
-        self._last_frame, self._read_out, self._plotted = (), 0.0, 0.0
+        self._last_frame, self._coloured, self._read_out, self._plotted = (), 0.0, 0.0, 0.0
 
     def show_controls(self) -> None:
         """Set the controls to the session's values."""
@@ -382,13 +388,14 @@ class Page(ABC):
         for client in self._server.get_clients().values():
             client.add_notification(title, text, color="green", auto_close_seconds=8.0)
 
-    def _show_status(self, now: Any) -> None:
-        """Write time, length and duration of steps, and forces of pulls."""
+    def _show_status(self, now: Any, *more: str) -> None:
+        """Write time, length and duration of steps, further lines, and forces of pulls."""
         session = self._session
         slow = f", {now.rate:.2f} of real time" if session.playing and now.rate < 0.9 * session.speed else ""
         lines = [
             f"t = {now.time:.2f} s{slow}",
             f"steps of 1/{1 / session.timestep:.0f} s, {1e6 * now.step_time:.0f} µs each",
+            *more,
         ]
         lines += [
             f"**{escape_markdown(pull.body)}** {force_text(pull.force)}" for pull in session.pulls.values()
@@ -407,6 +414,9 @@ class MechanismPage(Page):
     def __init__(self, server: Any, session: Session, opener: Opener):
         m = session.mechanism
         self._shape: tuple[str, Ellipsoid] | None = None  # ellipsoid shown, and its body
+        self._activity = Activity(m)
+        self._tolerance: Any = None  # slider, of the range and unit in `_tolerance_of`
+        self._tolerance_of: tuple[Any, ...] | None = None
         loops = f", {counted(m.topology.loops, 'loop')}" if m.topology.loops else ""
         size = f"{counted(m.body_count, 'body', 'bodies')}, {counted(m.joint_count, 'joint')}{loops}"
         super().__init__(server, session, opener, size)
@@ -416,6 +426,11 @@ class MechanismPage(Page):
         self._engine = gui.add_dropdown("Engine", ENGINES, initial_value=session.engine)
         self._gravity = gui.add_checkbox("Gravity", session.gravity, hint="off: weight is compensated")
         self._stiffness = _add_slider(gui, "Stiffness", SCALES, "of all joints, times their own")
+        self._adaptive = gui.add_folder(None, visible=False)
+        with self._adaptive:
+            self._colour = gui.add_checkbox(
+                "Colour", True, hint="links whose joints move; they fade when joints are rigid again"
+            )
 
     def _add_folders(self, gui: Any) -> None:
         names = self._session.end_effectors
@@ -448,12 +463,15 @@ class MechanismPage(Page):
             self._energy_plot = _add_plot(gui, "Energy (J)", *_ENERGIES)
             self._violation_plot = _add_plot(gui, "Violation (mm)", ("violation", _RED))
             self._step_plot = _add_plot(gui, "Step (µs)", ("step", _BLUE))
+            self._error_plot = _add_plot(gui, "Error (% of the tolerance)", ("error", _RED))
+            self._moving_plot = _add_plot(gui, "Joints that move", ("joints", _GREEN))
 
     # --- requests of clients
 
     def connect(self, runner: Runner, pacing: Pacing, show: Callable[[Callable[[], Any]], None]) -> None:
         super().connect(runner, pacing, show)
         session = self._session
+        self._bind(self._colour, lambda _: None)
         for one, slider in self._joints:
             self._bind(slider, lambda value, one=one: session.set_joint(one.dof, value * one.factor))
         self._bind(self._rest, lambda _: self._make_rest())
@@ -536,6 +554,7 @@ class MechanismPage(Page):
         session = self._session
         self._engine.value, self._gravity.value = session.engine, session.gravity
         self._stiffness.value = session.stiffness
+        self._show_tolerance()
         self._show_joints()
 
     def _frame_state(self) -> tuple[Any, ...]:
@@ -550,6 +569,29 @@ class MechanismPage(Page):
         m, q = self._session.mechanism, self._session.q
         for one, slider in self._joints:
             slider.value = _slider_value(one, coordinate(m, q, one.dof))
+
+    def _show_tolerance(self) -> None:
+        """Show the tolerance by a slider within its limits, and what belongs to it; nothing where there is none."""
+        session, gui = self._session, self._server.gui
+        found, limits = session.adaptivity, session.tolerances
+        for part in (self._adaptive, self._error_plot, self._moving_plot):
+            part.visible = found is not None
+        if found is None or limits is None:
+            return
+        low, high = (round(float(np.log10(limit))) for limit in limits)
+        if self._tolerance_of != (low, high, found.unit):
+            self._tolerance_of = (low, high, found.unit)
+            if self._tolerance is not None:
+                self._tolerance.remove()
+            with self._adaptive:
+                self._tolerance = _add_tolerance(gui, low, high, found.unit)
+            self._bind(self._tolerance, lambda power: session.set_tolerance(float(f"{10.0**power:.1e}")))
+        self._tolerance.value = float(np.clip(round(np.log10(found.tolerance), 1), low, high))
+
+    def _update_colours(self, now: float) -> None:
+        """Colour the bodies whose joints move, where not all of them always do."""
+        found = self._session.adaptivity if self._colour.value else None
+        self.stage.highlight(None if found is None else self._activity.shades(found.active, now))
 
     def _draw_ellipsoid(self) -> float:
         """Draw the ellipsoid at its body's pose, or none; returns its force, N."""
@@ -571,7 +613,8 @@ class MechanismPage(Page):
     def _show_readouts(self) -> None:
         session = self._session
         now = session.measure()
-        self._show_status(now)
+        joints = session.mechanism.joint_count
+        self._show_status(now, *([] if now.budget is None else [_budget_text(now.budget, joints)]))
         share = now.violation / session.mechanism.radius
         gap, share = (now.violation, share) if share > 1e-9 else (0.0, 0.0)  # rounding
         text = f"Constraint violation **{1000 * gap:.3g} mm**, {100 * share:.2g} % of the radius"
@@ -602,6 +645,12 @@ class MechanismPage(Page):
         self._energy_plot.data = (time, *_energies(history, energy))
         self._violation_plot.data = (time, _series(history, "violation", 1000, length))
         self._step_plot.data = (time, _series(history, "step_time", 1e6))
+        known = [now for now in history if now.budget is not None]
+        if len(known) > 1:
+            time, budgets = _series(known, "time"), [now.budget for now in known]
+            shares = np.array([100 * budget.error / budget.tolerance for budget in budgets])
+            self._error_plot.data = (time, shares)
+            self._moving_plot.data = (time, _series(budgets, "moving"))
 
 
 class WorldPage(Page):
@@ -825,6 +874,23 @@ def _add_slider(gui: Any, label: str, limits: tuple[float, float], hint: str) ->
     low, high = limits
     marks = tuple((value, f"{value:g}") for value in (low, 1.0, high))
     return gui.add_slider(label, low, high, low, 1.0, marks=marks, hint=hint)
+
+
+def _add_tolerance(gui: Any, low: int, high: int, unit: str) -> Any:
+    """Logarithmic slider of a tolerance from 10^low to 10^high; its value is the power of ten."""
+    middle = (low + high) // 2
+    marks = tuple((float(power), f"1e{power}") for power in (low, middle, high))
+    hint = f"error that a step may make, as a power of ten{f' in {unit}' if unit else ''}: fewer joints move for more"
+    return gui.add_slider(
+        "Tolerance 1e", float(low), float(high), 0.1, float(middle), marks=marks, hint=hint, order=0.0
+    )
+
+
+def _budget_text(budget: Budget, joints: int) -> str:
+    """Error made and allowed, and number of joints that moved."""
+    unit = f" {budget.unit}" if budget.unit else ""
+    error = f"error {budget.error:.2g} of {budget.tolerance:.2g}{unit} allowed"
+    return f"{error}, **{budget.moving:,}** of {counted(joints, 'joint')} move"
 
 
 def _add_joint(gui: Any, one: Slider) -> Any:

@@ -24,7 +24,7 @@ from pliant.contact.handles import MechanismHandle, Static
 from pliant.engines.reduced import BlendedModel, ReducedModel, blend, reduce
 from pliant.engines.reduced.report import reach_words
 from pliant.engines.simulate import ENGINES, simulate
-from pliant.engines.simulation import Energy, Pull, Simulation, matching_motion
+from pliant.engines.simulation import Adaptivity, Energy, Pull, Simulation, matching_motion
 from pliant.errors import InputError, PliantError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.loop_closure import close_loops
@@ -33,7 +33,7 @@ from pliant.statics import Configuration, equilibrium
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
 from pliant.statics.point_springs import PointSpring, equilibrium_with_springs
-from pliant.text import brief, counted, suggestion
+from pliant.text import brief, counted, round_down, suggestion
 from pliant.viewer.posing import Slider, coordinate, posed, sliders
 from pliant.viewer.recorder import Recorder
 from pliant.world import World
@@ -45,6 +45,7 @@ __all__ = [
     "STRENGTHS",
     "WORLD_ENGINES",
     "Added",
+    "Budget",
     "Contacts",
     "Ellipsoid",
     "Measures",
@@ -81,6 +82,9 @@ _HUGE = 100_000  # dofs: beyond this, a pull's stiffness does not depend on the 
 _MANY = 20  # end effectors: beyond this, reduction takes seconds
 _MODELS_KEPT = 200
 _SLIDERS = 30  # joints with a slider, at most
+_MISSED = 1e-5  # radii that a body may miss in a quasi-static step, by default
+_SLUGGISH = 0.1  # m/s² that rigid parts may miss in the adaptive engine, by default
+_DECADES = 3  # from the usual tolerance to its limits
 _TURN = np.pi  # rad: largest angle that a drag asks for
 WORLD_ENGINES = ("reduced", "blended", "constrained")
 
@@ -334,6 +338,22 @@ class RealTimePlayer(ABC):
 # --- mechanisms
 
 
+class Budget(NamedTuple):
+    """Error that an adaptive engine allows and makes.
+
+    Attributes:
+        tolerance: the error allowed.
+        error: that of the last step.
+        unit: of both; empty for ratios.
+        moving: number of joints that moved.
+    """
+
+    tolerance: float
+    error: float
+    unit: str
+    moving: int
+
+
 @dataclass(frozen=True)
 class Measures:
     """Measurements of a mechanism at one time.
@@ -344,6 +364,7 @@ class Measures:
         violation: largest gap of a joint or loop, m.
         step_time: real time of a step, s.
         rate: simulated time per real time.
+        budget: error allowed and made; None where all joints always move.
     """
 
     time: float
@@ -351,6 +372,7 @@ class Measures:
     violation: float
     step_time: float
     rate: float
+    budget: Budget | None = None
 
 
 @dataclass(frozen=True)
@@ -384,10 +406,15 @@ class Session(RealTimePlayer):
         """Take a Mechanism, a ReducedModel, a BlendedModel, a simulation, or a Scene of a mechanism."""
         super().__init__()
         self._models, self._scale = Models(), 1.0
+        self._tolerances: dict[tuple[str, str], float] = {}  # chosen, by engine and measure
+        self._usual: dict[tuple[str, str], float] = {}  # tolerances that were not chosen here, likewise
         self._scene = what if isinstance(what, Scene) else None
         if self._scene is not None:
             what, self._act = self._scene.simulate(), self._scene.act
         self.setup, self.simulation = initial_setup(what, self._models)
+        found = self.adaptivity
+        if found is not None:
+            self._usual[self.engine, found.measure] = found.tolerance
         self._base = self.setup.mechanism
         self.end_effectors = self.setup.end_effectors
         self._given = self.simulation if isinstance(what, Simulation) else None
@@ -448,6 +475,32 @@ class Session(RealTimePlayer):
         return len(self.setup.samples)
 
     @property
+    def adaptivity(self) -> Adaptivity | None:
+        """Tolerance, error and moving joints of the engine; None where all joints always move."""
+        return self.simulation.adaptivity
+
+    @property
+    def tolerances(self) -> tuple[float, float] | None:
+        """Limits of the tolerance: three decades below and above the usual one; None where there is none."""
+        found = self.adaptivity
+        if found is None:
+            return None
+        decade = int(np.floor(np.log10(self._usual[self.engine, found.measure])))
+        return float(f"1e{decade - _DECADES}"), float(f"1e{decade + _DECADES}")
+
+    def set_tolerance(self, tolerance: float) -> None:
+        """Set the error that an adaptive engine allows, in its unit, from the next step on.
+
+        Other simulations of this session with the same engine and measure get it, too.
+        """
+        found, limits = self.adaptivity, self.tolerances
+        if found is None or limits is None:
+            raise InputError(f"the {self.engine} engine has no tolerance here: all joints always move")
+        simulation: Any = self.simulation
+        simulation.tolerance = number(tolerance, "tolerance", least=limits[0], most=limits[1])
+        self._tolerances[self.engine, found.measure] = simulation.tolerance
+
+    @property
     def facts(self) -> str:
         """Number of models in a blend; of a single one reach and vectors, and how far its end effectors are away."""
         if self.engine == "blended":
@@ -471,9 +524,9 @@ class Session(RealTimePlayer):
         self._posed = None
         setup = replace(self.setup, end_effectors=self.end_effectors)
         if self.simulation is not self._given:
-            self.simulation = start_simulation(setup, self._models)
+            self.simulation = self._start(setup)
         elif self._scene is not None:
-            self.simulation = self._given = self._scene.simulate()
+            self.simulation = self._given = self._tolerant(self._scene.simulate())
         else:
             self.simulation.reset()
         self.setup = setup
@@ -517,9 +570,22 @@ class Session(RealTimePlayer):
         m = _with_scale(base, self._scale)
         setup = replace(self.setup, mechanism=m, samples=(None,), end_effectors=self.end_effectors)
         setup = with_rest_sample(setup) if setup.reduced else setup
-        self.simulation = start_simulation(setup, self._models)
+        self.simulation = self._start(setup)
         self._base, self.setup, self._given, self._posed = base, setup, None, None
         self._restart()
+
+    def _start(self, setup: Setup) -> Simulation:
+        """Simulation of a setup at its start, with the tolerance that was chosen for its measure."""
+        return self._tolerant(start_simulation(setup, self._models))
+
+    def _tolerant(self, simulation: Any) -> Simulation:
+        """The simulation, with the tolerance that was chosen for its measure."""
+        found = simulation.adaptivity
+        if found is not None:
+            key = simulation.engine, found.measure
+            usual = self._usual.setdefault(key, found.tolerance)
+            simulation.tolerance = self._tolerances.get(key, usual)
+        return simulation
 
     def _let_go(self) -> None:
         """Have the simulation go on from the joints that were set, or the nearest pose it can express."""
@@ -581,7 +647,7 @@ class Session(RealTimePlayer):
             bodies = (pull.body for pull in (*self.pulls.values(), *self.turns.values()))
             known = tuple(dict.fromkeys([*setup.end_effectors, *bodies, *pulled]))
             setup = with_rest_sample(replace(setup, end_effectors=known))
-        after = start_simulation(setup, self._models)
+        after = self._start(setup)
         after.follow(before)
         for body, load in before.wrenches.items():
             if not setup.reduced or body in setup.end_effectors:
@@ -661,7 +727,10 @@ class Session(RealTimePlayer):
     def measure(self) -> Measures:
         m, weight = self.mechanism, gravity_energy(self.mechanism, self.poses, self.setup.gravity)
         energy = Energy(self.simulation.kinetic, elastic_energy(m, self.q), weight)
-        now = Measures(self.time, energy, self.violation, self._step_time, self._rate)
+        found, budget = self.adaptivity, None
+        if found is not None:
+            budget = Budget(found.tolerance, found.error, found.unit, int(found.active.sum()))
+        now = Measures(self.time, energy, self.violation, self._step_time, self._rate, budget)
         self._remember(now)
         return now
 
@@ -943,6 +1012,7 @@ class Setup:
         end_effectors: of reduced models.
         samples: equilibria of reduced models, the one at rest first.
         timestep: s; None: chosen by `step`.
+        measure: of errors in the quasi-static engine.
     """
 
     engine: str
@@ -951,6 +1021,7 @@ class Setup:
     end_effectors: tuple[str, ...]
     samples: tuple[Sample, ...]
     timestep: float | None = None
+    measure: str = "world"
 
     @property
     def reduced(self) -> bool:
@@ -1024,8 +1095,11 @@ def initial_setup(what: Any, models: Models) -> tuple[Setup, Simulation]:
         model = getattr(what, "model", None)
         if model is not None:
             return replace(_model_setup(model, models), timestep=what.timestep), what
-        m = what.mechanism
-        return Setup(what.engine, m, what.gravity, _initial_effectors(m), (None,), what.timestep), what
+        m, found = what.mechanism, what.adaptivity
+        setup = Setup(what.engine, m, what.gravity, _initial_effectors(m), (None,), what.timestep)
+        if found is not None and what.engine == "quasistatic":
+            setup = replace(setup, measure=found.measure)
+        return setup, what
     kind = type(what).__name__
     raise InputError(
         f"view: a Mechanism, a model or a simulation expected, or a World, a Scene or a Path, not {kind}"
@@ -1113,4 +1187,11 @@ def start_simulation(setup: Setup, models: Models) -> Simulation:
     """Simulation of a setup at its start."""
     what = models.model(setup) if setup.reduced else setup.mechanism
     gravity = None if isinstance(what, ReducedModel | BlendedModel) and what.base is None else setup.gravity
-    return simulate(what, setup.engine, setup.step, gravity=gravity)
+    options: dict[str, Any] = {}
+    if setup.engine == "quasistatic":
+        options["measure"] = setup.measure
+        if setup.measure == "world":
+            options["tolerance"] = round_down(_MISSED * setup.mechanism.radius)
+    elif setup.engine == "adaptive":
+        options["tolerance"] = _SLUGGISH
+    return simulate(what, setup.engine, setup.step, gravity=gravity, **options)

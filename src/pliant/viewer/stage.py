@@ -32,6 +32,8 @@ _FADED = 0.45  # opacity
 _FIELD_OF_VIEW = 0.75  # rad, vertical
 _GRID, _GRID_SECTION = (222, 226, 232), (196, 203, 213)
 _SELECTED = np.array([255.0, 67.0, 5.0])  # tint of a selected body, linear
+_ACTIVE = np.array([190.0, 5.0, 70.0])  # of a body whose joint moves, linear
+_PALE, _PALENESS = np.array([155.0, 162.0, 172.0]), 0.8  # tint of the others, linear, and its share
 
 _PULL, _CONTACT, _TURN = (198, 40, 40), (46, 139, 87), (142, 36, 170)
 _SOFT, _INERTIA = np.array([1.0, 0.6, 0.0]), np.array([0.27, 0.43, 0.75])
@@ -73,6 +75,8 @@ class Stage:
         self._parts = make_parts(mechanism)
         low, high = bounds(self._parts, at)
         self.centre, self.size = (low + high) / 2, float(np.linalg.norm(high - low)) / 2
+        self._selected = np.zeros(mechanism.body_count)
+        self._active: Floats | None = None
         self._many = sum(len(part.body) for part in self._parts) > _MANY
         self.handles = [
             self._add_part(i, part, *placed)
@@ -117,14 +121,43 @@ class Stage:
                 return int(part.body[instance])
         return -1
 
-    def tint(self, bodies: Floats | None) -> None:
-        """Tint bodies: one shade from 0 to 1 per body, (bodies,); their own colours if None."""
-        for part, handle in zip(self._parts, self.handles, strict=True):
-            own = _colours(part)
-            if bodies is not None:
-                shade = np.append(bodies, 0.0)[part.body][:, None]
-                own = np.round(own * (1 - shade) + _SELECTED * shade).astype(np.uint8)
-            handle.batched_colors = own
+    def select(self, shades: Floats) -> None:
+        """Tint selected bodies: one shade from 0 to 1 per body, (bodies,)."""
+        changed, self._selected = shades != self._selected, shades
+        self._colour(changed)
+
+    def highlight(self, shades: Floats | None) -> None:
+        """Colour bodies that move by one shade from 0 to 1 per body, (bodies,), others pale; own colours if None.
+
+        Colours of meshes without a change are not sent.
+        """
+        before, self._active = self._active, shades
+        if before is None or shades is None:
+            self._colour(np.full(len(self._selected), before is not shades))
+        else:
+            self._colour(shades != before)
+
+    def _colour(self, changed: NDArray[np.bool_]) -> None:
+        """Send colours of the meshes of which copies belong to changed bodies, (bodies,)."""
+        if not changed.any():
+            return
+        changed, selected = (
+            np.append(changed, False),
+            np.append(self._selected, 0.0),
+        )  # body -1, the world, is last
+        moves = None if self._active is None else np.append(self._active, 0.0)
+        with self.server.atomic():
+            for part, handle in zip(self._parts, self.handles, strict=True):
+                body = part.body
+                if not changed[body].any():
+                    continue
+                colour = _colours(part).astype(np.float64)
+                if moves is not None:
+                    pale = np.where(body < 0, 0.0, _PALENESS)[:, None]
+                    colour += pale * (_PALE - colour)
+                    colour += moves[body][:, None] * (_ACTIVE - colour)
+                colour += selected[body][:, None] * (_SELECTED - colour)
+                handle.batched_colors = np.round(colour).astype(np.uint8)
 
     def fade(self, on: bool) -> None:
         """Make opaque bodies translucent, or opaque again."""

@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import EARTH, number, whole
 from pliant.engines.adaptive.solver import Solver, load_kernels
-from pliant.engines.simulation import Effort, Simulation
+from pliant.engines.simulation import Adaptivity, Effort, Simulation
 from pliant.errors import InputError, MechanismError
 from pliant.mechanism import Mechanism, edit, kinematics
+from pliant.one_thread import exclusive
 from pliant.statics import Configuration
 from pliant.statics.energy import elastic_energy, gravity_energy
 from pliant.statics.loads import Load
@@ -71,7 +72,7 @@ class AdaptiveSimulation(Simulation):
             timestep: seconds.
             gravity: m/s².
             tolerance: m/s²: a rigid cluster is opened when it misses more acceleration than a body of mean mass has at
-                this one; see `error_estimate`.
+                this one; see `error_estimate`. It can be set later on.
             slow: m/s: joints are made rigid when their motion is worth less kinetic energy than a body of mean mass has
                 at this speed. By default what the tolerance makes in ten steps.
             most: joints that may be active at a time; any number by default.
@@ -85,9 +86,7 @@ class AdaptiveSimulation(Simulation):
         m = mechanism
         _refuse_rows(m)
         tolerance = number(tolerance, "tolerance", above=0.0, most=_LARGE)
-        speed = min(_SLOW * self._timestep * tolerance, _LARGE)
-        if slow is not None:
-            speed = number(slow, "slow", least=0.0, most=_LARGE)
+        slow = None if slow is None else number(slow, "slow", least=0.0, most=_LARGE)
         most = None if most is None else whole(most, "most", 1)
         interval = whole(interval, "interval", 1)
         precision = number(precision, "precision", above=0.0, most=0.1)
@@ -103,8 +102,7 @@ class AdaptiveSimulation(Simulation):
                 m,
                 self._timestep,
                 self._gravity,
-                open_above=self._unit * tolerance**2,
-                slow=0.5 * self._unit * speed**2,
+                **self._thresholds(tolerance, slow),
                 most=m.joint_count if most is None else most,
                 interval=interval,
                 precision=precision,
@@ -124,6 +122,11 @@ class AdaptiveSimulation(Simulation):
         if start is not None:
             self._solver.start_at(self._placeable(start))
         self._started()
+
+    def _thresholds(self, tolerance: float, slow: float | None) -> dict[str, float]:
+        """Defect above which a cluster is opened, kg m²/s⁴, and kinetic energy that may be lost by closing one, J."""
+        speed = min(_SLOW * self._timestep * tolerance, _LARGE) if slow is None else slow
+        return {"open_above": self._unit * tolerance**2, "slow": 0.5 * self._unit * speed**2}
 
     # --- hooks of the protocol
 
@@ -189,6 +192,31 @@ class AdaptiveSimulation(Simulation):
         return Effort(solves, active, self.error_estimate, substeps, unsettled, changed)
 
     # --- adaptivity
+
+    @property
+    def tolerance(self) -> float:
+        """Acceleration that a rigid cluster may miss, m/s², as if of a body of mean mass; settable, from the next step.
+
+        The default of `slow` follows it. It is a setting, not part of the motion: copies and pickles have it, `reset`
+        leaves it, states are without it.
+        """
+        return self._given["tolerance"]
+
+    @tolerance.setter
+    @exclusive
+    def tolerance(self, value: float) -> None:
+        tolerance = number(value, "tolerance", above=0.0, most=_LARGE)
+        if tolerance != self._given["tolerance"]:
+            self._solver.set_thresholds(**self._thresholds(tolerance, self._given["slow"]))
+            self._given["tolerance"] = tolerance
+
+    @property
+    def adaptivity(self) -> Adaptivity | None:
+        if self._solver.whole:
+            return None
+        active = np.zeros(self._mechanism.joint_count, dtype=np.bool_)
+        active[self._solver.active_joints] = True
+        return Adaptivity(self.tolerance, self.error_estimate, "acceleration", "m/s²", active)
 
     @property
     def active(self) -> tuple[str, ...]:

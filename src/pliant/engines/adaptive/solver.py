@@ -168,7 +168,8 @@ class Solver:
         self.rates, self._middle, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
         self._drag_rate = m.damping + 0.5 * h * m.stiffness
         self._info = new_info(precision)
-        self.limits = Limits(open_above, _CLOSE * open_above, _CLOSED * open_above, slow, most)
+        self.limits = Limits(0.0, 0.0, 0.0, 0.0, most)
+        self.set_thresholds(open_above, slow)
         self.interval = interval
         self.kept = np.zeros(n, dtype=np.int8)
         self._open_above_nodes(closing[self._groups_of(keep)], self.kept)
@@ -179,11 +180,16 @@ class Solver:
         self._loads: dict[int, Load] = {}
         self._rows = load_rows({}, self._leaf_of_body)
         self._loaded = np.zeros(0, dtype=np.int64)
-        self.due, self._stale, self._reviewed = True, False, 0
+        self._stale, self._reviewed = False, 0
         self.worst, self.reviews, self.switches = 0.0, 0, 0
         _review.start_all(self.joints, self.clusters, self._world, self._none, self._stack, self._scratch)
         self.reduced = self._build()
         self._gather(self.reduced)
+
+    def set_thresholds(self, open_above: float, slow: float) -> None:
+        """Change the defect above which a cluster is opened, and the energy that may be lost when one is closed, J."""
+        self.limits = Limits(open_above, _CLOSE * open_above, _CLOSED * open_above, slow, self.limits.most)
+        self.due = True
 
     def _widen(self) -> None:
         """Move limits of hinges and slides that the present coordinates are beyond there: a push would be a blow."""

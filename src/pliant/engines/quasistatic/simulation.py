@@ -12,7 +12,7 @@ from pliant.checks import EARTH, choice, flag, number
 from pliant.engines.quasistatic.contacts import Contact, Contacts
 from pliant.engines.quasistatic.measures import INACTIVE, MEASURES, dof_weights
 from pliant.engines.quasistatic.solver import Solver
-from pliant.engines.simulation import Effort, Simulation
+from pliant.engines.simulation import Adaptivity, Effort, Simulation
 from pliant.errors import InputError
 from pliant.mechanism import Mechanism, edit
 from pliant.one_thread import exclusive
@@ -77,7 +77,7 @@ class QuasistaticSimulation(Simulation):
             mechanism: every body that moves needs mass and inertia.
             timestep: seconds.
             gravity: m/s².
-            tolerance: largest error of a step's accelerations, in the units of `measure`.
+            tolerance: largest error of a step's accelerations, in the units of `measure`; it can be set later on.
             measure: RL05's, of the accelerations of joints that are left out: "relative-joint" (default), the largest
                 over the largest of a joint; "relative-linkage", the root of the sum of squares over that of all;
                 "absolute-joint" and "absolute-linkage", the same without the denominator. Of the motion that results:
@@ -291,6 +291,34 @@ class QuasistaticSimulation(Simulation):
         if self._contacts is not None:
             self._contacts.load(self._solver, self._rows)
         return self._unit * self._solver.refine(budget)
+
+    @property
+    def tolerance(self) -> float:
+        """Largest error of a step's accelerations, in the units of the measure; settable, from the next step on.
+
+        It is a setting, not part of the motion: copies and pickles have it, `reset` leaves it, states are without it.
+        """
+        return self._given["tolerance"]
+
+    @tolerance.setter
+    @exclusive
+    def tolerance(self, value: float) -> None:
+        tolerance = number(value, "tolerance", above=0.0)
+        if tolerance != self._given["tolerance"]:
+            self._solver.set_tolerance(tolerance / self._unit)
+            self._given["tolerance"] = tolerance
+
+    @property
+    def adaptivity(self) -> Adaptivity | None:
+        if self._solver.small:
+            return None
+        active = np.zeros(self._mechanism.joint_count, dtype=np.bool_)
+        active[self._solver.active_joints] = True
+        measure, weights = self._given["measure"], self._given["weights"]
+        unit = "m" if measure == "world" else ""
+        if measure.startswith("absolute") and isinstance(weights, str):
+            unit = {"radians": "rad/s²", "lever": "m/s²"}.get(weights, "")
+        return Adaptivity(self.tolerance, self.error_bound, measure, unit, active)
 
     @property
     def accelerations(self) -> Floats:

@@ -423,6 +423,13 @@ class Solver:
         self.moved()
         self._ranked = self._has_ranks = ranked
 
+    def set_tolerance(self, tolerance: float) -> None:
+        """Change the tolerance, in units of the measure; steps may assemble the tree for it at once."""
+        self._criterion = self._criterion._replace(tolerance=float(tolerance))
+        self.front.numbers[col.FIRST_TEST] = 0.0  # as many joints as the tolerance before asked for
+        self._saved = max(self._saved, 2 * self._node)
+        self._refined = False
+
     def moved(self) -> None:
         """Forget all clusters, after a change of coordinates from outside."""
         self.current = self._refined = self._ranked = False
