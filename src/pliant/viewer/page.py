@@ -890,7 +890,7 @@ def _budget_text(budget: Budget, joints: int) -> str:
     """Error made and allowed, and number of joints that moved."""
     unit = f" {budget.unit}" if budget.unit else ""
     error = f"error {budget.error:.2g} of {budget.tolerance:.2g}{unit} allowed"
-    return f"{error}, **{budget.moving:,}** of {counted(joints, 'joint')} move"
+    return f"{error}, **{budget.moving:,}** of {joints:,} joints move"
 
 
 def _add_joint(gui: Any, one: Slider) -> Any:
