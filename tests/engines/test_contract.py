@@ -184,6 +184,7 @@ def test_words_and_shapes(name):
     assert isinstance(s.state, State)
     assert isinstance(s.configuration, Configuration)
     assert s.violation >= 0
+    assert s.adaptivity is None or s.adaptivity.active.shape == (m.joint_count,)
     assert m.name in s.summary()
     assert m.name in repr(s)
     assert s.engine in ("reduced", "blended", "constrained", "quasistatic", "adaptive")
@@ -694,6 +695,8 @@ def test_one_thread_at_a_time(name):
         "q": lambda: setattr(slow, "q", s.q),
         "velocity": lambda: setattr(slow, "velocity", zero),
     }
+    if isinstance(s, pliant.QuasistaticSimulation | pliant.AdaptiveSimulation):
+        calls["tolerance"] = lambda: setattr(slow, "tolerance", 0.1)
     if isinstance(s, pliant.ReducedSimulation):
         calls["switch"] = lambda: slow.switch(s.model)  # pyright: ignore[reportAttributeAccessIssue]
     try:

@@ -95,6 +95,36 @@ def test_what_is_refused_and_why(shown):
         assert why in (inspector.refusal(data, Sender()) or ""), why
 
 
+def test_values_of_the_tolerance_are_checked_and_those_of_a_slider_that_is_gone_are_refused():
+    m = pliant.gallery.molecule(300)
+    with pliant.view(pliant.AdaptiveSimulation(m, 1 / 60), port=0, block=False) as view:
+        inspector, page, ask = Inspector(), view.page, view.runner.ask
+        inspector.find_control = view._control
+        slider = page._tolerance._impl
+        assert (slider.value, slider.props.min, slider.props.max) == (-2.0, -5.0, 1.0)
+        for sound in (-5.0, 1, 0.5):
+            assert inspector.refusal(update(slider.uuid, sound), Sender()) is None
+        for why, wrong in (
+            ("a number from -5", -6.0),
+            ("a number from -5", 1e9),
+            ("the number nan", NAN),
+            ("the number inf", INF),
+            ("a value like -2", "1e-3"),
+            ("a value like -2", True),
+            ("a value like -2", None),
+            ("a value like -2", [1.0]),
+        ):
+            assert why in (inspector.refusal(update(slider.uuid, wrong), Sender()) or ""), wrong
+        ask(lambda: view.session.set_engine("constrained"))
+        ask(page.show_controls)
+        assert not page._adaptive.visible
+        ask(lambda: view.session.set_engine("quasistatic"))
+        ask(page.show_controls)
+        assert page._adaptive.visible
+        assert page._tolerance._impl.uuid != slider.uuid
+        assert "no such control" in (inspector.refusal(update(slider.uuid, -2.0), Sender()) or "")
+
+
 def start(control, transfer="t", size: Any = 10, parts: int = 1) -> bytes:
     words = {"source_component_uuid": control, "transfer_uuid": transfer, "filename": "a.xml"}
     return pack("FileTransferStartUpload", **words, mime_type="", part_count=parts, size_bytes=size)

@@ -412,6 +412,83 @@ def test_the_gallery_is_seen_and_opens(page, shown):
     page.get_by_text("17 bodies").wait_for()
 
 
+# --- an adaptive engine: what moves is coloured, the tolerance is set while it runs
+
+
+@pytest.fixture(scope="module")
+def shown_molecule():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pliant.viewer.stage._MANY", 0)
+        view = pliant.view(pliant.gallery.molecule(300), port=0, block=False)
+    ask(view, lambda s: setattr(s, "playing", False))
+    yield view
+    view.stop()
+
+
+def moving(image):
+    """Fraction of pixels in the colour of what moves, shaded or not."""
+    red, green, blue = np.moveaxis(image, -1, 0)
+    return float(((red - green > 0.35) & (blue - green > 0.15) & (red > blue)).mean())
+
+
+def vivid(image):
+    """Fraction of pixels with a colour."""
+    return float((image.max(axis=2) - image.min(axis=2) > 0.25).mean())
+
+
+@pytest.mark.parametrize("engine", ["quasistatic", "adaptive"])
+def test_what_moves_is_seen_and_a_tolerance_is_typed(shown_molecule, chromium, look, engine):
+    shown, page = shown_molecule, connect(chromium, shown_molecule)
+    ask(shown, lambda s: (s.set_engine("constrained"), s.reset()))
+    ask(shown, lambda _: shown.page.show_controls())
+    until(lambda: vivid(look(page)) > 5e-3)
+    assert page.get_by_text("Tolerance 1e").count() == 0
+    assert page.get_by_text("allowed").count() == 0
+    assert moving(look(page)) < 1e-4
+    choose(page, "Engine", engine)
+    page.get_by_text("Tolerance 1e").wait_for()
+    page.get_by_text("0 of 300 joints move").wait_for()
+    until(lambda: vivid(look(page)) < 1e-3)  # nothing moves, so that all is pale
+    assert moving(look(page)) < 1e-4
+    usual = ask(shown, lambda s: s.adaptivity.tolerance)
+
+    def pull(session):
+        bond = session.mechanism.body_names[-1]
+        start = session.pose(bond)[:3, 3]
+        session.pull("test", bond, start, start + np.array([0, 0, 0.05]))
+        session.step(3)
+
+    ask(shown, pull)
+    until(lambda: moving(look(page)) > 2e-3)
+    many = ask(shown, lambda s: int(s.adaptivity.active.sum()))
+    page.get_by_text(f"{many} of 300 joints move").wait_for()
+    # The colours can be switched off.
+    coloured = moving(look(page))
+    page.get_by_role("checkbox", name="Colour").uncheck()
+    until(lambda: moving(look(page)) < 1e-4)
+    page.get_by_role("checkbox", name="Colour").check()
+    until(lambda: moving(look(page)) > 0.5 * coloured)
+    # A power of ten is typed, and the same simulation goes on.
+    before = ask(shown, lambda s: (s.simulation, s.time))
+    row = page.get_by_text("Tolerance 1e").locator("xpath=ancestor::*[.//input[@type='text']][1]")
+    power = round(np.log10(usual)) + 3
+    row.get_by_role("textbox").fill(str(power))
+    row.get_by_role("textbox").press("Enter")
+    until(lambda: ask(shown, lambda s: s.adaptivity.tolerance) == pytest.approx(10.0**power))
+    assert ask(shown, lambda s: (s.simulation, s.time)) == before
+    ask(shown, lambda s: s.step(400))
+    few = ask(shown, lambda s: int(s.adaptivity.active.sum()))
+    assert few < many / 2
+    page.get_by_text(f"of {10.0**power:.2g} m").wait_for()
+    page.get_by_text(f"{few} of 300 joints move").wait_for()
+    until(lambda: moving(look(page)) < 0.5 * coloured)
+    choose(page, "Engine", "constrained")
+    page.get_by_text("Tolerance 1e").wait_for(state="detached")
+    page.get_by_text("allowed").wait_for(state="detached")
+    until(lambda: moving(look(page)) < 1e-4 < 5e-3 < vivid(look(page)))  # its own colours
+    page.context.close()
+
+
 # --- a world: it waits for somebody to look, contact forces are seen, bodies are dragged
 
 

@@ -136,6 +136,103 @@ def test_switching_keeps_motion_time_and_wrenches(hand):
     assert not session.simulation.wrenches
 
 
+# --- adaptive engines
+
+
+@pytest.fixture(scope="module")
+def molecule():
+    return pliant.gallery.molecule(400)
+
+
+@pytest.mark.parametrize(("engine", "usual"), [("quasistatic", 1e-6), ("adaptive", 0.1)])
+def test_a_tolerance_is_set_while_it_runs(molecule, engine, usual):
+    """In the same simulation, from the next step on; measurements tell it with the error and the joints that move."""
+    assert 1e-6 <= 1e-5 * molecule.radius < 2e-6
+    session = Session(molecule)
+    session.set_engine(engine)
+    tip = molecule.end_effectors[0]
+    pulled(session, tip, by=(0, 0, 0.02), steps=3)
+    simulation, time = session.simulation, session.time
+    assert session.adaptivity is not None
+    assert session.adaptivity.tolerance == usual
+    before = session.measure().budget
+    assert before is not None
+    assert (before.tolerance, before.unit) == (usual, "m" if engine == "quasistatic" else "m/s²")
+    assert 0 <= before.error <= usual
+    assert before.moving == session.simulation.effort.active
+    low, high = session.tolerances or (0, 0)
+    assert (low, high) == pytest.approx((usual / 1e3, usual * 1e3))
+    session.set_tolerance(high)
+    assert (session.simulation, session.time) == (simulation, time)
+    session.step(30)
+    now = session.measure().budget
+    assert now is not None
+    assert now.tolerance == high
+    assert now.moving < before.moving
+    assert usual < now.error <= high
+
+
+def test_a_tolerance_that_was_chosen_stays(molecule):
+    """With each engine its own; after a reset, other springs, gravity, another rest pose, and another engine."""
+    session = Session(molecule)
+    session.set_engine("quasistatic")
+    session.set_tolerance(3e-5)
+    session.set_engine("adaptive")
+    session.set_tolerance(0.7)
+    limits = session.tolerances
+    for change in (
+        session.reset,
+        lambda: session.set_stiffness(2.0),
+        lambda: session.set_gravity(True),
+        session.make_rest,
+        lambda: (session.set_engine("constrained"), session.set_engine("adaptive")),
+    ):
+        change()
+        assert session.adaptivity is not None
+        assert session.adaptivity.tolerance == 0.7
+        assert session.tolerances == limits
+    session.set_engine("quasistatic")
+    assert session.adaptivity is not None
+    assert (session.adaptivity.measure, session.adaptivity.tolerance) == ("world", 3e-5)
+
+
+def test_a_given_simulation_keeps_its_measure_and_tolerance(molecule):
+    given = pliant.QuasistaticSimulation(molecule, 1e-3, (0, 0, 0), measure="absolute-joint", tolerance=0.2)
+    session = Session(given)
+    assert session.tolerances == (1e-4, 100.0)
+    for change in (lambda: session.set_gravity(True), session.reset, lambda: session.set_stiffness(0.5)):
+        change()
+        assert session.simulation is not given
+        assert session.adaptivity is not None
+        assert (session.adaptivity.tolerance, session.adaptivity.measure) == (0.2, "absolute-joint")
+    session = Session(given)
+    session.set_tolerance(0.5)
+    session.reset()
+    assert session.simulation is given
+    assert given.tolerance == 0.5
+
+
+@pytest.mark.parametrize("wrong", [0, -1.0, 1e9, 1e-30, np.nan, "1e-3", None, True])
+def test_tolerances_that_are_refused(molecule, wrong):
+    session = Session(pliant.AdaptiveSimulation(molecule, 1 / 60))
+    with pytest.raises(InputError, match="tolerance: a number from 1e-05 to 10"):
+        session.set_tolerance(wrong)
+    assert session.adaptivity is not None
+    assert session.adaptivity.tolerance == 0.01
+
+
+@pytest.mark.parametrize("engine", ["reduced", "constrained", "quasistatic"])
+def test_no_tolerance_where_all_joints_always_move(hand, engine):
+    session = Session(hand)
+    session.set_engine(engine)
+    session.step()
+    assert session.adaptivity is None
+    assert session.tolerances is None
+    assert session.measure().budget is None
+    with pytest.raises(InputError, match=f"the {engine} engine has no tolerance here"):
+        session.set_tolerance(0.1)
+
+
 # --- time
 
 

@@ -7,6 +7,7 @@ makes simulations and changes engines.
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections import deque
@@ -481,12 +482,13 @@ class Session(RealTimePlayer):
 
     @property
     def tolerances(self) -> tuple[float, float] | None:
-        """Limits of the tolerance: three decades below and above the usual one; None where there is none."""
+        """Limits of the tolerance: powers of ten, three decades or more from the usual one; None where there is none."""
         found = self.adaptivity
         if found is None:
             return None
-        decade = int(np.floor(np.log10(self._usual[self.engine, found.measure])))
-        return float(f"1e{decade - _DECADES}"), float(f"1e{decade + _DECADES}")
+        power = round(float(np.log10(self._usual[self.engine, found.measure])), 6)
+        low, high = math.floor(power) - _DECADES, math.ceil(power) + _DECADES
+        return float(f"1e{low}"), float(f"1e{high}")
 
     def set_tolerance(self, tolerance: float) -> None:
         """Set the error that an adaptive engine allows, in its unit, from the next step on.
