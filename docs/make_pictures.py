@@ -164,10 +164,25 @@ def world_view() -> None:
         page.mouse.move(300, 650)
 
 
+def adaptive_view() -> None:
+    """What moves in a soft molecule in the live view, pulled at its last bond."""
+    soft = pliant.gallery.molecule(2000).with_stiffness("*", 1e-3, 5e-6)
+    simulation = pliant.AdaptiveSimulation(soft, 1 / 240, (0, 0, 0))
+    with _looking(simulation, OUT / "adaptive_view.png", 540, 15) as (shown, page):
+        session, ask = shown.session, shown.runner.ask
+        page.get_by_role("button", name="Pause").click()
+        ask(session.reset)
+        start = ask(lambda: session.pose("bond2000")[:3, 3])
+        ask(lambda: session.pull("picture", "bond2000", start, start + np.array([0, 0, 0.05])))
+        ask(lambda: session.step(120))
+        page.mouse.move(300, 650)
+
+
 if __name__ == "__main__":
     gallery()
     readme()
     viewer()
     world_view()
+    adaptive_view()
     size = sum(file.stat().st_size for file in OUT.glob("*.png"))
     print(f"{len(list(OUT.glob('*.png')))} pictures, {size / 1e6:.2f} MB in {OUT}")

@@ -98,7 +98,8 @@ def test_what_is_refused_and_why(shown):
 def test_values_of_the_tolerance_are_checked_and_those_of_a_slider_that_is_gone_are_refused():
     m = pliant.gallery.molecule(300)
     with pliant.view(pliant.AdaptiveSimulation(m, 1 / 60), port=0, block=False) as view:
-        inspector, page, ask = Inspector(), view.page, view.runner.ask
+        inspector, ask = Inspector(), view.runner.ask
+        page: Any = view.page
         inspector.find_control = view._control
         slider = page._tolerance._impl
         assert (slider.value, slider.props.min, slider.props.max) == (-2.0, -5.0, 1.0)

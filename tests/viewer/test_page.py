@@ -436,7 +436,7 @@ def vivid(image):
     return float((image.max(axis=2) - image.min(axis=2) > 0.25).mean())
 
 
-@pytest.mark.parametrize("engine", ["quasistatic", "adaptive"])
+@pytest.mark.parametrize("engine", ["adaptive", pytest.param("quasistatic", marks=pytest.mark.slow)])
 def test_what_moves_is_seen_and_a_tolerance_is_typed(shown_molecule, chromium, look, engine):
     shown, page = shown_molecule, connect(chromium, shown_molecule)
     ask(shown, lambda s: (s.set_engine("constrained"), s.reset()))

@@ -199,7 +199,7 @@ def test_a_tolerance_that_was_chosen_stays(molecule):
 def test_a_given_simulation_keeps_its_measure_and_tolerance(molecule):
     given = pliant.QuasistaticSimulation(molecule, 1e-3, (0, 0, 0), measure="absolute-joint", tolerance=0.2)
     session = Session(given)
-    assert session.tolerances == (1e-4, 100.0)
+    assert session.tolerances == (1e-4, 1000.0)
     for change in (lambda: session.set_gravity(True), session.reset, lambda: session.set_stiffness(0.5)):
         change()
         assert session.simulation is not given

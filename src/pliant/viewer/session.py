@@ -482,7 +482,7 @@ class Session(RealTimePlayer):
 
     @property
     def tolerances(self) -> tuple[float, float] | None:
-        """Limits of the tolerance: powers of ten, three decades or more from the usual one; None where there is none."""
+        """Limits of the tolerance: powers of ten, three decades or more from the usual one; None without one."""
         found = self.adaptivity
         if found is None:
             return None
