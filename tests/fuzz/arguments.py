@@ -320,6 +320,11 @@ def sound() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
             )
             for word in ("q", "velocity", "state")
         }
+        if engine in ("quasistatic", "adaptive"):
+            out[f"{engine} tolerance"] = (
+                lambda value, make=make: setattr(make(), "tolerance", value),
+                {"value": 0.1},
+            )
     out |= {
         "reduced switch": (of(simulation, "switch", "step"), {"model": blend}),
         "reduced impulse": (of(simulation, "apply_impulse", "step"), {"body": "link3", "impulse": (0, 0, 1),

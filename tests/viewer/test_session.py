@@ -221,6 +221,14 @@ def test_tolerances_that_are_refused(molecule, wrong):
     assert session.adaptivity.tolerance == 0.01
 
 
+@pytest.mark.parametrize(("usual", "limits"), [(1e-323, (1e-300, 1e-300)), (1e308, (1e300, 1e300))])
+def test_limits_of_absurd_tolerances_are_numbers(molecule, usual, limits):
+    session = Session(pliant.QuasistaticSimulation(molecule, 1e-3, (0, 0, 0), tolerance=usual))
+    assert session.tolerances == limits
+    session.step()
+    assert session.measure().budget is not None
+
+
 @pytest.mark.parametrize("engine", ["reduced", "constrained", "quasistatic"])
 def test_no_tolerance_where_all_joints_always_move(hand, engine):
     session = Session(hand)

@@ -85,7 +85,8 @@ _MODELS_KEPT = 200
 _SLIDERS = 30  # joints with a slider, at most
 _MISSED = 1e-5  # radii that a body may miss in a quasi-static step, by default
 _SLUGGISH = 0.1  # m/s² that rigid parts may miss in the adaptive engine, by default
-_DECADES = 3  # from the usual tolerance to its limits
+_DECADES = 3  # from the usual tolerance to its limits, at least
+_EXTREME = 300  # decades
 _TURN = np.pi  # rad: largest angle that a drag asks for
 WORLD_ENGINES = ("reduced", "blended", "constrained")
 
@@ -487,8 +488,9 @@ class Session(RealTimePlayer):
         if found is None:
             return None
         power = round(float(np.log10(self._usual[self.engine, found.measure])), 6)
-        low, high = math.floor(power) - _DECADES, math.ceil(power) + _DECADES
-        return float(f"1e{low}"), float(f"1e{high}")
+        powers = np.clip([math.floor(power) - _DECADES, math.ceil(power) + _DECADES], -_EXTREME, _EXTREME)
+        low, high = (float(f"1e{power}") for power in powers.tolist())
+        return low, high
 
     def set_tolerance(self, tolerance: float) -> None:
         """Set the error that an adaptive engine allows, in its unit, from the next step on.
