@@ -258,6 +258,24 @@ def test_who_has_left_counts_no_more(monkeypatch):
     assert browser.pacing.interval == FRAME
 
 
+@pytest.mark.parametrize("stopped", [True, False])
+def test_threads_end_when_nothing_is_drawn_any_more(monkeypatch, stopped):
+    """The view is stopped, or the browser has left, while the picture stands still."""
+    browser = Watched(monkeypatch, 0.1, 0.001, 20)
+    naps = []
+
+    def sleep(seconds):
+        naps.append(seconds)
+        if len(naps) == 5:
+            browser.pacing.stopped = stopped
+            browser._left = 20 if stopped else 0
+
+    monkeypatch.setattr(live.time, "sleep", sleep)
+    browser.watch()
+    assert len(naps) == 5
+    assert "pliant pacing" not in [thread.name for thread in threading.enumerate()]
+
+
 def test_the_slowest_counts():
     shared = Pacing(None)
     shared._times.update({1: 0.001, 2: 0.1, 3: 0.05})

@@ -417,7 +417,7 @@ class Pacing:
     def _watch(self, client: Any) -> None:
         times = deque[float](maxlen=_ANSWERS)
         try:
-            while True:
+            while self._sees(client):
                 time.sleep(_ASK_EVERY)
                 if self.drawn:
                     self.drawn = False
@@ -429,6 +429,10 @@ class Pacing:
         finally:
             self._times.pop(client.client_id, None)
 
+    def _sees(self, client: Any) -> bool:
+        """Whether a browser is still connected and to be measured."""
+        return not self.stopped and client.client_id in self._server.get_clients()
+
     def _round_trip(self, client: Any) -> float:
         """Round-trip time of a question, s.
 
@@ -437,7 +441,7 @@ class Pacing:
         """
         start = time.perf_counter()
         try:
-            if self.stopped or client.client_id not in self._server.get_clients():
+            if not self._sees(client):
                 raise ConnectionError
             client.local_storage.get_item(_QUESTION, timeout=_TIMEOUT)
         except TimeoutError:
