@@ -196,3 +196,24 @@ def test_engines_that_always_move_all_joints_tell_nothing():
     assert pliant.QuasistaticSimulation(pliant.gallery.gripper(), 1e-3).adaptivity is None
     with pytest.raises(AttributeError):
         pliant.ConstrainedSimulation(m, 1e-3).tolerance = 0.1  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def test_a_tolerance_acts_in_contact_too():
+    """A bond that is pulled against a ball: the same as with the tolerance from the start."""
+    m = soft_molecule()
+    place = m.reference_poses[-1, :3, 3] - (0, 0, 0.0145)
+    ball, found = pliant.shapes.sphere(0.01, position=tuple(place.tolist())), []
+    for first in (1e-5, 2e-4):
+        s = pliant.QuasistaticSimulation(m, 0.02, NONE, measure="world", tolerance=first, obstacles=[ball])
+        s.tolerance = 2e-4
+        s.apply_wrench(m.body_names[-1], force=(0, 0, -1e-2))
+        touched = 0
+        for _ in range(40):
+            s.step()
+            if s.contacts:
+                touched += 1
+                assert s.error_bound <= 2e-4
+                assert 0 < len(s.active) < m.joint_count / 4
+        assert touched > 20
+        found.append(s.q)
+    np.testing.assert_array_equal(*found)
