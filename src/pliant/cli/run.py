@@ -639,7 +639,7 @@ def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> 
         say(f"warning: {stopped(stops) if stops else unmoved(m, loads)}{frames}")
     if facts["made_beyond"]:
         say(f"warning: the model is {facts['made_beyond']}")
-    if rest is not None:
+    elif rest is not None:
         _warn_astray(rest, facts["engine"])
 
 

@@ -44,10 +44,8 @@ _GEOM = {
     7: "mesh",
 }
 _PLANE, _HEIGHT_FIELD, _MESH = 0, 1, 7
-_UNITS, _SAME = (
-    {"centimetres": 100.0, "millimetres": 1000.0},
-    0.01,
-)  # in a metre; how near gravity in them is to ours
+_UNITS = {"centimetres": 100.0, "millimetres": 1000.0}  # in a metre
+_SAME = 0.01  # how near gravity in one of them is to 9.81 m/s², as a fraction
 _GRAVITY = 0.02  # m/s²: 9.8 and 9.80665 are the same as 9.81
 _DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)  # then a material's colour counts
 Floats = NDArray[np.float64]

@@ -78,7 +78,7 @@ def made_beyond(model: ReducedModel) -> str:
     """Statement that the load a model was made under takes joints beyond their limits."""
     names = model.at.passed_limits
     limits = "its limit" if len(names) == 1 else "their limits"
-    return f"made where the load takes {listed(names, 4)} beyond {limits}: `pliant.ConstrainedSimulation` stops there"
+    return f"made where the load takes {listed(names, 4)} beyond {limits}: `pliant.ConstrainedSimulation` holds limits"
 
 
 def beyond_known(model: ReducedModel, distance: float) -> str:
