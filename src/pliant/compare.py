@@ -191,11 +191,15 @@ def unmoved(m: Mechanism, wrenches: Mapping[str, Any]) -> str:
 
 
 def holding(m: Mechanism, bodies: Iterable[str], dofs: Sequence[str]) -> tuple[str, ...]:
-    """Those dofs that bodies hang on: of joints between them and the world; all where others may hold them, too."""
-    if m.topology.loops or len(m.couplings) or len(m.tendons):
+    """Those dofs that bodies hang on: of joints between them and the world, and coupled to these; all in loops."""
+    if m.topology.loops:
         return tuple(dofs)
-    passed = {m.dof_names[d] for j in _carrying(m, bodies) for d in range(m.nv)[m.joint_dofs(j)]}
-    return tuple(name for name in dofs if name in passed)
+    passed = {d for j in _carrying(m, bodies) for d in range(m.nv)[m.joint_dofs(j)]}
+    rows = [set(table.row(r)[0].tolist()) for table in (m.couplings, m.tendons) for r in range(len(table))]
+    while met := [row for row in rows if row & passed]:
+        passed.update(*met)
+        rows = [row for row in rows if not row <= passed]
+    return tuple(name for name in dofs if m.dof_index(name) in passed)
 
 
 def _carrying(m: Mechanism, bodies: Iterable[str]) -> set[int]:

@@ -12,6 +12,7 @@ import pytest
 
 import pliant
 from pliant.cli.wording import WORDS, as_options
+from pliant.compare import holding
 from pliant.text import LENGTHS, unit_for
 
 SOURCE = Path(pliant.__file__).parent
@@ -174,6 +175,45 @@ def test_limits_of_joints_elsewhere_are_not_named(cli, cli_json, tmp_path):
     assert "is at or beyond its limit" not in said.stderr
 
 
+def test_couplings_hold_too():
+    """What a body hangs on: its joints, those coupled to them, and those coupled to these."""
+    b = pliant.Builder("coupled")
+    for name in "abcd":
+        b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0, 0, 0))
+        b.hinge(f"j{name}", "world", name, anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=1.0)
+    alone = b.build()
+    assert holding(alone, ["a"], alone.dof_names) == ("ja",)
+    b.couple({"ja": 1.0, "jb": -1.0})
+    b.tendon("second", {"jb": 1.0, "jc": 1.0}, stiffness=1.0)
+    m = b.build()
+    assert holding(m, ["a"], m.dof_names) == ("ja", "jb", "jc")
+    assert holding(m, ["d"], m.dof_names) == ("jd",)
+    gripper = pliant.gallery.gripper()
+    assert holding(gripper, ["left_pad"], gripper.dof_names) == gripper.dof_names
+
+
+def test_a_quasi_static_run_tells_what_it_leaves_out(cli):
+    """The tolerance is of joints that are not computed; where all are, nothing is left out."""
+    run = (
+        "run",
+        "gallery:millipede:100,10,300",
+        "-w",
+        "leg50_10:0,0,1",
+        "--no-gravity",
+        "-t",
+        "0.001",
+        "-s",
+        "0.003",
+    )
+    some = cli(*run, "--engine", "quasistatic").stdout
+    found = re.search(
+        r"\d+ joints moved; accelerations of the others, at most (\S+) % of the largest, left out", some
+    )
+    assert found is not None, some
+    assert 0 < float(found[1]) <= 1
+    assert re.search(r"joints moved\n", cli(*run, "--engine", "quasistatic", "--tolerance", "1e-15").stdout)
+
+
 def test_a_model_made_beyond_limits_says_so(cli, tmp_path):
     """Under gravity a spring of 1 N m/rad would let the left arm hang far below its limit."""
     file = tmp_path / "two.xml"
@@ -183,7 +223,9 @@ def test_a_model_made_beyond_limits_says_so(cli, tmp_path):
     said = cli("run", file, "--gravity", "-e", "left_tip", "-s", "0.1").stderr
     assert f"warning: the model is {words}" in said
     assert "came to rest" not in said
+    assert "moves nothing" not in said
     assert "beyond" not in cli("run", file, "-e", "left_tip", "-s", "0.1").stderr
+    assert "beyond" not in cli("run", file, "--gravity", "-e", "right_tip", "-s", "0.1").stderr
     assert "made where" not in cli("reduce", file, "-e", "left_tip").stdout
 
 

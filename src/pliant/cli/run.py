@@ -83,7 +83,9 @@ def run(
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option(help="Error of accelerations that is allowed; quasistatic: a fraction, adaptive: m/s²."),
+        typer.Option(
+            help="Error of accelerations allowed; quasistatic: of joints left out, a fraction; adaptive: m/s²."
+        ),
     ] = 0.01,
     output: Annotated[
         Path | None,
@@ -171,7 +173,7 @@ def run(
         "still_moving": moving,
         "undamped": not (found.mechanism.damping.any() or found.mechanism.tendon_damping.any()),
         "radii": _radii(simulation, path),
-        "made_beyond": _made_beyond(simulation),
+        "made_beyond": _made_beyond(simulation, [*bodies, *loads]),
         **(
             _extra(simulation, found) if done.stopped is None else {}
         ),  # else they may belong to a later step than the last frame
@@ -363,15 +365,17 @@ def _radii(simulation: Any, path: Trajectory) -> float | None:
     return max(first.distance(poses) for poses in path.poses)
 
 
-def _made_beyond(simulation: Any) -> str | None:
-    """Statement that a single model was made beyond joint limits; None if it was not."""
+def _made_beyond(simulation: Any, bodies: Sequence[str]) -> str | None:
+    """Statement that a single model was made beyond limits of joints that bodies hang on; None if it was not."""
+    from pliant.compare import holding
     from pliant.engines.reduced import ReducedModel
     from pliant.engines.reduced.report import made_beyond
 
     model = getattr(simulation, "model", None)
-    if not isinstance(model, ReducedModel) or model.limits or not model.at.passed_limits:
+    if not isinstance(model, ReducedModel) or model.limits:
         return None
-    return made_beyond(model)
+    passed = holding(model.mechanism, bodies, model.at.passed_limits)
+    return made_beyond(passed) if passed else None
 
 
 def _still_moving(path: Trajectory, bodies: Sequence[str]) -> str | None:
@@ -578,7 +582,9 @@ def _report(facts: dict[str, Any]) -> None:
         closed = "all closed" if open_by <= _CLOSED * facts["size"] else f"open by at most {open_by:.1e} m"
         print(f"energy: {words}{f'; loops {closed}' if facts['loops'] else ''}")
     if "active_joints" in facts:
-        print(f"last step: {facts['active_joints']} joints moved, error at most {facts['error_bound']:.3g}")
+        left = percent(facts["error_bound"]) if facts["error_bound"] else ""
+        others = f"; accelerations of the others, at most {left} of the largest, left out" if left else ""
+        print(f"last step: {counted(facts['active_joints'], 'joint')} moved{others}")
     if "contacts" in facts:
         acting = [contact for contact in facts["contacts"] if contact["force"].any()]
         pairs = sorted({" on ".join(contact["bodies"]) for contact in acting})
@@ -634,7 +640,7 @@ def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> 
     moved = [
         max(at["farthest"], 0.0 if stops else at.get("at_rest") or 0.0) for at in facts["bodies"].values()
     ]
-    if loads and moved and max(moved) <= UNMOVED * m.radius:
+    if loads and moved and max(moved) <= UNMOVED * m.radius and not facts["made_beyond"]:
         frames = f" ({', '.join(found.keyframes)})" if found.keyframes else ""
         say(f"warning: {stopped(stops) if stops else unmoved(m, loads)}{frames}")
     if facts["made_beyond"]:

@@ -70,13 +70,12 @@ def facts(model: ReducedModel) -> list[str]:
     if model.wrench.any():
         lines.append(f"linearised under a load of {_force(model):.4g} N")
     if model.at.passed_limits and not model.limits:
-        lines.append(made_beyond(model))
+        lines.append(made_beyond(model.at.passed_limits))
     return lines
 
 
-def made_beyond(model: ReducedModel) -> str:
-    """Statement that the load a model was made under takes joints beyond their limits."""
-    names = model.at.passed_limits
+def made_beyond(names: Sequence[str]) -> str:
+    """Statement that the load a model was made under takes dofs beyond their limits."""
     limits = "its limit" if len(names) == 1 else "their limits"
     return f"made where the load takes {listed(names, 4)} beyond {limits}: `pliant.ConstrainedSimulation` holds limits"
 
