@@ -368,6 +368,11 @@ def test_what_floats_has_its_frequencies_and_stiffness_held(cli):
     assert f"natural frequencies with '{base}' held: {lowest:.4g}, " in said
     assert f"origin of the end effector; '{base}' is held." in said
     assert "held" not in cli("reduce", "gallery:helix:5").stdout
+    assert (
+        f"from where the model was made, as seen from '{base}'\n"
+        in cli("run", "gallery:hexapod", "-s", "0.01").stdout
+    )
+    assert "as seen from" not in cli("run", "gallery:helix:5", "-s", "0.01").stdout
 
 
 def test_a_model_that_goes_too_far_says_so(cli, cli_json):

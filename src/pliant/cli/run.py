@@ -173,6 +173,7 @@ def run(
         "still_moving": moving,
         "undamped": not (found.mechanism.damping.any() or found.mechanism.tendon_damping.any()),
         "radii": _radii(simulation, path),
+        "base": _base(simulation),
         "made_beyond": _made_beyond(simulation, [*bodies, *loads]),
         **(
             _extra(simulation, found) if done.stopped is None else {}
@@ -363,6 +364,13 @@ def _radii(simulation: Any, path: Trajectory) -> float | None:
         return None
     first = model.models[0] if hasattr(model, "models") else model
     return max(first.distance(poses) for poses in path.poses)
+
+
+def _base(simulation: Any) -> str | None:
+    """Body that the model of a simulation floats on; None if it has none."""
+    model = getattr(simulation, "model", None)
+    base = None if model is None else model.base
+    return base and base.body
 
 
 def _made_beyond(simulation: Any, bodies: Sequence[str]) -> str | None:
@@ -593,7 +601,10 @@ def _report(facts: dict[str, Any]) -> None:
     if facts["radii"] is not None:
         radii = facts["radii"] if facts["radii"] > _CLOSED else 0.0
         length = radii * facts["size"]
-        print(f"end effectors went at most {radii:.3g} radii ({length:.3g} m) from where the model was made")
+        base = f", as seen from '{facts['base']}'" if facts["base"] else ""
+        print(
+            f"end effectors went at most {radii:.3g} radii ({length:.3g} m) from where the model was made{base}"
+        )
     found = facts["bodies"]
     if not found:
         return
