@@ -482,6 +482,18 @@ def test_info_names_what_is_fixed_and_all_rows_there_are(cli, tmp_path):
     )
 
 
+def test_masses_in_the_table_of_joints_add_up(cli):
+    """Bodies that loops close on are listed twice, their masses once."""
+    said = cli("info", "gallery:gripper").stdout
+    rows = [line.split() for line in said.partition("---\n")[2].splitlines()]
+    m = pliant.gallery.gripper()
+    joints = [row for row in rows if row and row[0] in m.joint_names]
+    assert len(joints) == m.joint_count
+    masses = [row[5] if "(loop)" in row else row[4] for row in joints]
+    assert masses.count("-") == m.topology.loops == 2
+    assert sum(float(mass) for mass in masses if mass != "-") == pytest.approx(m.total_mass, rel=1e-3)
+
+
 def test_a_body_alone_has_no_radius_and_moves_nowhere(cli, refused, tmp_path):
     file = tmp_path / "stone.xml"
     file.write_text('<mujoco><worldbody><body name="stone"><geom size=".1"/></body></worldbody></mujoco>')
