@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,13 +18,14 @@ from pliant.engines.simulation import Simulation
 from pliant.errors import ConvergenceError, InputError, PliantError
 from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.statics import Configuration, equilibrium
+from pliant.statics import Configuration, within_limits
 from pliant.statics.energy import elastic_energy
 from pliant.statics.loads import coordinate_difference, tendon_lengths
 from pliant.text import brief, listed
 
 __all__ = [
     "FRACTIONS",
+    "NO_LIMITS",
     "UNMOVED",
     "Comparison",
     "Row",
@@ -32,6 +33,7 @@ __all__ = [
     "compare",
     "default_pull",
     "from_beyond",
+    "holding",
     "one_way",
     "static_answer",
     "stopped",
@@ -47,6 +49,7 @@ _FRAMES = 400  # of a path, about
 _TIMED = 200  # steps over which the time of a step is measured
 _PATIENCE = 4000  # steps until rest, at most
 _SHOWN = 0.01  # of the displacement at rest: motions that are smaller are compared with nothing
+NO_LIMITS = "The quasi-static engine knows no limits."
 UNMOVED = 1e-9  # radii: displacements below are rounding
 
 
@@ -144,7 +147,9 @@ def static_answer(
     wrenches: Mapping[str, Any],
     gravity: Sequence[float] | None = None,
 ) -> Configuration:
-    """Stable equilibrium of a whole mechanism under the loads that act on a simulation of it, limits held.
+    """Stable equilibrium of a whole mechanism under the loads that act on a simulation of it.
+
+    Limits hold where it would pass some; not those that it is beyond at the reference pose and returns to.
 
     Args:
         what: a mechanism, or the model that the simulation moves.
@@ -168,9 +173,7 @@ def static_answer(
         floats = bool(m.floating)
     if floats:
         raise ConvergenceError(f"'{m.name}' floats: no place is its rest")
-    found = equilibrium(m, loads, gravity=gravity, start=start)
-    if found.beyond_limits:
-        found = equilibrium(m, loads, gravity=gravity, start=start, limits=True)
+    found = within_limits(m, loads, gravity, start)
     if found.stability == "unstable":
         raise ConvergenceError(f"the equilibrium of '{m.name}' is unstable", configuration=found)
     return found
@@ -178,21 +181,38 @@ def static_answer(
 
 def unmoved(m: Mechanism, wrenches: Mapping[str, Any]) -> str:
     """Message that a load moves nothing; names the joints that carry it from its bodies to the world."""
-    passed: list[int] = []
-    for name in wrenches:
-        body = m.body_index(name)
-        while body >= 0:
-            joint = int(m.topology.tree_joint[body])
-            if joint not in passed and m.joint_dofs(joint).start < m.joint_dofs(joint).stop:
-                passed.append(joint)
-            body = int(m.topology.parent[body])
-    names = [m.joint_names[j] for j in sorted(passed)]
+    names = [m.joint_names[j] for j in sorted(_carrying(m, wrenches))]
     if not names:
         return f"the load moves nothing: no joint lets {listed(list(wrenches), 3)} move; name another body"
     return (
         f"the load moves nothing: {listed(names, 12)} {'carries' if len(names) == 1 else 'carry'} it to the world "
         "without giving way in this pose; push in another direction, or take another pose, such as a keyframe"
     )
+
+
+def holding(m: Mechanism, bodies: Iterable[str], dofs: Sequence[str]) -> tuple[str, ...]:
+    """Those dofs that bodies hang on: of joints between them and the world, and coupled to these; all in loops."""
+    if m.topology.loops:
+        return tuple(dofs)
+    passed = {d for j in _carrying(m, bodies) for d in range(m.nv)[m.joint_dofs(j)]}
+    rows = [set(table.row(r)[0].tolist()) for table in (m.couplings, m.tendons) for r in range(len(table))]
+    while met := [row for row in rows if row & passed]:
+        passed.update(*met)
+        rows = [row for row in rows if not row <= passed]
+    return tuple(name for name in dofs if m.dof_index(name) in passed)
+
+
+def _carrying(m: Mechanism, bodies: Iterable[str]) -> set[int]:
+    """Joints with degrees of freedom from bodies to the world, along the spanning tree."""
+    found: set[int] = set()
+    for name in bodies:
+        body = m.body_index(name)
+        while body >= 0:
+            joint = int(m.topology.tree_joint[body])
+            if m.joint_dofs(joint).start < m.joint_dofs(joint).stop:
+                found.add(joint)
+            body = int(m.topology.parent[body])
+    return found
 
 
 def stopped(names: Sequence[str]) -> str:
@@ -213,10 +233,11 @@ def from_beyond(at: Configuration) -> tuple[str, ...]:
 
 def one_way(names: Sequence[str]) -> str:
     """What engines do with dofs that begin beyond their limits."""
-    begin = "begins beyond its limit" if len(names) == 1 else "begin beyond their limits"
+    one = len(names) == 1
+    begin, it = ("begins beyond its limit", "it") if one else ("begin beyond their limits", "them")
     return (
-        f"{listed(names, 4)} {begin}: the constrained engine lets what comes back not out again, and may rest "
-        "elsewhere than the static answer, which stops it where it began."
+        f"{listed(names, 4)} {begin}: the constrained engine lets {it} come back but not out again, and may move and "
+        f"rest otherwise than by the static answer, which stops {it} where {'it' if one else 'they'} began."
     )
 
 
@@ -249,8 +270,8 @@ def compare(
     if seconds / timestep > _STEPS:
         raise InputError(f"{seconds:g} s in steps of {timestep:g} s are too many steps: lengthen --timestep")
     m = _with_slack_springs(m)
-    limits = bool(equilibrium(m, wrenches).beyond_limits)
-    truths = [equilibrium(m, load, limits=limits) for load in _ramp(wrenches)]
+    truths = [within_limits(m, load) for load in _ramp(wrenches)]
+    limits = truths[-1].limits
     indices = [m.body_index(body) for body in bodies]
     moved = truths[-1].displacement[indices]
     if not moved.max() > UNMOVED * m.radius:

@@ -12,6 +12,7 @@ import pytest
 
 import pliant
 from pliant.cli.wording import WORDS, as_options
+from pliant.compare import holding
 from pliant.text import LENGTHS, unit_for
 
 SOURCE = Path(pliant.__file__).parent
@@ -99,10 +100,13 @@ def test_gravity_and_limits_count_in_the_static_answer(cli, cli_json, arm):
     arm.write_text(URDF.replace('upper="2"', 'upper="0.3"'))
     pushed = ("run", arm, "-w", "tip:0,0,-300", "--default-stiffness", "20", "-s", "0.1")
     assert cli_json(*pushed)["rest"]["stops"] == ["shoulder"]
-    assert "held by the limits of 'shoulder': stiff springs at rest, stops in motion" in cli(*pushed).stdout
+    assert "held by the limits of 'shoulder'.\n" in cli(*pushed).stdout
     pulled = cli("compare", *pushed[1:], "--engine", "constrained").stdout
     assert "held by the limits of 'shoulder'\n" in pulled
-    assert "Limits are stiff springs at rest, stops in motion." in pulled
+    assert "Blends know limits" not in pulled
+    assert "Blends know limits" in cli("compare", *pushed[1:], "--engine", "blended").stdout
+    full = ("--engine", "quasistatic", "--no-gravity")
+    assert "The quasi-static engine knows no limits." in cli(*pushed, *full).stdout
 
 
 def test_limits_are_named_only_where_they_hold(cli, tmp_path):
@@ -117,12 +121,141 @@ def test_limits_are_named_only_where_they_hold(cli, tmp_path):
     assert pliant.equilibrium(held, {"tip": (0, 0, -1)}, limits=True).at_stops == ()
     assert pliant.equilibrium(held, {"tip": (0, 0, 1)}, limits=True).at_stops == ("shoulder",)
     assert "held by the limits of 'shoulder'" in towards.stdout
-    one_way = "'shoulder' begins beyond its limit: the constrained engine lets what comes back not out again"
+    one_way = "'shoulder' begins beyond its limit: the constrained engine lets it come back but not out again"
     full = ("--engine", "constrained", *load)
     assert one_way in cli("run", file, "--no-gravity", "-w", "tip:0,0,-1", *full).stdout
     assert one_way in cli("compare", file, "-w", "tip:0,0,-1", *full).stdout
     assert one_way not in away.stdout
     assert one_way not in cli("run", file, "--no-gravity", "-w", "tip:0,1,0", *full).stdout
+
+
+def test_limits_that_no_joint_passes_hold_nothing(cli, cli_json, tmp_path):
+    """The shoulder begins beyond its limit and comes back, the elbow goes half the way to its own: as if without."""
+    file = tmp_path / "beyond.urdf"
+    text = URDF.replace('lower="-2" upper="2"', 'lower="0.5" upper="2"')
+    file.write_text(
+        text.replace(
+            '<axis xyz="0 1 0"/></joint>', '<axis xyz="0 1 0"/><limit lower="-2" upper="0.02"/></joint>', 1
+        ).replace("continuous", "revolute")
+    )
+    m = pliant.load(file).with_stiffness("*", 20.0)
+    free = pliant.equilibrium(m, {"tip": (0, 0, -1)})
+    assert free["elbow"] == pytest.approx(0.2 / 20, rel=0.02)
+    assert free.beyond_limits == ("shoulder",)
+    pull = ("-w", "tip:0,0,-1", "--default-stiffness", "20")
+    found = cli_json("run", file, *pull, "-s", "0.1")
+    assert found["bodies"]["tip"]["at_rest"] == pytest.approx(
+        free.displacement[m.body_index("tip")], rel=1e-9
+    )
+    assert found["rest"]["stops"] == []
+    said = cli_json("compare", file, *pull, "-s", "0.1", "--engine", "reduced")
+    assert said["equilibrium"]["limits"] is False
+    assert said["engines"]["reduced"]["rest_error"][-1] < 1e-9
+
+
+TWO_ARMS = """<mujoco model="two"><compiler angle="radian"/><worldbody>
+  <body name="left"><joint name="l" axis="0 1 0" stiffness="1" damping=".1" range="-1 0.05"/>
+    <geom pos=".2 0 0" size=".02" mass="1"/><body name="left_tip" pos=".3 0 0"/></body>
+  <body name="right" pos="0 .5 0"><joint name="r" axis="0 1 0" stiffness="50" damping="3"/>
+    <geom pos=".2 0 0" size=".02" mass="1"/><body name="right_tip" pos=".3 0 0"/></body></worldbody></mujoco>"""
+
+
+def test_limits_of_joints_elsewhere_are_not_named(cli, cli_json, tmp_path):
+    """The left arm hangs on its limit under gravity, the right one does not."""
+    file = tmp_path / "two.xml"
+    file.write_text(TWO_ARMS)
+    run = ("run", file, "--engine", "constrained", "-s", "0.1")
+    assert cli_json(*run, "-e", "left_tip")["rest"]["stops"] == ["l"]
+    assert cli_json(*run, "-e", "right_tip")["rest"]["stops"] == []
+    assert "held by the limits" not in cli(*run, "-e", "right_tip").stdout
+    said = cli(
+        "run", file, "-e", "left_tip", "-e", "right_tip", "-w", "right_tip:1,0,0", "-s", "0.1", "--gravity"
+    )
+    assert "'r' carries it to the world" not in said.stderr  # it sags, and pulls back
+    assert "is at or beyond its limit" not in said.stderr
+
+
+def test_couplings_hold_too():
+    """What a body hangs on: its joints, those coupled to them, and those coupled to these."""
+    b = pliant.Builder("coupled")
+    for name in "abcd":
+        b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0, 0, 0))
+        b.hinge(f"j{name}", "world", name, anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=1.0)
+    alone = b.build()
+    assert holding(alone, ["a"], alone.dof_names) == ("ja",)
+    b.couple({"ja": 1.0, "jb": -1.0})
+    b.tendon("second", {"jb": 1.0, "jc": 1.0}, stiffness=1.0)
+    m = b.build()
+    assert holding(m, ["a"], m.dof_names) == ("ja", "jb", "jc")
+    assert holding(m, ["d"], m.dof_names) == ("jd",)
+    gripper = pliant.gallery.gripper()
+    assert holding(gripper, ["left_pad"], gripper.dof_names) == gripper.dof_names
+
+
+def test_a_quasi_static_run_tells_what_it_leaves_out(cli):
+    """The tolerance is of joints that are not computed; where all are, nothing is left out."""
+    run = (
+        "run",
+        "gallery:millipede:100,10,300",
+        "-w",
+        "leg50_10:0,0,1",
+        "--no-gravity",
+        "-t",
+        "0.001",
+        "-s",
+        "0.003",
+    )
+    some = cli(*run, "--engine", "quasistatic").stdout
+    found = re.search(
+        r"\d+ joints moved; accelerations of the others, at most (\S+) % of the largest, left out", some
+    )
+    assert found is not None, some
+    assert 0 < float(found[1]) <= 1
+    assert re.search(r"joints moved\n", cli(*run, "--engine", "quasistatic", "--tolerance", "1e-15").stdout)
+
+
+def test_a_model_made_beyond_limits_says_so(cli, tmp_path):
+    """Under gravity a spring of 1 N m/rad would let the left arm hang far below its limit."""
+    file = tmp_path / "two.xml"
+    file.write_text(TWO_ARMS)
+    words = "made where the load takes 'l' beyond its limit: `--engine constrained` holds limits"
+    assert words in cli("reduce", file, "--gravity", "-e", "left_tip").stdout
+    said = cli("run", file, "--gravity", "-e", "left_tip", "-s", "0.1").stderr
+    assert f"warning: the model is {words}" in said
+    assert "came to rest" not in said
+    assert "moves nothing" not in said
+    assert "beyond" not in cli("run", file, "-e", "left_tip", "-s", "0.1").stderr
+    assert "beyond" not in cli("run", file, "--gravity", "-e", "right_tip", "-s", "0.1").stderr
+    assert "made where" not in cli("reduce", file, "-e", "left_tip").stdout
+
+
+def test_a_model_that_stops_as_a_whole_says_so(cli, cli_json, tmp_path):
+    """Five joints, two coordinates: where the first two reach their limits it stops, while the others could go on."""
+    bodies = "".join(
+        f'<body name="b{i}" pos="{0 if i == 0 else 0.2} 0 0"><joint name="j{i}" axis="0 1 0" stiffness="5" damping="1" '
+        f'range="-1 {0.1 if i < 2 else 1}"/><geom pos=".1 0 0" size=".02" mass=".1"/>'
+        for i in range(5)
+    )
+    file = tmp_path / "finger.xml"
+    file.write_text(
+        f'<mujoco model="finger"><compiler angle="radian"/><worldbody>{bodies}<body name="tip" pos=".2 0 0"/>'
+        f"{'</body>' * 5}</worldbody></mujoco>"
+    )
+    push = ("run", file, "-e", "tip", "-w", "tip:0,0,-3", "-s", "5")
+    found = cli_json(*push)
+    tip = found["bodies"]["tip"]
+    assert found["still_moving"] is None
+    assert found["rest"]["stops"] == ["j0", "j1"]
+    assert abs(tip["moved"] - tip["at_rest"]) > 0.05 * tip["at_rest"]
+    said = cli(*push).stderr
+    assert re.search(
+        r"came to rest \S+ % of the displacement away from the static answer: at the limits of 'j0', 'j1'",
+        said,
+    )
+    assert "`--engine constrained`" in said
+    full = cli(*push, "--engine", "constrained", "--no-gravity")
+    assert "came to rest" not in full.stderr
+    assert cli_json(*push, "--engine", "constrained", "--no-gravity")["rest"]["astray"] < 0.01
 
 
 def test_a_load_that_only_presses_joints_on_their_limits_moves_nothing(cli, tmp_path):
@@ -144,6 +277,9 @@ def test_a_run_says_what_gravity_does(cli, arm):
         (("--gravity",), "reduced engine, under gravity: 10 steps"),
         (("--engine", "constrained"), "constrained engine, under gravity: 1 step"),
         (("--engine", "constrained", "--no-gravity"), "constrained engine, no gravity: 1 step"),
+        (("--engine", "quasistatic"), "quasistatic engine, under gravity: 1 step"),
+        (("--engine", "adaptive"), "adaptive engine, under gravity: 1 step"),
+        (("--engine", "adaptive", "--no-gravity"), "adaptive engine, no gravity: 1 step"),
     ):
         assert words in cli("run", arm, *load, *more).stdout
     assert "reduced engine, base free to fall:" in cli("run", "gallery:hexapod", "-s", "0.01").stdout
@@ -170,7 +306,73 @@ def test_a_single_long_step_is_still_moving(cli_json, cli, arm):
     assert "a time step of 60 s" in cli("run", arm, *PULL, "-t", "60", "-s", "60").stderr
 
 
+def test_more_damping_is_no_remedy_for_what_creeps(cli, arm):
+    """Dampers beyond the critical, and a ratio that was given: only time helps. Weak ones: both."""
+    run = ("run", arm, *PULL)
+    for damping, more, words in (
+        (60, ("-s", "1"), "this instant; `--seconds` runs longer.\n"),
+        (0.02, ("-s", "1"), "`--seconds` runs longer; `--damping-ratio 0.1` lets it settle.\n"),
+        (0, ("-s", "0.3", "--damping-ratio", "0.1"), "this instant; `--seconds` runs longer.\n"),
+    ):
+        axis, damper = '<axis xyz="0 1 0"/>', f'<dynamics damping="{damping}"/>'
+        arm.write_text(URDF.replace(axis, axis + damper))
+        assert words in cli(*run, *more).stdout
+
+
+def test_an_undamped_motion_past_a_limit_swings_about_nothing(cli, tmp_path):
+    """The static answer is held by a limit, which bounces the motion away: it is not what the motion swings about."""
+    file = tmp_path / "stop.urdf"
+    file.write_text(URDF.replace('upper="2"', 'upper="0.02"'))
+    said = cli(
+        "run", file, "-w", "tip:0,0,-30", "--default-stiffness", "100", "--engine", "constrained"
+    ).stdout
+    assert "held by the limits of 'shoulder'" in said
+    assert "swings about" not in said
+
+
+def test_a_table_of_lengths_fits_the_largest(cli, cli_json, tmp_path):
+    """Also where that is the static one; what is a millionth of it is none."""
+    file = tmp_path / "two.xml"
+    file.write_text(TWO_ARMS.replace('damping="3"', 'damping="3000"'))
+    push = ("-e", "left_tip", "-e", "right_tip", "-w", "right_tip:0,0,-90", "-s", "0.001")
+    found = cli_json("run", file, *push)["bodies"]["right_tip"]
+    assert found["farthest"] < 1e-4 < 0.1 < found["at_rest"]
+    said = cli("run", file, *push).stdout
+    assert "static (m)" in said
+    assert re.search(rf"right_tip .* {found['at_rest']:.5g} ", said)
+    assert re.search(r"right_tip( +\S+){3} +2\.\d+e-06 ", said)
+    still = (
+        "-e",
+        "left_tip",
+        "-e",
+        "right_tip",
+        "-w",
+        "right_tip:0,0,-90,0,0,0",
+        "-w",
+        "left_tip:0,0,1e-9",
+        "-s",
+        "0.001",
+    )
+    assert re.search(r"left_tip( +\S+){3} +0 +0 +0 ", cli("run", file, *still).stdout)
+
+
 # --- models beyond what they know
+
+
+def test_what_floats_has_its_frequencies_and_stiffness_held(cli):
+    """As the frequencies of the mechanism with its base fixed are; the free ones are others."""
+    said = cli("reduce", "gallery:hexapod").stdout
+    m = pliant.gallery.hexapod()
+    base = pliant.reduce(m).base.body
+    lowest = pliant.Configuration(m.with_fixed_base()).frequencies(1)[0]
+    assert f"natural frequencies with '{base}' held: {lowest:.4g}, " in said
+    assert f"origin of the end effector; '{base}' is held." in said
+    assert "held" not in cli("reduce", "gallery:helix:5").stdout
+    assert (
+        f"from where the model was made, as seen from '{base}'\n"
+        in cli("run", "gallery:hexapod", "-s", "0.01").stdout
+    )
+    assert "as seen from" not in cli("run", "gallery:helix:5", "-s", "0.01").stdout
 
 
 def test_a_model_that_goes_too_far_says_so(cli, cli_json):
@@ -249,7 +451,9 @@ def test_info_lists_what_a_user_asks_next(cli, cli_json, keyed, arm):
         "1 x joint with dry friction, which acts on motion and on where it comes to rest, not on compliance: shoulder"
         in result.stdout
     )
-    assert "That acts on motion and on where it comes to rest, not on compliance" in result.stderr
+    assert (
+        "dry friction, which acts on motion and on where it comes to rest, not on compliance" in result.stderr
+    )
     assert cli_json("info", arm)["left_out"][0]["places"] == ["shoulder 0.5 N m"]
 
 
@@ -276,6 +480,18 @@ def test_info_names_what_is_fixed_and_all_rows_there_are(cli, tmp_path):
     assert (
         "of tendons: N/m and N s/m where the length is in m, N m/rad and N m s/rad where it is in rad" in said
     )
+
+
+def test_masses_in_the_table_of_joints_add_up(cli):
+    """Bodies that loops close on are listed twice, their masses once."""
+    said = cli("info", "gallery:gripper").stdout
+    rows = [line.split() for line in said.partition("---\n")[2].splitlines()]
+    m = pliant.gallery.gripper()
+    joints = [row for row in rows if row and row[0] in m.joint_names]
+    assert len(joints) == m.joint_count
+    masses = [row[5] if "(loop)" in row else row[4] for row in joints]
+    assert masses.count("-") == m.topology.loops == 2
+    assert sum(float(mass) for mass in masses if mass != "-") == pytest.approx(m.total_mass, rel=1e-3)
 
 
 def test_a_body_alone_has_no_radius_and_moves_nowhere(cli, refused, tmp_path):

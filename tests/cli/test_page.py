@@ -52,6 +52,12 @@ def check_tour(said, folder):
     assert all(left[name][:4] == b"\x89PNG" for name in PICTURES)
     assert all(b"<html" in left[name].lower() for name in RECORDINGS)
     assert all(name in said for name in left)
+    heading, *lines = said.partition("\nIn ")[0].splitlines()
+    column = slice(heading.index("accuracy"), heading.index("µs a step"))
+    words = " ".join(line[column].strip() for line in lines)
+    found = re.search(r"computed, off by (\S+) %; others left out, (\S+) %, at most 1 % allowed", words)
+    assert found is not None, words
+    assert float(found[2]) <= 1 < float(found[1]) < 3
     rows = [line.split()[0] for line in said.partition("\nIn ")[0].splitlines()[1:] if line[0] != " "]
     assert rows == ["hand"] * 2 + ["gripper"] * 2 + ["heavy"] + ["millipede"] * 2 + ["lifting"] * 2
     assert "Try next" in said

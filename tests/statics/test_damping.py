@@ -11,6 +11,7 @@ from scipy.linalg import eigvals, null_space
 import pliant
 from pliant.errors import InputError
 from pliant.mechanism import kinematics
+from pliant.statics.damping import damping_ratio
 
 RATIO = 0.1
 
@@ -44,6 +45,28 @@ def test_the_first_vibration_has_the_ratio_and_others_have_more(name):
     assert ratios[0] == pytest.approx(RATIO, rel=1e-4)
     np.testing.assert_allclose(ratios, RATIO * speed / speed[0], rtol=1e-3)
     np.testing.assert_allclose(speed[0], 2 * np.pi * pliant.Configuration(m).frequencies(1)[0], rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["two_link", "gripper", "suspension", "hexapod"])
+def test_the_ratio_of_dampers_that_are_there(name):
+    """Proportional dampers give theirs back; others what the quadratic eigenvalue problem has, if they are weak."""
+    bare = getattr(pliant.gallery, name)()
+    bare = bare.replace(damping=np.zeros(bare.nv))
+    assert damping_ratio(bare.with_damping_ratio(0.37)) == pytest.approx(0.37, rel=1e-6)
+    if bare.floating:
+        return  # legs that are all the same: the first vibration is one of many
+    rng = np.random.default_rng(3)
+    weak = bare.replace(damping=1e-4 * bare.stiffness * rng.uniform(0.2, 1, bare.nv))
+    assert damping_ratio(weak) == pytest.approx(damping_ratios(weak)[0][0], rel=0.02)
+
+
+def test_dampers_of_tendons_count():
+    b = pliant.Builder("cord")
+    b.body("a", mass=1.0, inertia=(0.1, 0.1, 0.1), position=(0, 0, 0))
+    b.hinge("j", "world", "a", anchor=(0, 0, 0), axis=(0, 1, 0), stiffness=3.0)
+    b.tendon("t", {"j": 2.0}, stiffness=1.0, damping=0.02)
+    m = b.build()
+    assert damping_ratio(m) == pytest.approx(4 * 0.02 / (2 * np.sqrt((3.0 + 4.0) * 0.1)), rel=1e-9)
 
 
 def test_it_decays_as_the_ratio_says():

@@ -13,6 +13,7 @@ from oracles.random_mechanisms import KINDS, random_mechanism, random_q
 from pliant.errors import ConvergenceError
 from pliant.mechanism.joints import BALL, SLIDE
 from pliant.spatial import quat_log
+from pliant.statics import within_limits
 from pliant.statics.limit_springs import make_stops
 from pliant.statics.loads import collect_loads
 from pliant.statics.tangent import Tangent
@@ -73,6 +74,50 @@ def test_closed_form(kind, load):
     assert c.stability == "stable"
     assert c.limits
     assert (c.beyond_limits == ()) == (abs(load) < 250)
+
+
+@pytest.mark.parametrize("load", [4.9, 20.0, -20.0, 120.0])
+def test_sharp_stops_hold_at_the_limit(load):
+    """Of a twenty-fifth of the usual margin: closed form, and within some thousandths of the range of a hard stop."""
+    m = single("hinge", (-0.5, 0.5))
+    c = within_limits(m, {"tip": {"torque": (0, load, 0)}})
+    expected = brentq(lambda x: 10 * x + stop_force(x, 0.5, 0.002, 1e4) - abs(load), 0, 2, xtol=1e-15)
+    assert abs(c["j"]) == pytest.approx(expected, abs=1e-11)
+    assert abs(c["j"]) == pytest.approx(min(abs(load) / 10, 0.5), abs=0.012)
+    if abs(load) > 5:
+        assert c.at_stops == ("j",)
+        soft = pliant.equilibrium(m, {"tip": {"torque": (0, load, 0)}}, limits=True)
+        assert abs(abs(c["j"]) - 0.5) < abs(abs(soft["j"]) - 0.5)
+    else:
+        assert not c.limits  # none is passed
+
+
+def test_a_limit_nearby_does_not_hold_what_stays_inside():
+    """The reference pose is 0.0175 from a limit of a wide range; half the way there is free."""
+    m = single("hinge", (-0.0175, 3.7))
+    for torque in (-0.05, -0.087):
+        c = pliant.equilibrium(m, {"tip": {"torque": (0, torque, 0)}}, limits=True)
+        assert c["j"] == pytest.approx(torque / 10, rel=1e-12)
+        assert c.at_stops == ()
+    assert pliant.equilibrium(m, {"tip": {"torque": (0, -1.0, 0)}}, limits=True)["j"] == pytest.approx(
+        -0.0175, abs=0.009
+    )
+    hard = within_limits(m, {"tip": {"torque": (0, -1.0, 0)}})
+    assert hard["j"] == pytest.approx(-0.0175, abs=4e-3)
+
+
+def test_limits_that_are_come_back_to_are_not_passed():
+    """Begins 0.2 beyond: back, no limit is passed and none holds; farther out, the stop holds it where it began."""
+    m = single("hinge", (0.2, 1.0))
+    back = within_limits(m, {"tip": {"torque": (0, 1, 0)}})
+    assert (back.beyond_limits, back.passed_limits, back.limits) == (("j",), (), False)
+    assert back["j"] == pytest.approx(0.1, rel=1e-12)
+    out = {"tip": {"torque": (0, -1, 0)}}
+    assert pliant.equilibrium(m, out).passed_limits == ("j",)
+    assert within_limits(m, out)["j"] == pytest.approx(0, abs=2e-3)
+    b = single("ball", (-0.5, 0.5))
+    assert pliant.equilibrium(b, {"tip": {"torque": (0, 8, 0)}}).passed_limits != ()
+    assert pliant.equilibrium(b, {"tip": {"torque": (0, 4, 0)}}).passed_limits == ()
 
 
 def test_passed_without():

@@ -148,7 +148,7 @@ def _facts(found: Comparison) -> dict[str, Any]:
 
 
 def _report(found: Comparison) -> None:
-    from pliant.compare import one_way
+    from pliant.compare import NO_LIMITS, one_way
 
     print(f"{found.name}: {found.load}, gravity compensated, steps of {found.timestep:.6g} s")
     limits = f", held by the limits of {listed(found.stops, 4)}" if found.stops else ""
@@ -168,7 +168,11 @@ def _report(found: Comparison) -> None:
         "\nErrors as parts of the motion: at rest against the equilibrium, in motion (rms) against constrained."
     )
     if found.stops:
-        print("Limits are stiff springs at rest, stops in motion.")
+        engines = {row.engine for row in found.rows}
+        if "blended" in engines:
+            print("Blends know limits as springs that stiffen over the last 5 % of the range or less.")
+        if "quasistatic" in engines:
+            print(NO_LIMITS)
     if found.from_beyond and any(row.engine == "constrained" for row in found.rows):
         print(one_way(found.from_beyond))
     for row in found.rows:

@@ -77,7 +77,7 @@ def info(
         print("\nleft out:")
         for part in found.left_out:
             where = f": {', '.join(part.places)}" if part.places else ""
-            print(f"  {part.count} x {part.kind}, which acts on {part.acts_on}{where}")
+            show(f"  {part.count} x {part.kind}, which acts on {part.acts_on}{where}")
 
 
 def mechanism_facts(m: Any, joints: bool = False) -> dict[str, Any]:

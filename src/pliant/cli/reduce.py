@@ -166,8 +166,10 @@ def _report(model: ReducedModel, matrices: bool) -> None:
         title="principal stiffnesses, softest first",
         left=(0, 1),
     )
+    held = f"; '{model.base.body}' is held" if model.base is not None else ""
     print(
-        "\nForces and torques act at the origin of the end effector. Directions that are missing do not give way."
+        f"\nForces and torques act at the origin of the end effector{held}. "
+        "Directions that are missing do not give way."
     )
     if not matrices:
         return

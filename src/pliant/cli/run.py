@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Recorded", "draw_frame", "record", "run"]
 
+_FULL = ("constrained", "quasistatic", "adaptive")  # engines without a reduced model
 _STEPS = 1e10  # that a run may take
 _STATICS = 20_000  # dofs up to which the static answer is computed beside the motion
 _ASTRAY = 0.05  # of the displacement: a model whose rest is farther from the equilibrium is warned of
@@ -43,6 +44,7 @@ _LAST, _STILL = (
     0.2,
     0.01,
 )  # part of a run at its end; of the largest displacement: motion there that counts as rest
+_DAMPED = 0.05  # damping ratio of the first vibration from which more damping is no remedy
 _NO_ENERGY = 1e-18  # J: less is rounding
 _CLOSED = 1e-9  # of the radius: gaps and distances below are rounding
 _LEAST = 1e-6  # of the radius: displacements below are not looked at
@@ -81,7 +83,9 @@ def run(
     ] = None,
     tolerance: Annotated[
         float,
-        typer.Option(help="Error of accelerations that is allowed; quasistatic: a fraction, adaptive: m/s²."),
+        typer.Option(
+            help="Error of accelerations allowed; quasistatic: of joints left out, a fraction; adaptive: m/s²."
+        ),
     ] = 0.01,
     output: Annotated[
         Path | None,
@@ -138,7 +142,7 @@ def run(
         simulation = _simulate(found, engine, timestep, bodies, loads, gravity, tolerance, seed)
         advance, kind = simulation.step, engine.value
     setup = time.perf_counter() - start
-    rest = None if found.play is not None else _rest(found, simulation, kind, loads, gravity)
+    rest = None if found.play is not None else _rest(found, simulation, kind, loads, gravity, bodies)
     name = f"{found.mechanism.name}, {kind}"
     with progress_bar() as bar:
         task = bar.add_task(f"{name}: first step (compiles once)")
@@ -149,6 +153,7 @@ def run(
         done = record(simulation, found.mechanism, seconds, fps, advance, tell)
     path = done.trajectory
     watched = _bodies(path, bodies)
+    moving = _still_moving(path, bodies)
     if rest is not None:
         for body, at in watched.items():
             at["at_rest"] = rest.distance(body, path)
@@ -164,10 +169,12 @@ def run(
         "time": path.time[-1],
         "frames": len(path),
         "bodies": watched,
-        "rest": rest and rest.facts(),
-        "still_moving": _still_moving(path, bodies),
+        "rest": rest and {**rest.facts(), "astray": None if moving else rest.astray(bodies, path)},
+        "still_moving": moving,
         "undamped": not (found.mechanism.damping.any() or found.mechanism.tendon_damping.any()),
         "radii": _radii(simulation, path),
+        "base": _base(simulation),
+        "made_beyond": _made_beyond(simulation, [*bodies, *loads]),
         **(
             _extra(simulation, found) if done.stopped is None else {}
         ),  # else they may belong to a later step than the last frame
@@ -253,7 +260,7 @@ class Rest(NamedTuple):
     Attributes:
         poses: of all bodies at the equilibrium; None if there is none.
         reason: for that, in words.
-        stops: dofs that their limits hold there.
+        stops: dofs that watched and loaded bodies hang on and that their limits hold there.
         from_beyond: dofs that begin beyond their limits and move to it.
         error: distance of the model's own rest from it, as a fraction of the largest displacement; None if the motion
             is not that of a model, or the model finds no rest.
@@ -274,6 +281,19 @@ class Rest(NamedTuple):
         index = path.mechanism.body_index(body)
         return float(np.linalg.norm(self.poses[index, :3, 3] - path.poses[0, index, :3, 3]))
 
+    def astray(self, bodies: Sequence[str], path: Trajectory) -> float | None:
+        """Largest distance of bodies at the end from their static places, as a fraction of the largest displacement."""
+        import numpy as np
+
+        if self.poses is None or not bodies:
+            return None
+        m = path.mechanism
+        indices = [m.body_index(body) for body in bodies]
+        start, end, rest = (at[indices, :3, 3] for at in (path.poses[0], path.poses[-1], self.poses))
+        moved = max(float(np.linalg.norm(at - start, axis=1).max()) for at in (end, rest))
+        apart = float(np.linalg.norm(end - rest, axis=1).max())
+        return apart / moved if moved > _LEAST * m.radius else 0.0
+
     def facts(self) -> dict[str, Any]:
         """For JSON."""
         return {
@@ -286,7 +306,12 @@ class Rest(NamedTuple):
 
 
 def _rest(
-    found: Source, simulation: Any, engine: str, loads: Mapping[str, Any], gravity: bool | None
+    found: Source,
+    simulation: Any,
+    engine: str,
+    loads: Mapping[str, Any],
+    gravity: bool | None,
+    bodies: Sequence[str],
 ) -> Rest | None:
     """The equilibrium under the loads of a run; None for scenes, which move by more than constant loads."""
     import warnings
@@ -294,21 +319,23 @@ def _rest(
     import numpy as np
 
     from pliant.checks import EARTH
-    from pliant.compare import from_beyond, static_answer
+    from pliant.compare import from_beyond, holding, static_answer
     from pliant.errors import PliantError, PliantWarning
 
     m = found.mechanism
     if found.scene is not None or m.nv > _STATICS:
         return None
     model = getattr(simulation, "model", None)
-    full = engine in ("constrained", "quasistatic", "adaptive")
+    full = engine in _FULL
     down = EARTH if (full if gravity is None else gravity) else ((0.0, 0.0, 0.0) if full else None)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", PliantWarning)  # the run itself warns
             at = static_answer(found.model or m, loads, down)
             if model is None or at.limits:
-                return Rest(at.poses, stops=at.at_stops if at.limits else (), from_beyond=from_beyond(at))
+                stops = holding(m, [*bodies, *loads], at.at_stops) if at.limits else ()
+                beyond = holding(m, [*bodies, *loads], from_beyond(at))
+                return Rest(at.poses, stops=stops, from_beyond=beyond)
             own = model.configuration(loads).poses
     except PliantError as error:
         return Rest(None, str(error))
@@ -320,7 +347,7 @@ def _rest(
 
 def _weight(found: Source, simulation: Any, engine: str, gravity: bool | None) -> str:
     """What gravity does in a run, in words."""
-    if engine in ("constrained", "quasistatic"):
+    if engine in _FULL:
         if found.scene is not None:
             return ""
         return "no gravity" if gravity is False else "under gravity"
@@ -337,6 +364,26 @@ def _radii(simulation: Any, path: Trajectory) -> float | None:
         return None
     first = model.models[0] if hasattr(model, "models") else model
     return max(first.distance(poses) for poses in path.poses)
+
+
+def _base(simulation: Any) -> str | None:
+    """Body that the model of a simulation floats on; None if it has none."""
+    model = getattr(simulation, "model", None)
+    base = None if model is None else model.base
+    return base and base.body
+
+
+def _made_beyond(simulation: Any, bodies: Sequence[str]) -> str | None:
+    """Statement that a single model was made beyond limits of joints that bodies hang on; None if it was not."""
+    from pliant.compare import holding
+    from pliant.engines.reduced import ReducedModel
+    from pliant.engines.reduced.report import made_beyond
+
+    model = getattr(simulation, "model", None)
+    if not isinstance(model, ReducedModel) or model.limits:
+        return None
+    passed = holding(model.mechanism, bodies, model.at.passed_limits)
+    return made_beyond(passed) if passed else None
 
 
 def _still_moving(path: Trajectory, bodies: Sequence[str]) -> str | None:
@@ -543,7 +590,9 @@ def _report(facts: dict[str, Any]) -> None:
         closed = "all closed" if open_by <= _CLOSED * facts["size"] else f"open by at most {open_by:.1e} m"
         print(f"energy: {words}{f'; loops {closed}' if facts['loops'] else ''}")
     if "active_joints" in facts:
-        print(f"last step: {facts['active_joints']} joints moved, error at most {facts['error_bound']:.3g}")
+        left = percent(facts["error_bound"]) if facts["error_bound"] else ""
+        others = f"; accelerations of the others, at most {left} of the largest, left out" if left else ""
+        print(f"last step: {counted(facts['active_joints'], 'joint')} moved{others}")
     if "contacts" in facts:
         acting = [contact for contact in facts["contacts"] if contact["force"].any()]
         pairs = sorted({" on ".join(contact["bodies"]) for contact in acting})
@@ -552,16 +601,20 @@ def _report(facts: dict[str, Any]) -> None:
     if facts["radii"] is not None:
         radii = facts["radii"] if facts["radii"] > _CLOSED else 0.0
         length = radii * facts["size"]
-        print(f"end effectors went at most {radii:.3g} radii ({length:.3g} m) from where the model was made")
+        base = f", as seen from '{facts['base']}'" if facts["base"] else ""
+        print(
+            f"end effectors went at most {radii:.3g} radii ({length:.3g} m) from where the model was made{base}"
+        )
     found = facts["bodies"]
     if not found:
         return
-    factor, unit = unit_for(max(at["farthest"] for at in found.values()), LENGTHS)
+    largest = max(max(at["farthest"], at.get("at_rest") or 0.0) for at in found.values())
+    factor, unit = unit_for(largest, LENGTHS)
     rest = any(at.get("at_rest") is not None for at in found.values())
     rows = []
     for body, at in found.items():
         lengths = [at["moved"], at["farthest"], *([at["at_rest"]] if rest else [])]
-        lengths = [v if v > 1e-6 * factor else 0.0 for v in lengths]
+        lengths = [v if v > 1e-6 * max(factor, largest) else 0.0 for v in lengths]
         row = [f"{round(v, 5) + 0.0:.5f}" for v in at["pose"][:3, 3].tolist()] + [
             f"{v / factor:.5g}" for v in lengths
         ]
@@ -573,47 +626,80 @@ def _report(facts: dict[str, Any]) -> None:
 
 def _explain(facts: dict[str, Any], found: Source, loads: Mapping[str, Any]) -> None:
     """Say what the numbers of a run mean: its last instant beside the static answer, and where a model may be wrong."""
-    from pliant.compare import UNMOVED, one_way, stopped, unmoved
+    from pliant.compare import NO_LIMITS, UNMOVED, holding, one_way, stopped, unmoved
 
     rest, m, lines = facts["rest"], found.mechanism, []
     stops = rest["stops"] if rest is not None else ()
     if rest is not None and rest["found"]:
-        held = (
-            f", held by the limits of {listed(stops, 4)}: stiff springs at rest, stops in motion"
-            if stops
-            else ""
-        )
+        held = f", held by the limits of {listed(stops, 4)}" if stops else ""
         lines.append(
             f"static: displacement at the equilibrium under these loads, by nonlinear statics{held}."
         )
+        if stops and facts["engine"] == "quasistatic":
+            lines.append(NO_LIMITS)
     elif rest is not None:
         lines.append(f"no static answer: {as_options(rest['reason'])}")
     if rest is not None and rest["from_beyond"] and facts["engine"] == "constrained":
         lines.append(one_way(rest["from_beyond"]))
     if facts["still_moving"] is not None and not m.floating:
-        undamped = ", undamped" if facts["undamped"] else ""
-        about = (
-            ": it swings about the static answer" if rest is not None and rest["found"] and undamped else ""
-        )
-        springs = m.stiffness.any() or m.tendon_stiffness.any()
-        remedy = "`--damping-ratio 0.1` lets it settle" if springs and found.play is None else ""
-        remedy = "; ".join(filter(None, ("" if undamped else "`--seconds` runs longer", remedy)))
-        lines.append(
-            f"'{facts['still_moving']}' is still moving at {facts['time']:.6g} s{undamped}{about}. moved is that of "
-            f"this instant{'; ' + remedy if remedy else ''}."
-        )
+        lines.append(_unsettled(facts, found))
     if lines:
         print()
         for line in lines:
             print(line)
+    stops = holding(m, loads, stops)
     moved = [
         max(at["farthest"], 0.0 if stops else at.get("at_rest") or 0.0) for at in facts["bodies"].values()
     ]
-    if loads and moved and max(moved) <= UNMOVED * m.radius:
+    if loads and moved and max(moved) <= UNMOVED * m.radius and not facts["made_beyond"]:
         frames = f" ({', '.join(found.keyframes)})" if found.keyframes else ""
         say(f"warning: {stopped(stops) if stops else unmoved(m, loads)}{frames}")
-    if rest is not None and rest["model_error"] is not None and rest["model_error"] > _ASTRAY:
+    if facts["made_beyond"]:
+        say(f"warning: the model is {facts['made_beyond']}")
+    elif rest is not None:
+        _warn_astray(rest, facts["engine"])
+
+
+def _warn_astray(rest: Mapping[str, Any], engine: str) -> None:
+    """Warn of a model, or of a motion, that rests elsewhere than the static answer."""
+    error, apart = rest["model_error"], rest["astray"]
+    if error is not None and error > _ASTRAY:
         say(
-            f"warning: at rest under these loads the model is off by {percent(rest['model_error'])} of the "
-            "displacement: use `--engine constrained`, `--engine blended`, or a model of `pliant reduce --reach RADII`"
+            f"warning: at rest under these loads the model is off by {percent(error)} of the displacement: use "
+            "`--engine constrained`, `--engine blended`, or a model of `pliant reduce --reach RADII`"
         )
+    elif apart is not None and apart > _ASTRAY and not (rest["from_beyond"] and engine == "constrained"):
+        why = "other equilibria may exist"
+        if rest["stops"]:
+            at = listed(rest["stops"], 4)
+            why = f"limits hold {at} there"
+            if engine not in _FULL:
+                why = f"at the limits of {at} a model of few coordinates stops as a whole; use `--engine constrained`"
+        say(
+            f"warning: it came to rest {percent(apart)} of the displacement away from the static answer: {why}"
+        )
+
+
+def _unsettled(facts: Mapping[str, Any], found: Source) -> str:
+    """Line about a body that still moves at the end, with what lets it settle."""
+    from pliant.errors import PliantError
+    from pliant.statics.damping import damping_ratio
+
+    m, rest, undamped = found.mechanism, facts["rest"], facts["undamped"]
+    about = ""
+    if undamped and rest is not None and rest["found"]:
+        known = not rest["stops"] and (rest["model_error"] or 0.0) < _ASTRAY
+        about = ": it swings about the static answer" if known else ""
+    remedies = [] if undamped else ["`--seconds` runs longer"]
+    if found.play is None and (m.stiffness.any() or m.tendon_stiffness.any()):
+        try:
+            weak = undamped or damping_ratio(m) < _DAMPED
+        except PliantError:
+            weak = True
+        if weak:
+            remedies.append("`--damping-ratio 0.1` lets it settle")
+    remedy = "; ".join(["", *remedies])
+    return (
+        f"'{facts['still_moving']}' is still moving at {facts['time']:.6g} s{', undamped' * undamped}{about}. moved is "
+        f"that of this instant{remedy}."
+    )

@@ -21,6 +21,7 @@ WORDS = (
     (r"give joints stiffness first", "give joints stiffness, `--default-stiffness 100`"),
     (r"; with_stiffness gives them one\)", "; `--default-stiffness 100` gives them one)"),
     (r" with `with_fixed_base`", " in the file"),
+    (r"none with `gravity=\(0, 0, 0\)`", "none with `--no-gravity`"),
     (r"load it with allow=\['([^']*)'\]", r"allow it with `--allow '\1'`"),
     (r"load\(\.\.\., meshes=False\) leaves it out", "`--skip-meshes` leaves it out"),
     (r"come from meshes: read them, or give", "come from meshes: leave `--skip-meshes` out, or give"),

@@ -44,6 +44,8 @@ _GEOM = {
     7: "mesh",
 }
 _PLANE, _HEIGHT_FIELD, _MESH = 0, 1, 7
+_UNITS = {"centimetres": 100.0, "millimetres": 1000.0}  # in a metre
+_SAME = 0.01  # how near gravity in one of them is to 9.81 m/s², as a fraction
 _GRAVITY = 0.02  # m/s²: 9.8 and 9.80665 are the same as 9.81
 _DEFAULT_RGBA = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)  # then a material's colour counts
 Floats = NDArray[np.float64]
@@ -97,7 +99,14 @@ def _report_surroundings(model: CompiledModel, report: LeftOut) -> None:
     """Name gravity that is not the usual one, and a fluid."""
     if not np.allclose(model.gravity, EARTH, rtol=0, atol=_GRAVITY):
         x, y, z = model.gravity
-        report.name("gravity other than (0, 0, -9.81) m/s²", [f"({x:g}, {y:g}, {z:g}) m/s²"])
+        larger = float(np.linalg.norm(model.gravity)) / -EARTH[2]
+        unit = next((word for word, n in _UNITS.items() if abs(larger / n - 1) < _SAME), None)
+        meant = (
+            f", as of a file in {unit}: pliant takes its numbers as metres, kilograms and seconds"
+            if unit
+            else ""
+        )
+        report.name("gravity other than (0, 0, -9.81) m/s²", [f"({x:g}, {y:g}, {z:g}) m/s²{meant}"])
     density, viscosity, *wind = model.fluid
     if density or viscosity:
         report.name("fluid", [f"{density:g} kg/m³, {viscosity:g} Pa s"])

@@ -24,7 +24,8 @@ _ACTS_ON = {
     "constraint on a flex": _ALL,
     "coupling of spatial tendons": _ALL,
     "fluid": "motion, not on statics",
-    "gravity other than (0, 0, -9.81) m/s²": "sag and falling, since pliant takes 9.81 m/s² downwards",
+    "gravity other than (0, 0, -9.81) m/s²": "sag and falling: pliant takes 9.81 m/s² downwards, or "
+    "none with `gravity=(0, 0, 0)`",
     "wind": "motion and on where it comes to rest, not on compliance",
     "flex": "compliance, motion and contact",
     "further model": "nothing: the first is taken",
@@ -92,15 +93,14 @@ class LeftOut:
                 yield Part(kind, count, acts_on, tuple(self._places.get(kind, ())))
 
     def warning(self) -> str:
-        """The parts with their counts, and what they act on; empty if there are none."""
+        """The parts with their counts and what they act on, those of one effect together; empty if there are none."""
         parts = list(self)
         if not parts:
             return ""
         kinds: dict[str, list[str]] = {}
         for part in parts:
-            kinds.setdefault(part.acts_on, []).append(part.kind)
-        listed = "; ".join(f"{part.count} x {part.kind}" for part in parts)
-        if len(kinds) == 1:
-            return f"{listed}. That acts on {parts[0].acts_on}"
-        acting = "; ".join(f"on {acts_on}: {', '.join(names)}" for acts_on, names in kinds.items())
-        return f"{listed}. That acts {acting}"
+            kinds.setdefault(part.acts_on, []).append(f"{part.count} x {part.kind}")
+        return "; ".join(
+            f"{' and '.join(found)}, which {'acts' if len(found) == 1 else 'act'} on {acts_on}"
+            for acts_on, found in kinds.items()
+        )

@@ -95,7 +95,7 @@ def summarize(m: Mechanism) -> str:
                 m.joint_types[j] + (" (loop)" if j in chords else ""),
                 m.body_names[parent] if parent >= 0 else "world",
                 m.body_names[child],
-                f"{m.mass[child]:.4g}",
+                f"{m.mass[child]:.4g}" if j not in chords else "-",
                 str(dofs.stop - dofs.start),
                 _per_dof(m.stiffness[dofs]),
                 _per_dof(m.damping[dofs]),

@@ -2,6 +2,6 @@
 
 from pliant.statics.configuration import Configuration
 from pliant.statics.equilibria import Equilibria, equilibria
-from pliant.statics.equilibrium import equilibrium
+from pliant.statics.equilibrium import equilibrium, within_limits
 
-__all__ = ["Configuration", "Equilibria", "equilibria", "equilibrium"]
+__all__ = ["Configuration", "Equilibria", "equilibria", "equilibrium", "within_limits"]

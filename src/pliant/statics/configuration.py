@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from pliant import spatial
 from pliant.checks import choice, instance, whole
 from pliant.mechanism import Mechanism, edit, kinematics
+from pliant.mechanism.joints import BALL
 from pliant.read_only import read_only
 from pliant.statics.loads import Loads
 from pliant.text import table
@@ -204,28 +205,28 @@ class Configuration:
     @property
     def beyond_limits(self) -> tuple[str, ...]:
         """Dofs outside their limits. `pliant.equilibrium` keeps them inside with `limits=True`."""
+        return self._names(_excess(self.mechanism, self.q) > 0)
+
+    @property
+    def passed_limits(self) -> tuple[str, ...]:
+        """Dofs farther outside their limits than at the reference pose, from which files may have them begin."""
         m = self.mechanism
-        value = self.q[m.dof_coordinate]
-        outside = (value < m.lower) | (value > m.upper)
-        for p in m.ball_primitives:
-            quaternion = self.q[m.primitive_coordinate[p] : m.primitive_coordinate[p] + 4]
-            dofs = slice(m.primitive_dof[p], m.primitive_dof[p] + 3)
-            outside[dofs] = np.linalg.norm(spatial.quat_log(quaternion)) > m.upper[dofs]
-        return tuple(m.dof_names[d] for d in np.flatnonzero(outside))
+        begun = _excess(m, m.reference) + _INSIDE * m.dof_unit
+        return self._names(_excess(m, self.q) > begun)
 
     @property
     def at_stops(self) -> tuple[str, ...]:
         """Dofs that have gone into the stops at their limits, which hold them with `limits=True`."""
         from pliant.statics.limit_springs import make_stops
 
-        m, stops = self.mechanism, make_stops(self.mechanism)
-        value = self.q[m.dof_coordinate]
-        for p in m.ball_primitives:
-            quaternion = self.q[m.primitive_coordinate[p] : m.primitive_coordinate[p] + 4]
-            dofs = slice(m.primitive_dof[p], m.primitive_dof[p] + 3)
-            value[dofs] = np.linalg.norm(spatial.quat_log(quaternion))
+        m = self.mechanism
+        stops = (self.loads and self.loads.stops) or make_stops(m)
+        value = _values(m, self.q)
         beyond = np.maximum(stops.low - value, value - stops.high)
-        return tuple(m.dof_names[d] for d in np.flatnonzero(beyond > _INSIDE * m.dof_unit))
+        return self._names(beyond > _INSIDE * m.dof_unit)
+
+    def _names(self, dofs: NDArray[np.bool_]) -> tuple[str, ...]:
+        return tuple(self.mechanism.dof_names[d] for d in np.flatnonzero(dofs))
 
     def summary(self) -> str:
         """A table of the end effectors: positions, displacements, rotations."""
@@ -271,3 +272,19 @@ class Configuration:
     def __repr__(self) -> str:
         state = "" if self.residual is None else f", {self.stability}, residual {self.residual:.1e}"
         return f"<Configuration of '{self.mechanism.name}'{state}>"
+
+
+def _values(m: Mechanism, q: Floats) -> Floats:
+    """Coordinates per dof, (nv,); of balls their angle of rotation, three times."""
+    value = q[m.dof_coordinate]
+    for p in m.ball_primitives:
+        quaternion = q[m.primitive_coordinate[p] : m.primitive_coordinate[p] + 4]
+        value[m.primitive_dof[p] : m.primitive_dof[p] + 3] = np.linalg.norm(spatial.quat_log(quaternion))
+    return value
+
+
+def _excess(m: Mechanism, q: Floats) -> Floats:
+    """How far dofs are outside their limits, (nv,), rad or m; 0 inside."""
+    value = _values(m, q)
+    lower = np.where(m.dof_kind == BALL, -np.inf, m.lower)
+    return np.maximum(np.maximum(lower - value, value - m.upper), 0.0)

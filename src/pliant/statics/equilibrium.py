@@ -18,7 +18,7 @@ from pliant.mechanism.loop_closure import open_loops
 from pliant.statics import newton_kernels as kernels
 from pliant.statics.arrays import Cases
 from pliant.statics.configuration import Configuration
-from pliant.statics.limit_springs import typical_stiffness
+from pliant.statics.limit_springs import sharper_stops, typical_stiffness
 from pliant.statics.loads import Loads, collect_loads
 from pliant.statics.newton_kernels import RESULTS
 from pliant.statics.tangent import Tangent
@@ -33,6 +33,7 @@ __all__ = [
     "explain",
     "starting_point",
     "unloaded_scale",
+    "within_limits",
 ]
 
 Floats = NDArray[np.float64]
@@ -75,6 +76,16 @@ def equilibrium(
     m = check_mechanism(mechanism)
     loads = _with_scale(m, collect_loads(m, wrenches, gravity, limits))
     check_size(m, loads.scale)
+    found = _settle(m, loads, start)
+    found.wrenches = dict(wrenches or {})
+    found.gravity = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
+    return found
+
+
+def _settle(
+    m: Mechanism, loads: Loads, start: Configuration | Mapping[str, ArrayLike] | ArrayLike | None
+) -> Configuration:
+    """The equilibrium with loads that are checked."""
     begin, forces = starting_point(m, start)
     given, results = loads.arrays, np.empty((1, RESULTS))
     cases = Cases(
@@ -97,8 +108,32 @@ def equilibrium(
     if state != kernels.CONVERGED:
         raise explain(found, state)
     found.stability = STABILITIES[int(stability)]
-    found.wrenches = dict(wrenches or {})
-    found.gravity = None if gravity is None else tuple(np.asarray(gravity, dtype=float).tolist())
+    return found
+
+
+def within_limits(
+    mechanism: Mechanism,
+    wrenches: Mapping[str, Any] | None = None,
+    gravity: ArrayLike | None = None,
+    start: Configuration | None = None,
+) -> Configuration:
+    """The equilibrium under load, with joint limits where it would pass some without: almost as hard stops have it.
+
+    Joints go to within some thousandths of the range of their limits; where no such equilibrium is found, to within the
+    usual margin, as with `equilibrium(..., limits=True)`. Limits that the reference pose is beyond already, and that
+    the load does not take joints farther beyond, do not count as passed.
+    """
+    free = equilibrium(mechanism, wrenches, gravity=gravity, start=start)
+    if not free.passed_limits:
+        return free
+    soft = found = equilibrium(mechanism, wrenches, gravity=gravity, start=start, limits=True)
+    try:
+        for stops in sharper_stops(mechanism):
+            loads = _with_scale(mechanism, collect_loads(mechanism, wrenches, gravity))
+            found = _settle(mechanism, replace(loads, stops=stops), found)
+    except ConvergenceError:
+        return soft
+    found.wrenches, found.gravity = soft.wrenches, soft.gravity
     return found
 
 

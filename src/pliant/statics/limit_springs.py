@@ -23,13 +23,14 @@ from pliant.mechanism import Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.statics.per_mechanism import per_mechanism
 
-__all__ = ["Stops", "make_stops", "typical_stiffness"]
+__all__ = ["Stops", "make_stops", "sharper_stops", "typical_stiffness"]
 
 Floats = NDArray[np.float64]
 STIFFENING = 1000.0  # K, in stiffnesses of the joint
 MARGIN = 0.05  # w, as a fraction of the range
 WEIGHTS = 10.0  # K w / 2 at least, in weights of the whole mechanism
 NARROWEST, WIDEST = 1e-3, 0.1  # bounds of w, radians or radii: for ranges that are tiny or infinite
+_SHARPER = (0.2, 0.04)  # margins of sharper stops, as parts of w
 _EARTH = 9.81  # m/s²
 
 
@@ -68,12 +69,28 @@ class Stops:
 
 @per_mechanism
 def make_stops(m: Mechanism) -> Stops:
+    """Stops of the usual margin; see `_stops`."""
+    return _stops(m, 1.0)
+
+
+@per_mechanism
+def sharper_stops(m: Mechanism) -> tuple[Stops, ...]:
+    """Stops of ever smaller margins, each to start the next from."""
+    return tuple(_stops(m, share) for share in _SHARPER)
+
+
+def _stops(m: Mechanism, share: float) -> Stops:
     """Stops at the limits of a mechanism.
 
     They are `STIFFENING` times as stiff as the joint, or as the typical one of the mechanism if that is stiffer; and
     hold at least `WEIGHTS` times the weight of the mechanism, at its radius as lever, before the limit is passed. Where
-    the reference pose is within the margin of a limit, or beyond it, the stop begins at the reference pose, which it
-    holds with no force.
+    the reference pose is within the margin of a limit, the stop has half the room there is as its margin. Where it is
+    closer than twice the narrowest margin, or beyond the limit, the stop begins at the reference pose, which it holds
+    with no force.
+
+    Args:
+        m: the mechanism.
+        share: of the usual margin.
     """
     unit = m.dof_unit
     low, high = m.lower.copy(), m.upper.copy()
@@ -87,7 +104,9 @@ def make_stops(m: Mechanism) -> Stops:
         low[part] = -high[part]
         reference[part] = np.linalg.norm(spatial.quat_log(m.reference[c : c + 4]))
         own[part] = own[part].max()
-    margin = unit * np.clip(MARGIN * (high - low) / unit, NARROWEST, WIDEST)
+    margin = share * unit * np.clip(MARGIN * (high - low) / unit, NARROWEST, WIDEST)
+    room = np.minimum(high - reference, np.where(m.dof_kind == BALL, np.inf, reference - low))
+    margin = np.where(room >= 2 * share * NARROWEST * unit, np.minimum(margin, room / 2), margin)
     springs = STIFFENING * np.maximum(own, typical_stiffness(m, 0.0) / unit**2)
     weight = WEIGHTS * m.total_mass * _EARTH * m.radius / unit
     return Stops(

@@ -466,7 +466,8 @@ class ReducedModel(Model):
     def frequencies(self) -> Floats:
         """Natural frequencies of the undamped model, Hz, lowest first; zero for an unstable direction.
 
-        World-fixed forces in `wrench` stay fixed in the world, as in `Configuration.frequencies`.
+        A floating base is held. World-fixed forces in `wrench` stay fixed in the world, as in
+        `Configuration.frequencies`.
         """
         stiffness = self.reduced_stiffness.copy()
         at = self.admissible

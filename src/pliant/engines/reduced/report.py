@@ -54,13 +54,14 @@ def facts(model: ReducedModel) -> list[str]:
     """Lines on size, rank, construction, natural frequencies and load of a model."""
     m = model.mechanism
     found = model.frequencies()
+    held = f" with '{model.base.body}' held" if model.base else ""
     lines = [
         f"{m.name}: reduced from {counted(m.body_count, 'body', 'bodies')} and {counted(m.nv, 'dof')} to "
         f"{counted(len(model.end_effectors), 'end effector')}",
         f"rank {model.rank} of {len(model.compliance)}, {model.projection} projection, {model.inertia} inertia"
         + (f", {counted(model.modes, 'fixed-interface mode')}" if model.modes else "")
         + (f", floating on '{model.base.body}' ({model.base.inertia[0, 0]:.4g} kg)" if model.base else ""),
-        f"natural frequencies: {listed([f'{f:.4g}' for f in found], 6, quoted=False)} Hz",
+        f"natural frequencies{held}: {listed([f'{f:.4g}' for f in found], 6, quoted=False)} Hz",
     ]
     if model.vectors or np.isfinite(model.reach):
         lines.append(reach_words(model))
@@ -68,7 +69,15 @@ def facts(model: ReducedModel) -> list[str]:
         lines.append(_unmeasured(model))
     if model.wrench.any():
         lines.append(f"linearised under a load of {_force(model):.4g} N")
+    if model.at.passed_limits and not model.limits:
+        lines.append(made_beyond(model.at.passed_limits))
     return lines
+
+
+def made_beyond(names: Sequence[str]) -> str:
+    """Statement that the load a model was made under takes dofs beyond their limits."""
+    limits = "its limit" if len(names) == 1 else "their limits"
+    return f"made where the load takes {listed(names, 4)} beyond {limits}: `pliant.ConstrainedSimulation` holds limits"
 
 
 def beyond_known(model: ReducedModel, distance: float) -> str:
