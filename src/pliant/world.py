@@ -40,6 +40,7 @@ from pliant.text import brief, is_name, listed, suggestion
 __all__ = ["World", "WorldState"]
 
 Floats = NDArray[np.float64]
+_MODELS = {"reduced": "reduce(mechanism)", "blended": "sample(mechanism).model"}  # made from mechanisms
 
 
 class WorldState(NamedTuple):
@@ -143,6 +144,7 @@ class World:
         what: Level,
         name: str | None = None,
         *,
+        engine: str | None = None,
         friction: float = 0.8,
         restitution: float = 0.0,
         rolling: float = 0.0,
@@ -156,21 +158,26 @@ class World:
         and their base, only with `self_contact`.
 
         Args:
-            what: a model moves by `ReducedSimulation`, a mechanism by `ConstrainedSimulation`.
+            what: a model or a mechanism.
             name: its own by default.
+            engine: "adaptive" for a mechanism that moves by `AdaptiveSimulation`; by default mechanisms move by
+                `ConstrainedSimulation` and models by `ReducedSimulation`.
             friction, restitution, rolling, compliance: of its surfaces, see `pliant.contact.Material`.
             self_contact: whether links that no joint joins touch each other and other shapes of their world, unless
                 they overlap from the start.
             options: for the simulation, `start=` of a mechanism for example.
         """
         material = Material(friction, restitution, rolling, compliance)
-        simulation = self._simulate(what, **options)
+        simulation = self._simulate(what, engine, **options)
         name = self._new(simulation.mechanism.name if name is None else name)
         self._handles[name] = MechanismHandle(self, name)
         self_contact = flag(self_contact, "self_contact")
-        self._put(Part(name, material, self_contact=self_contact, what=what, options=options), simulation)
+        self._put(
+            Part(name, material, self_contact=self_contact, what=what, engine=engine, options=options),
+            simulation,
+        )
 
-    def _simulate(self, what: Level, **options: Any) -> Simulation:
+    def _simulate(self, what: Level, engine: str | None = None, **options: Any) -> Simulation:
         """Simulation of a model or mechanism, with this world's time step and gravity."""
         if not isinstance(what, Level):
             raise InputError(
@@ -178,13 +185,20 @@ class World:
                 "add_body and add_static take shapes"
             )
         gravity = None if not isinstance(what, Mechanism) and what.base is None else self._gravity
-        return simulate(what, None, self._timestep, gravity=gravity, **options)
+        if isinstance(what, Mechanism) and engine in ("reduced", "blended"):
+            raise InputError(
+                f"a world moves models as they are: give pliant.{_MODELS[engine]}, not the mechanism"
+            )
+        return simulate(what, engine, self._timestep, gravity=gravity, **options)
 
     def _put(self, part: Part, simulation: Simulation) -> None:
         """Set the simulation that moves a part."""
         actor = simulation.actor()
         if actor is None:
-            raise InputError(f"the {simulation.engine} engine has no contact: it cannot move in a world")
+            raise InputError(
+                f"the {simulation.engine} engine has no contact: it cannot move in a world; leave engine out, or take "
+                "'adaptive' for huge trees"
+            )
         self._simulations[part.name] = simulation
         self._parts[part.name] = replace(part, actor=actor, mechanism=simulation.mechanism)
         self._change()
@@ -449,7 +463,7 @@ class World:
         for name, part in list(self._parts.items()):
             if part.what is not None:
                 if self.level(name) is not part.what:
-                    self._put(part, self._simulate(part.what, **part.options))
+                    self._put(part, self._simulate(part.what, part.engine, **part.options))
                 self._levels.restart(name, part.what)
         self.release()
         built = self._build()
@@ -526,9 +540,10 @@ class World:
         before = old.poses.copy()
         stepper = None if self._built is None else self._built.stepper
         kept = None if stepper is None else stepper.memory
-        new = self._simulate(to)
+        part = self._parts[name]
+        new = self._simulate(to, part.engine if isinstance(to, Mechanism) else None)
         carry_over(old, new)
-        self._put(self._parts[name], new)
+        self._put(part, new)
         self._kept = kept
         return float(np.linalg.norm(new.poses[:, :3, 3] - before[:, :3, 3], axis=1).max())
 

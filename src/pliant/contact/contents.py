@@ -43,7 +43,7 @@ _SLOP = 0.02  # penetration that is not corrected, in units of the margin
 class Part:
     """Something that was added: a mechanism with its actor, a free body, or, with a pose, a static body.
 
-    `what` and `options` are the arguments that a mechanism was added with; its level may have changed since.
+    `what`, `engine` and `options` are the arguments that a mechanism was added with; its level may have changed since.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Part:
     mechanism: Mechanism | None = None
     self_contact: bool = False
     what: Level | None = None
+    engine: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
 
 

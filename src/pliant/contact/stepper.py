@@ -33,6 +33,7 @@ from pliant.errors import ConvergenceError, InputError, PliantError
 __all__ = ["ContactStepper"]
 
 Floats = NDArray[np.float64]
+_ATTEMPTS = 12  # at a step, in which actors release joints; the last one is taken as it is
 
 
 class ContactStepper:
@@ -135,7 +136,14 @@ class ContactStepper:
         for _ in range(n):
             before, taken = ([actor.state for actor in self.actors], self.memory), self.taken
             try:
-                self._take_step()
+                for attempt in range(_ATTEMPTS + 1):
+                    opened = self._take_step(last=attempt == _ATTEMPTS)
+                    if not opened:
+                        break
+                    for actor, state in zip(self.actors, before[0], strict=True):
+                        if actor not in opened:
+                            actor.state = state
+                    self.memory = before[1]
             except BaseException as error:
                 for actor, state in zip(self.actors, before[0], strict=True):
                     actor.state = state
@@ -145,9 +153,17 @@ class ContactStepper:
                 return error
         return None
 
-    def _take_step(self) -> None:
-        """A step whose phases are called from Python."""
+    def _take_step(self, last: bool) -> list[Actor]:
+        """A step whose phases are called from Python.
+
+        Returns actors that have released joints for the impulses and wait at the start of the step; all others are to
+        be put back there. None once the step is taken, as it is in any case if this attempt is the `last`.
+        """
         self.detect()
+        for at, (index, actor, part) in enumerate(self._others):
+            size = actor.prepare()
+            if size != part.stop - part.start:
+                self._resize(at, index, actor, slice(part.start, part.start + size))
         step, rows, counts = self._prepared(), self.rows, self._report.counts
         kernels.fill_rows(step)
         pulled = int(counts[ROWS])
@@ -181,12 +197,27 @@ class ContactStepper:
                 w -= u
             else:
                 self._check(kernels.strike(step), 0)
+            if not last:
+                opened = [
+                    actor for index, actor, _ in self._others if busy[index] and actor.opens(count, rows)
+                ]
+                if opened:
+                    return opened
             for pull, impulse in zip(self.pulls, rows.impulse[pulled:], strict=False):
                 pull.force[:] = impulse / self.settings.timestep
             for index, actor, part in self._others:
                 if busy[index]:
                     actor.finish(count, rows, u[part], w[part])
         self._check(*kernels.finish(step))
+        return []
+
+    def _resize(self, at: int, index: int, actor: Actor, part: slice) -> None:
+        """Set the part of the world's velocities that an actor uses now; the room that it has stays the same."""
+        self._others[at] = index, actor, part
+        bodies = self._bodies.owner == index
+        self._bodies.size[bodies] = actor.sizes
+        for velocities in self._velocities:
+            velocities[part.stop : part.start + actor.size] = 0.0
 
     def detect(self) -> int:
         """Detect the contacts of bodies where they are now; returns their number."""

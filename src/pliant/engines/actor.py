@@ -4,7 +4,8 @@ A step with contacts comes in two halves. `begin` computes the mean velocities o
 respond to contact impulses; the contact solver then finds the impulses on all actors together; `finish` takes the step
 with them. Actors whose velocities at the end of a step are not the mean ones, such as those that move by an exact map,
 have a part in between: `strike` tells these, and if they do not agree with the contacts `respond` tells how they
-change, and the solver finds the impulses again.
+change, and the solver finds the impulses again. Actors that keep joints rigid may find that the impulses need some of
+them: `opens` releases these, and the step begins again.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class Actor(Protocol):
 
     Attributes:
         count: number of its bodies, which are numbered in the world from the `first` given to `place` on.
-        size: number of its generalised velocities.
+        size: number of its generalised velocities; the most there may be, if it changes between steps.
         fall: speed that gravity adds in a step if no contact holds the actor, m/s; 0 if springs hold it.
         stops: number of blocks for stops of joints that `begin` may add.
         strikes: whether its velocities at the end of a step differ from the mean ones: it has `strike`.
@@ -113,6 +114,10 @@ class Actor(Protocol):
         """Take a step without contacts."""
         ...
 
+    def prepare(self) -> int:
+        """Get ready for a step; returns the number of generalised velocities in it, at most `size`."""
+        ...
+
     def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> int:
         """First half of a step with contacts: write J and Y of the actor's sides of the first `count` blocks.
 
@@ -136,6 +141,10 @@ class Actor(Protocol):
 
     def mobility(self, J: Floats, mean: Floats) -> Floats:
         """Velocities of rows J, (3, size), per impulse on them, 1/kg, (3, 3); `mean` are those over the step."""
+        ...
+
+    def opens(self, count: int, rows: Rows) -> bool:
+        """Whether the impulses need joints that this step kept rigid: it is undone then, and they are released."""
         ...
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:

@@ -32,6 +32,14 @@ class SingleActor:
         self.fall = simulation.timestep * float(np.linalg.norm(simulation.gravity)) if floats else 0.0
         self.step, self.reset = simulation.step, simulation.reset
 
+    def prepare(self) -> int:
+        """Number of generalised velocities, always the same."""
+        return self.size
+
+    def opens(self, count: int, rows: Rows) -> bool:
+        """False: all joints move."""
+        return False
+
     def strike(self, count: int, rows: Rows, u: Floats) -> None:
         """Nothing: velocities at the end of a step are the mean ones."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pliant.checks import EARTH, number, whole
+from pliant.engines.adaptive.actor import AdaptiveActor
 from pliant.engines.adaptive.solver import Solver, load_kernels
 from pliant.engines.simulation import Adaptivity, Effort, Simulation
 from pliant.errors import InputError, MechanismError
@@ -190,6 +191,15 @@ class AdaptiveSimulation(Simulation):
         solves, substeps, unsettled = np.subtract(self._solver.effort, before).tolist()
         active, changed = len(self._solver.active_joints), self._solver.switches - switches
         return Effort(solves, active, self.error_estimate, substeps, unsettled, changed)
+
+    def actor(self) -> AdaptiveActor:
+        """Actor of this simulation for contact."""
+        return AdaptiveActor(self, self._solver, self._unit * self._given["tolerance"])
+
+    def stepped(self) -> None:
+        """Count a step in contact, where steps are counted."""
+        self._solver.count_step()
+        self._poses = None
 
     # --- adaptivity
 

@@ -33,7 +33,7 @@ from pliant.engines.quasistatic import arrays as qs
 from pliant.engines.quasistatic.packing import pack, pose_matrices, spring_arrays
 from pliant.mechanism import Builder, Mechanism
 from pliant.mechanism.joints import BALL
-from pliant.statics.load_kernels import LINK
+from pliant.statics.load_kernels import ACTS, FORCE, LINK, LOAD_SIZE, TORQUE
 from pliant.statics.loads import Load, load_rows
 
 __all__ = ["Solver", "load_kernels"]
@@ -43,6 +43,8 @@ _AT_ONCE = (
 )
 _MOST_REVIEWS = 64  # reviews in a row
 _CLOSE = 1 / 16  # defect that a joint may add when it is closed, over that from which clusters are opened
+_NEVER = 2**53
+_PUSH = slice(FORCE, TORQUE + 3)
 _CLOSED = 1 / 2  # defect of a whole cluster up to which it is closed, likewise
 
 
@@ -84,6 +86,7 @@ class Solver:
         m, model: the mechanism, and its arrays in the quasi-static engine.
         opened, kept: per node of the assembly tree, 1 if it is open, and if it stays so.
         reduced: the linkage that moves.
+        pushes: rows of forces of contact on leaves in the last step, world axes, which reviews take for loads.
         due: whether the next step begins with a review.
         limits: of reviews.
         worst: largest defect left by the last review, kg m²/s⁴.
@@ -178,7 +181,7 @@ class Solver:
         self._widen()
         self._leaf_of_body = np.append(tree.first_leaf, -1)[md.group]
         self._loads: dict[int, Load] = {}
-        self._rows = load_rows({}, self._leaf_of_body)
+        self._own_rows = self.pushes = self._rows = load_rows({}, self._leaf_of_body)
         self._loaded = np.zeros(0, dtype=np.int64)
         self._stale, self._reviewed = False, 0
         self.worst, self.reviews, self.switches = 0.0, 0, 0
@@ -290,15 +293,29 @@ class Solver:
         """Set loads by number of body, in place of all before; bodies fixed to the world take none."""
         leaf = self._leaf_of_body
         self._loads = {b: load for b, load in loads.items() if leaf[b] >= 0}
-        rows = load_rows(self._loads, leaf, self.model.local)
+        self._own_rows = load_rows(self._loads, leaf, self.model.local)
+        self._sort_rows()
+        self.due = True
+        self._load_linkage(self.reduced)
+
+    def set_pushes(self, leaves: Ints, wrenches: Floats) -> None:
+        """Set wrenches of contact on leaves, at the origins of their groups, world axes; those before are gone."""
+        acts = wrenches.any(axis=1)
+        rows = np.zeros((np.count_nonzero(acts), LOAD_SIZE))
+        rows[:, _PUSH], rows[:, ACTS], rows[:, LINK] = wrenches[acts], 1.0, leaves[acts]
+        self.pushes = rows
+        self._sort_rows()
+
+    def _sort_rows(self) -> None:
+        """Rows for reviews, by leaf; leaves without any take no wrench."""
+        rows = np.concatenate([self._own_rows, self.pushes])
         self._rows = np.ascontiguousarray(rows[np.argsort(rows[:, LINK], kind="stable")])
         loaded = np.unique(rows[:, LINK]).astype(np.int64)
         for k in np.setdiff1d(self._loaded, loaded).tolist():
             if self.clusters.wrenches[k].any():
                 self.clusters.wrenches[k] = 0.0
                 _review.mark(k, self.opened, self.clusters)
-        self._loaded, self.due = loaded, True
-        self._load_linkage(self.reduced)
+        self._loaded = loaded
 
     def _load_linkage(self, reduced: Reduced) -> None:
         """Rows of loads on the rigid bodies of a linkage."""
@@ -347,6 +364,23 @@ class Solver:
             self._sprung[reduced.dofs] | (torque[reduced.dofs] != 0.0),
         )
         self.due = True
+
+    # --- contact
+
+    def places(self, bodies: Ints) -> tuple[Ints, Ints, Floats]:
+        """Where bodies are in the linkage: leaf, link (-1 for the world), and origin of the leaf's group there, m."""
+        reduced = self.reduced
+        leaf = self._leaf_of_body[bodies].astype(np.int64)
+        moves = np.flatnonzero(leaf >= 0)
+        link, origin = np.full(len(bodies), -1, dtype=np.int64), np.zeros((len(bodies), 3))
+        owner, flat = np.empty(len(moves), dtype=np.int64), np.empty((len(moves), 12))
+        _linkage.place_all(
+            leaf[moves], self.joints, self.clusters, reduced.walk, owner, flat, self._scratch.poses
+        )
+        held = owner >= 0
+        link[moves[held]] = reduced.components.link[owner[held]]
+        origin[moves] = flat[:, 9:]
+        return leaf, link, origin
 
     # --- motion
 
@@ -399,11 +433,8 @@ class Solver:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         done = 0
         while done < n:
-            since, before_review = self.taken - self._reviewed, (self._reviewed, self.due)
-            if not self.whole and (self.due or since >= self.interval):
-                self.review()
-                since = 0
-            part = n - done if self.whole else min(n - done, self.interval - since)
+            before_review = self._reviewed, self.due
+            part = min(n - done, self.review_if_due())
             moving = self.reduced.linkage
             before, start = [a.copy() for a in moving.state], self.taken
             went = moving.advance(part, self.timestep)
@@ -419,13 +450,38 @@ class Solver:
             self._forget_changes()
         return done
 
+    def review_if_due(self) -> int:
+        """Choose which joints move if it is time to; returns how many steps there are until the next review."""
+        if self.whole:
+            return _NEVER
+        if self.due or self.taken - self._reviewed >= self.interval:
+            self.review()
+        return self.interval - (self.taken - self._reviewed)
+
     def review(self) -> None:
         """Choose which joints move, until the choice stands."""
         for _ in range(_MOST_REVIEWS):
-            if not self._review():
+            if not self._review(self.limits):
                 break
 
-    def _review(self) -> bool:
+    def release(self) -> bool:
+        """Open what misses too much under the present loads, and close nothing; whether there was any.
+
+        It is no review that others follow in an interval.
+        """
+        when, switches = (self._reviewed, self.due), self.switches
+        for _ in range(_MOST_REVIEWS):
+            if not self._review(self.limits._replace(slow=-1.0)):
+                break
+        self._reviewed, self.due = when
+        return self.switches > switches
+
+    def count_step(self) -> None:
+        """Count a step that was taken from outside, in contact."""
+        self._info[linkage.INFO_TAKEN] += 1.0
+        self._forget_changes()
+
+    def _review(self, limits: Limits) -> bool:
         """One review; returns whether another one should follow."""
         reduced, joints, clusters = self.reduced, self.joints, self.clusters
         self.scatter()
@@ -469,7 +525,7 @@ class Solver:
         _review.choose(
             self.opened,
             self.kept,
-            self.limits,
+            limits,
             joints,
             self._middle,
             self._drag,
@@ -611,6 +667,7 @@ class Solver:
         self.opened[:] = opened
         self.joints.q[:], self.rates[:] = q, rates
         self._middle[:], self._earlier[:] = rates, 0.0
+        self.set_pushes(np.zeros(0, dtype=np.int64), np.zeros((0, 6)))
         self._refresh()
         new = self._build()
         self._gather(new)
@@ -633,15 +690,18 @@ class Solver:
         momentum[reduced.groups] = reduced.linkage.state.momentum[reduced.links]
         choice = [float(self.due), float(self.taken - self._reviewed)]
         bits = np.packbits(self.opened.astype(bool)).astype(np.float64)
-        parts = [self.joints.q, self.rates, self._middle, self._earlier, momentum.ravel()]
+        pushes = np.zeros((count, 6))
+        pushes[self.model.nodes[self.pushes[:, LINK].astype(np.int64), qs.GROUP]] = self.pushes[:, _PUSH]
+        bodies = [momentum.ravel(), pushes.ravel()]
+        parts = [self.joints.q, self.rates, self._middle, self._earlier, *bodies]
         return np.concatenate([*parts, reduced.linkage.state.past, choice, bits])
 
     @state.setter
     def state(self, value: Floats) -> None:
         m, count = self.m, len(self.model.groups)
-        sizes = [m.nq, m.nv, m.nv, m.nv, 6 * count, linkage.PAST, 2]
+        sizes = [m.nq, m.nv, m.nv, m.nv, 6 * count, 6 * count, linkage.PAST, 2]
         *parts, bits = np.split(value, np.cumsum(sizes))
-        q, rates, guess, earlier, momentum, past, choice = parts
+        q, rates, guess, earlier, momentum, pushes, past, choice = parts
         opened = np.unpackbits(np.clip(bits, 0, 255).astype(np.uint8), count=len(self.opened)).astype(np.int8)
         above = self.model.nodes[:, qs.ABOVE]
         opened[: self.model.tree.leaves] = 0
@@ -650,6 +710,11 @@ class Solver:
         self._open_above_nodes(above[open_nodes], opened)
         self.opened[:] = opened
         self.joints.q[:], self.rates[:], self._middle[:], self._earlier[:] = q, rates, guess, earlier
+        pushed = pushes.reshape(-1, 6)
+        groups = np.flatnonzero(pushed.any(axis=1))
+        leaves = self.model.tree.first_leaf[groups].astype(np.int64)
+        order = np.argsort(leaves)
+        self.set_pushes(leaves[order], pushed[groups[order]])
         self._refresh()
         new = self._build()
         self._gather(new)

@@ -158,7 +158,8 @@ def contact_rows(
 ):
     """Jacobian J and response Y of contacts' sides on this mechanism; takes the given impulses out of u.
 
-    Its bodies are numbered from `first` on. `start` holds kinematics where the step starts, as the points do.
+    Its bodies are numbered from `first` on, and parts of links, or of the world where `body_link` is -1. `start` holds
+    kinematics where the step starts, as the points do.
     """
     links, work = model.links, scratch.work
     last, nv = first + body_link.shape[0], u.shape[0]
@@ -166,9 +167,12 @@ def contact_rows(
         for s in range(2):
             if not first <= body[b, s] < last:
                 continue
-            k = body_link[body[b, s] - first]
+            k, at, sign = body_link[body[b, s] - first], side[b, s, START], -1.0 if s == 0 else 1.0
+            if k < 0:
+                for i in range(at, at + 3 * nv):
+                    J[i] = Y[i] = 0.0
+                continue
             x, y, z = carry_point(start, work, k, point[b, 0], point[b, 1], point[b, 2])
-            at, sign = side[b, s, START], -1.0 if s == 0 else 1.0
             jacobian(links, work, k, x, y, z, angular[b], sign, axes[b], J[at : at + 3 * nv])
             for i in range(3):
                 for d in range(nv):
@@ -219,6 +223,8 @@ def contact_loads(
             if not first <= body[b, s] < last:
                 continue
             k = body_link[body[b, s] - first]
+            if k < 0:
+                continue
             scale = (-1.0 if s == 0 else 1.0) / h
             for i in range(col.LOAD_COLUMNS):
                 loads[row, i] = 0.0

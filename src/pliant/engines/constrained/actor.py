@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from pliant.engines.actor import SPRING, Rows
+from pliant.engines.actor import Rows
 from pliant.engines.constrained.gs17.stepper import MaximalStepper
-from pliant.engines.constrained.midpoint import ContactStep, Midpoint
+from pliant.engines.constrained.midpoint import Midpoint
 from pliant.engines.simulation import Simulation
 from pliant.engines.single_actor import SingleActor
-from pliant.errors import ConvergenceError
+from pliant.errors import ConvergenceError, InputError
 
 __all__ = ["ConstrainedActor"]
 
@@ -33,23 +33,20 @@ class ConstrainedActor(SingleActor):
 
     def place(self, first: int) -> None:
         """Set the number of the first body."""
-        self._steps = ContactStep(self._stepper, first)
+        if not isinstance(self._stepper, Midpoint):
+            raise InputError('contacts need stabilization="newmark"')
+        self._steps = self._stepper.contact_step(first)
 
     def begin(self, count: int, rows: Rows, before: Floats, u: Floats) -> int:
         """First half of a step with contacts: rows, velocities `before` the step and, without contacts, after it."""
-        r = rows
         before[:] = self._steps.velocity
-        if not self._steps.begin(count, r.angular, r.body, r.point, r.axes, r.side, r.impulse, r.J, r.Y, u):
+        if not self._steps.begin(count, rows, u):
             self._fail()
         return count
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
         """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""
-        r = rows
-        elastic = (r.kind == SPRING) | (r.softness[:, 0] > 0.0)  # blocks that may add energy
-        if not self._steps.finish(
-            count, r.angular, r.body, r.point, r.axes, r.side, r.J, r.impulse, r.correction, u, w, elastic
-        ):
+        if not self._steps.finish(count, rows, u, w):
             self._fail()
         self.simulation.stepped()
 

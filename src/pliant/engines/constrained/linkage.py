@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from pliant.engines.constrained import _links, _packing, _step
 from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained.arrays import Border, Model, Scratch, State
+from pliant.engines.constrained.contact_step import ContactStep
 from pliant.engines.constrained.packing import pack
 from pliant.mechanism import Builder, Mechanism
 
@@ -42,7 +43,7 @@ class Linkage:
         momenta: after `evaluate`, world axes, about centres of mass, (n, 6).
     """
 
-    __slots__ = ("_arrays", "_info", "loads", "model", "momenta", "state", "work")
+    __slots__ = ("_arrays", "_info", "_scratch", "loads", "model", "momenta", "state", "work")
 
     def __init__(
         self,
@@ -111,7 +112,8 @@ class Linkage:
             gram=np.zeros((col.DEPTH + 1, col.DEPTH)),
             info=info,
         )
-        self._info, self.work, self.momenta = info, scratch.work, scratch.at_middle
+        self._info, self._scratch = info, scratch
+        self.work, self.momenta = scratch.work, scratch.at_middle
         self.loads = self.model.loads
         try:
             self._arrays = _step.join_arrays(self.model, self.state, scratch)
@@ -123,6 +125,15 @@ class Linkage:
     def advance(self, n: int, timestep: float) -> int:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         return _step.advance(n, timestep, self.loads, self._arrays)
+
+    def contact_step(self, timestep: float, first: int, body_link: Ints) -> ContactStep:
+        """Steps in contact, of bodies whose first one is number `first` in a world, parts of links `body_link`."""
+        asked = np.zeros(self._scratch.ahead.shape), np.zeros(self.momenta.shape)
+        return ContactStep(timestep, self._prepare, self.state, self._scratch, asked, first, body_link)
+
+    def _prepare(self) -> Model:
+        """The model, with the present loads."""
+        return self.model._replace(loads=self.loads)
 
     def set_pull(self, pull: Floats, acting: NDArray[np.bool_]) -> None:
         """Set constant torques of dofs, springs included, and on which dofs anything acts."""

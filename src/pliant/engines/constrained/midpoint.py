@@ -24,21 +24,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant import spatial
-from pliant.engines.constrained import _contact, _links, _step
+from pliant.engines.constrained import _links, _step
 from pliant.engines.constrained import arrays as col
-from pliant.engines.constrained.arrays import State
+from pliant.engines.constrained.arrays import Model, State
+from pliant.engines.constrained.contact_step import ContactStep
 from pliant.engines.constrained.packing import pack
-from pliant.errors import InputError
 from pliant.mechanism import Mechanism, kinematics
 from pliant.mechanism.joints import BALL
 from pliant.mechanism.links import LINK_BALL
 from pliant.statics.loads import Load, load_rows
 
-__all__ = ["ContactStep", "Midpoint"]
+__all__ = ["Midpoint"]
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 _CLOSE = 1e-7  # rad or radii: gap of loops that counts as closed
 
 
@@ -153,6 +151,20 @@ class Midpoint:
         """World poses of all bodies."""
         return kinematics.link_poses(self.m, self._state.q)[self.m.links.body_link]
 
+    def contact_step(self, first: int) -> ContactStep:
+        """Steps in contact, of a mechanism whose first body is number `first` in a world."""
+        body_link = np.ascontiguousarray(self.m.links.body_link, dtype=np.int64)
+        return ContactStep(
+            self.timestep, self._prepare, self._state, self._packed.scratch, self._asked, first, body_link
+        )
+
+    def _prepare(self) -> Model:
+        """The model, for a step that is about to be taken."""
+        if self._beyond:
+            self._set_stops()
+        self._moved = True
+        return self._model
+
     # --- velocities
 
     def _kinematics(self, u: Floats) -> Floats:
@@ -262,135 +274,3 @@ class Midpoint:
         carried = np.einsum("nji,nbj->nbi", poses[:, :3, :3], through.reshape(-1, 2, 3)) * (-2 / h)
         carried[:, 1] += np.cross(self._packed.frames[:, :3, 3], carried[:, 0])
         return kinematics.joint_wrenches(m, poses, carried.reshape(-1, 6))
-
-
-class ContactStep:
-    """A step of a `Midpoint` in two halves, with rows for a contact solver in between, on its own arrays.
-
-    A block is three rows between two bodies: `body` (blocks, 2), `point` and `axes` in the world where the step starts,
-    `turning` if its rows are about angular velocities, `impulse` along the axes on the second body.
-
-    Args:
-        stepper: of the simulation.
-        first: number of the mechanism's first body among all bodies.
-    """
-
-    def __init__(self, stepper: Midpoint | object, first: int):
-        if not isinstance(stepper, Midpoint):
-            raise InputError('contacts need stabilization="newmark"')
-        self._stepper, self._first = stepper, first
-        self._body_link = np.ascontiguousarray(stepper.m.links.body_link, dtype=np.int64)
-        self._start: Floats = np.zeros((len(stepper.m.links), col.KINEMATIC_COLUMNS))
-        self._force = np.zeros(stepper.m.nv)
-        self._loads = np.zeros((0, col.LOAD_COLUMNS))
-
-    @property
-    def velocity(self) -> Floats:
-        """Joint velocities at the start of the step."""
-        return self._stepper._state.v
-
-    def begin(
-        self,
-        count: int,
-        turning: Bools,
-        body: Ints,
-        point: Floats,
-        axes: Floats,
-        side: Ints,
-        impulse: Floats,
-        J: Floats,
-        Y: Floats,
-        u: Floats,
-    ) -> bool:
-        """First half: `u`, joint velocities at the end of a step without these blocks, and their rows J and response Y.
-
-        `impulse` is a guess: forces that depend on the final poses are evaluated with it.
-        """
-        s = self._stepper
-        if s._beyond:
-            s._set_stops()
-        s._moved = True
-        self._own = s._model
-        self._start[:] = s._kinematics(s._state.v)
-        self._set_loads(count, turning, body, point, axes, impulse)
-        scratch = s._packed.scratch
-        if not _contact.begin(s.timestep, s._model, s._state, scratch):
-            s._model = self._own
-            return False
-        u[:] = s._state.u
-        _contact.contact_rows(
-            count,
-            turning,
-            body,
-            point,
-            axes,
-            side,
-            J,
-            Y,
-            self._first,
-            self._body_link,
-            s._model,
-            scratch,
-            self._start,
-            self._force,
-            impulse,
-            u,
-        )
-        return True
-
-    def finish(
-        self,
-        count: int,
-        turning: Bools,
-        body: Ints,
-        point: Floats,
-        axes: Floats,
-        side: Ints,
-        J: Floats,
-        impulse: Floats,
-        amount: Floats,
-        u: Floats,
-        w: Floats,
-        spring: Bools,
-    ) -> bool:
-        """Second half: go on with the velocities `u` that impulses lead to; positions move by `w` besides.
-
-        `amount` holds the impulses that correct positions. `spring` says which blocks are springs or compliant: they
-        may bring energy, contacts with fixed bodies may not.
-        """
-        s, own = self._stepper, len(self._own.loads)
-        s._model = self._own
-        self._set_loads(count, turning, body, point, axes, impulse)
-        last = self._first + len(self._body_link)
-        brought = _contact.energy_brought(count, spring, body, side, J, impulse, self._first, last, u)
-        s._state.u[:] = u
-        done = _contact.finish(s.timestep, s._model, s._state, s._packed.scratch, own, brought)
-        s._model = self._own
-        if done and w.any():
-            lift = _contact.correction_work(count, body, side, J, impulse, amount, self._first, last, w)
-            _contact.shift(s.timestep, w, lift, s._model, s._state, s._packed.scratch, *s._asked)
-        return done
-
-    def _set_loads(
-        self, count: int, turning: Bools, body: Ints, point: Floats, axes: Floats, impulse: Floats
-    ) -> None:
-        s, own = self._stepper, self._own.loads
-        if len(self._loads) < len(own) + 2 * count:
-            self._loads = np.zeros((2 * (len(own) + 2 * count), col.LOAD_COLUMNS))
-        self._loads[: len(own)] = own
-        rows = _contact.contact_loads(
-            count,
-            turning,
-            body,
-            point,
-            axes,
-            impulse,
-            self._first,
-            self._body_link,
-            s._model.constants,
-            self._start,
-            s.timestep,
-            len(own),
-            self._loads,
-        )
-        s._model = self._own._replace(loads=self._loads[:rows])
