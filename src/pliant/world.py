@@ -170,12 +170,12 @@ class World:
         material = Material(friction, restitution, rolling, compliance)
         simulation = self._simulate(what, engine, **options)
         name = self._new(simulation.mechanism.name if name is None else name)
-        self._handles[name] = MechanismHandle(self, name)
         self_contact = flag(self_contact, "self_contact")
         self._put(
             Part(name, material, self_contact=self_contact, what=what, engine=engine, options=options),
             simulation,
         )
+        self._handles[name] = MechanismHandle(self, name)
 
     def _simulate(self, what: Level, engine: str | None = None, **options: Any) -> Simulation:
         """Simulation of a model or mechanism, with this world's time step and gravity."""

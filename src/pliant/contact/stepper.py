@@ -141,7 +141,7 @@ class ContactStepper:
                     if not opened:
                         break
                     for actor, state in zip(self.actors, before[0], strict=True):
-                        if actor not in opened:
+                        if not any(actor is one for one in opened):
                             actor.state = state
                     self.memory = before[1]
             except BaseException as error:
@@ -160,10 +160,10 @@ class ContactStepper:
         be put back there. None once the step is taken, as it is in any case if this attempt is the `last`.
         """
         self.detect()
-        for at, (index, actor, part) in enumerate(self._others):
+        for at, (_, actor, part) in enumerate(self._others):
             size = actor.prepare()
             if size != part.stop - part.start:
-                self._resize(at, index, actor, slice(part.start, part.start + size))
+                self._resize(at, size)
         step, rows, counts = self._prepared(), self.rows, self._report.counts
         kernels.fill_rows(step)
         pulled = int(counts[ROWS])
@@ -211,13 +211,14 @@ class ContactStepper:
         self._check(*kernels.finish(step))
         return []
 
-    def _resize(self, at: int, index: int, actor: Actor, part: slice) -> None:
-        """Set the part of the world's velocities that an actor uses now; the room that it has stays the same."""
-        self._others[at] = index, actor, part
-        bodies = self._bodies.owner == index
-        self._bodies.size[bodies] = actor.sizes
+    def _resize(self, at: int, size: int) -> None:
+        """Set how many velocities an actor that steps from Python uses; the room that it has stays the same."""
+        index, actor, part = self._others[at]
+        first = sum(one.count for one in self.actors[:index])
+        self._bodies.size[first : first + actor.count] = actor.sizes
         for velocities in self._velocities:
-            velocities[part.stop : part.start + actor.size] = 0.0
+            velocities[part.start + size : part.stop] = 0.0
+        self._others[at] = index, actor, slice(part.start, part.start + size)
 
     def detect(self) -> int:
         """Detect the contacts of bodies where they are now; returns their number."""

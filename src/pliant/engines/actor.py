@@ -94,7 +94,7 @@ class Actor(Protocol):
 
     @property
     def sizes(self) -> Ints:
-        """Length of the rows of each body."""
+        """Length of the rows of each body, with the number of velocities that `prepare` told last, `size` at first."""
         ...
 
     @property

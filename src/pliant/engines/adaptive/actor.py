@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.actor import Rows
+from pliant.engines.adaptive._contact import sum_forces
 from pliant.engines.adaptive.solver import Reduced, Solver
-from pliant.engines.constrained import arrays as linkage
 from pliant.engines.constrained.contact_step import ContactStep
 from pliant.engines.simulation import Simulation
 from pliant.engines.single_actor import SingleActor
@@ -38,14 +38,24 @@ class AdaptiveActor(SingleActor):
         m = simulation.mechanism
         loose = np.bincount(m.dof_joint[m.stiffness == 0], minlength=m.joint_count) == 6
         super().__init__(simulation, m.nv, bool((loose & (m.joint_parents < 0)).any()))
-        self.step = self._fly
+        self.step, self._dofs = self._fly, self.size
         self._solver, self._least = solver, least
-        self._first, self._body_link = 0, np.full(m.body_count, -1, dtype=np.int64)
+        bodies = m.body_count
+        self._first, self._body_link, self._at_link = (
+            0,
+            np.full(bodies, -1, dtype=np.int64),
+            np.zeros((bodies, 6)),
+        )
         self._steps: ContactStep | None = None
         self._of: Reduced | None = None  # linkage that `_steps` are of
-        self._touching: Ints = np.zeros(0, dtype=np.int64)  # bodies in this step's blocks, and where they are
-        self._leaves, self._origins = self._touching, np.zeros((0, 3))
-        self._pushed: tuple[Ints, Floats] | None = None  # forces of this step, per leaf
+        # groups of bodies that touch: number of a body's group, then leaf, link and origin of groups
+        self._slot = np.full(bodies, -1, dtype=np.int64)
+        self._leaves, self._links, self._origins = (
+            np.zeros(0, dtype=np.int64),
+            self._slot[:0],
+            np.zeros((0, 3)),
+        )
+        self._pushes: Floats | None = None  # forces on them in this step
 
     def place(self, first: int) -> None:
         """Set the number of the first body."""
@@ -53,13 +63,14 @@ class AdaptiveActor(SingleActor):
 
     @property
     def sizes(self) -> Ints:
-        """Length of the rows of each body: the number of dofs that move."""
-        return np.full(self.count, len(self._solver.reduced.dofs), dtype=np.int64)
+        """Length of the rows of each body: the number of dofs that move, as `prepare` told it."""
+        return np.full(self.count, self._dofs, dtype=np.int64)
 
     def prepare(self) -> int:
         """Choose the joints that move, if a review is due; returns the number of their dofs."""
         self._solver.review_if_due()
-        return len(self._solver.reduced.dofs)
+        self._dofs = len(self._solver.reduced.dofs)
+        return self._dofs
 
     def _fly(self, n: int = 1) -> None:
         """Take steps without contacts."""
@@ -72,27 +83,42 @@ class AdaptiveActor(SingleActor):
         """First half of a step with contacts: rows, velocities `before` the step and, without contacts, after it."""
         solver, body = self._solver, rows.body[:count]
         if self._steps is None or self._of is not solver.reduced:
-            self._steps = solver.reduced.linkage.contact_step(solver.timestep, self._first, self._body_link)
+            self._steps = solver.reduced.linkage.contact_step(
+                solver.timestep, self._first, self._body_link, self._at_link
+            )
             self._of = solver.reduced
         own = body[(body >= self._first) & (body < self._first + self.count)]
-        self._touching, self._pushed = np.unique(own) - self._first, None
-        self._leaves, links, self._origins = solver.places(self._touching)
-        self._body_link[self._touching] = links
+        touching = np.unique(own) - self._first
+        slot, self._leaves, self._links, poses = solver.groups_of(touching)
+        self._slot[touching], self._pushes, self._origins = slot, None, np.ascontiguousarray(poses[:, 9:])
+        held, at = touching[slot >= 0], slot[slot >= 0]
+        self._body_link[held] = self._links[at]
+        self._at_link[held, :3] = self._at_link[held, 3:] = self._origins[at]
+        self._at_link[held, 3:] += np.einsum(
+            "nij,nj->ni", poses[at, :9].reshape(-1, 3, 3), self._centres(held)
+        )
         before[:] = self._steps.velocity
         if not self._steps.begin(count, rows, u):
             self._fail()
         return count
+
+    def _centres(self, bodies: Ints) -> Floats:
+        """Centres of mass of bodies in the frames of their groups, m."""
+        local = self._solver.model.local[bodies]
+        return (
+            np.einsum("nij,nj->ni", local[:, :, :3], self.simulation.mechanism.com[bodies]) + local[:, :, 3]
+        )
 
     def opens(self, count: int, rows: Rows) -> bool:
         """Release joints if the forces of this step are others than those of the last one, and need some."""
         solver, steps = self._solver, self._steps
         if solver.whole or steps is None:
             return False
-        self._pushed = leaves, pushes = self._forces(count, rows, steps)
-        if not self._changed(leaves, pushes):
+        self._pushes = self._forces(count, rows, steps)
+        if not self._changed(self._pushes):
             return False
         steps.withdraw()
-        solver.set_pushes(leaves, pushes)
+        solver.set_pushes(self._leaves, self._pushes)
         return solver.release()
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
@@ -101,37 +127,22 @@ class AdaptiveActor(SingleActor):
         if steps is None or not steps.finish(count, rows, u, w):
             self._fail()
         elif not solver.whole:
-            solver.set_pushes(*(self._pushed or self._forces(count, rows, steps)))
+            pushes = self._forces(count, rows, steps) if self._pushes is None else self._pushes
+            solver.set_pushes(self._leaves, pushes)
         self.simulation.stepped()
 
-    def _forces(self, count: int, rows: Rows, steps: ContactStep) -> tuple[Ints, Floats]:
-        """Forces and torques of blocks at the origins of groups, world axes, by leaf, sorted."""
-        h, first = self._solver.timestep, self._first
-        origins, links = self._origins.copy(), self._body_link[self._touching]
-        held = np.flatnonzero(links >= 0)
-        at = steps.start[links[held]]
-        turn = at[:, linkage.W_ROTATION : linkage.W_ROTATION + 9].reshape(-1, 3, 3)
-        origins[held] = np.einsum("nij,nj->ni", turn, origins[held])
-        origins[held] += at[:, linkage.W_POSITION : linkage.W_POSITION + 3]
-        total = np.einsum("bi,bij->bj", rows.impulse[:count], rows.axes[:count]) / h
-        wrenches = np.zeros((len(self._touching), 6))
-        for side, sign in ((0, -1.0), (1, 1.0)):
-            body = rows.body[:count, side] - first
-            own = np.flatnonzero((body >= 0) & (body < self.count))
-            slot = np.searchsorted(self._touching, body[own])
-            push, turns = sign * total[own], rows.angular[own]
-            arm = rows.point[own] - origins[slot]
-            np.add.at(wrenches[:, :3], slot[~turns], push[~turns])
-            np.add.at(wrenches[:, 3:], slot, np.where(turns[:, None], push, np.cross(arm, push)))
-        leaves, slot = np.unique(self._leaves, return_inverse=True)
-        out = np.zeros((len(leaves), 6))
-        np.add.at(out, slot, wrenches)
-        moves = leaves >= 0
-        return leaves[moves], out[moves]
+    def _forces(self, count: int, rows: Rows, steps: ContactStep) -> Floats:
+        """Forces and torques of blocks on the groups that touch, at their origins, world axes."""
+        r, h, out = rows, self._solver.timestep, np.zeros((len(self._leaves), 6))
+        sum_forces(
+            count, r.angular, r.body, r.point, r.axes, r.impulse, self._first, self._slot, self._links, self._origins,
+            steps.start, h, out,
+        )  # fmt: skip
+        return out
 
-    def _changed(self, leaves: Ints, pushes: Floats) -> bool:
-        """Whether the force on any leaf is not that of the last step, or of the last attempt at this one."""
-        old = self._solver.pushes
+    def _changed(self, pushes: Floats) -> bool:
+        """Whether the force on any group is not that of the last step, or of the last attempt at this one."""
+        leaves, old = self._leaves, self._solver.pushes
         both, slot = np.unique(np.concatenate([leaves, old[:, LINK].astype(np.int64)]), return_inverse=True)
         change = np.zeros((len(both), 3))
         change[slot[: len(leaves)]] = pushes[:, :3]

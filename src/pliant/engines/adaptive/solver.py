@@ -367,20 +367,21 @@ class Solver:
 
     # --- contact
 
-    def places(self, bodies: Ints) -> tuple[Ints, Ints, Floats]:
-        """Where bodies are in the linkage: leaf, link (-1 for the world), and origin of the leaf's group there, m."""
+    def groups_of(self, bodies: Ints) -> tuple[Ints, Ints, Ints, Floats]:
+        """Groups of bodies in the linkage, one leaf of each.
+
+        Returns:
+            per body, the number of its leaf among these, -1 for one fixed to the world; sorted leaves; the link that
+            holds each, -1 for the world, and the pose of its group there, (groups, 12).
+        """
         reduced = self.reduced
-        leaf = self._leaf_of_body[bodies].astype(np.int64)
-        moves = np.flatnonzero(leaf >= 0)
-        link, origin = np.full(len(bodies), -1, dtype=np.int64), np.zeros((len(bodies), 3))
-        owner, flat = np.empty(len(moves), dtype=np.int64), np.empty((len(moves), 12))
-        _linkage.place_all(
-            leaf[moves], self.joints, self.clusters, reduced.walk, owner, flat, self._scratch.poses
-        )
-        held = owner >= 0
-        link[moves[held]] = reduced.components.link[owner[held]]
-        origin[moves] = flat[:, 9:]
-        return leaf, link, origin
+        leaves, slot = np.unique(self._leaf_of_body[bodies].astype(np.int64), return_inverse=True)
+        fixed = int(len(leaves) > 0 and leaves[0] < 0)
+        leaves = leaves[fixed:]
+        owner, flat = np.empty(len(leaves), dtype=np.int64), np.empty((len(leaves), 12))
+        _linkage.place_all(leaves, self.joints, self.clusters, reduced.walk, owner, flat, self._scratch.poses)
+        link = np.where(owner >= 0, reduced.components.link[np.maximum(owner, 0)], -1)
+        return slot - fixed, leaves, link, flat
 
     # --- motion
 
@@ -461,7 +462,7 @@ class Solver:
     def review(self) -> None:
         """Choose which joints move, until the choice stands."""
         for _ in range(_MOST_REVIEWS):
-            if not self._review(self.limits):
+            if not self._review():
                 break
 
     def release(self) -> bool:
@@ -481,7 +482,7 @@ class Solver:
         self._info[linkage.INFO_TAKEN] += 1.0
         self._forget_changes()
 
-    def _review(self, limits: Limits) -> bool:
+    def _review(self, limits: Limits | None = None) -> bool:
         """One review; returns whether another one should follow."""
         reduced, joints, clusters = self.reduced, self.joints, self.clusters
         self.scatter()
@@ -525,7 +526,7 @@ class Solver:
         _review.choose(
             self.opened,
             self.kept,
-            limits,
+            limits or self.limits,
             joints,
             self._middle,
             self._drag,

@@ -154,12 +154,28 @@ def jacobian(links, work, link, x, y, z, angular, sign, axes, out):
 
 @_jit
 def contact_rows(
-    count, angular, body, point, axes, side, J, Y, first, body_link, model, scratch, start, force, impulse, u
+    count,
+    angular,
+    body,
+    point,
+    axes,
+    side,
+    J,
+    Y,
+    first,
+    body_link,
+    at_link,
+    model,
+    scratch,
+    start,
+    force,
+    impulse,
+    u,
 ):
     """Jacobian J and response Y of contacts' sides on this mechanism; takes the given impulses out of u.
 
-    Its bodies are numbered from `first` on, and parts of links, or of the world where `body_link` is -1. `start` holds
-    kinematics where the step starts, as the points do.
+    Its bodies are numbered from `first` on; links hold them, or the world, see `ContactStep`. `start` holds kinematics
+    where the step starts, as the points do.
     """
     links, work = model.links, scratch.work
     last, nv = first + body_link.shape[0], u.shape[0]
@@ -172,7 +188,9 @@ def contact_rows(
                 for i in range(at, at + 3 * nv):
                     J[i] = Y[i] = 0.0
                 continue
-            x, y, z = carry_point(start, work, k, point[b, 0], point[b, 1], point[b, 2])
+            x, y, z = carry_point(
+                start, work, k, at_link[body[b, s] - first], point[b, 0], point[b, 1], point[b, 2]
+            )
             jacobian(links, work, k, x, y, z, angular[b], sign, axes[b], J[at : at + 3 * nv])
             for i in range(3):
                 for d in range(nv):
@@ -205,18 +223,33 @@ def energy_brought(count, spring, body, side, J, impulse, first, last, u):
 
 
 @_jit
-def carry_point(start, now, k, x, y, z):
-    """Contact point of link k after the step: translated with the link's origin, its rotation ignored."""
-    px, py, pz = vector(start, k, col.W_POSITION)
-    nx, ny, nz = vector(now, k, col.W_POSITION)
+def carry_point(start, now, k, own, x, y, z):
+    """Contact point of a body of link k after the step: translated with the body's origin, its rotation ignored."""
+    px, py, pz = _place(start, k, own[0], own[1], own[2])
+    nx, ny, nz = _place(now, k, own[0], own[1], own[2])
     return x - px + nx, y - py + ny, z - pz + nz
 
 
 @_jit
+def _place(work, k, x, y, z):
+    """World position of a point of link k, given in its joint frame."""
+    px, py, pz = vector(work, k, col.W_POSITION)
+    if x == 0.0 and y == 0.0 and z == 0.0:
+        return px, py, pz
+    r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(work, k, col.W_ROTATION)
+    x, y, z = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, x, y, z)
+    return px + x, py + y, pz + z
+
+
+@_jit
 def contact_loads(
-    count, angular, body, point, axes, impulse, first, body_link, constants, start, h, row, loads
+    count, angular, body, point, axes, impulse, first, body_link, at_link, constants, start, h, row, loads
 ):
-    """Impulses of contacts' sides on this mechanism as loads from row `row` on; returns the next row."""
+    """Impulses of contacts' sides on this mechanism as loads from row `row` on; returns the next row.
+
+    The force on a body acts at its centre of mass, which turns with the link; its moment keeps its direction: the
+    contact point does not turn with the body.
+    """
     last = first + body_link.shape[0]
     for b in range(count):
         for s in range(2):
@@ -235,15 +268,14 @@ def contact_loads(
                     total += impulse[b, j] * axes[b, j, i]
                 loads[row, (col.LOAD_TORQUE if angular[b] else col.LOAD_FORCE) + i] = scale * total
             if not angular[b]:
-                # Moment about the centre of mass, in world axes: the contact point does not turn with the link.
-                cx, cy, cz = vector(constants, k, col.C_COM)
-                px, py, pz = vector(start, k, col.W_POSITION)
-                r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(start, k, col.W_ROTATION)
-                cx, cy, cz = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, cx, cy, cz)
-                rx, ry, rz = point[b, 0] - px - cx, point[b, 1] - py - cy, point[b, 2] - pz - cz
+                own = at_link[body[b, s] - first]
+                cx, cy, cz = _place(start, k, own[3], own[4], own[5])
+                rx, ry, rz = point[b, 0] - cx, point[b, 1] - cy, point[b, 2] - cz
                 fx, fy, fz = vector(loads, row, col.LOAD_FORCE)
                 put_vector(
                     loads, row, col.LOAD_TORQUE, ry * fz - rz * fy, rz * fx - rx * fz, rx * fy - ry * fx
                 )
+                for i in range(3):
+                    loads[row, col.LOAD_POINT + i] = own[3 + i] - constants[k, col.C_COM + i]
             row += 1
     return row

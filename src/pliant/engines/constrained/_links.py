@@ -313,11 +313,18 @@ def work_done(constants, gravity, impulse, at_middle, t, work):
 
 @_jit
 def work_of_loads(loads, first, constants, at_middle, t, work):
-    """Work during `t` of loads from row `first` on, J: forces at centres of mass and torques, world axes."""
+    """Work during `t` of loads from row `first` on, J: forces at points of links and torques, world axes."""
     total = 0.0
     for row in range(first, loads.shape[0]):
         k = int(loads[row, col.LOAD_LINK])
         m = constants[k, col.C_MASS]
+        x, y, z = vector(loads, row, col.LOAD_POINT)
+        if x != 0.0 or y != 0.0 or z != 0.0:
+            r00, r01, r02, r10, r11, r12, r20, r21, r22 = matrix(work, k, col.W_ROTATION)
+            x, y, z = rotate(r00, r01, r02, r10, r11, r12, r20, r21, r22, x, y, z)
+            fx, fy, fz = vector(loads, row, col.LOAD_FORCE)
+            wx, wy, wz = vector(work, k, col.W_SPIN)
+            total += (y * fz - z * fy) * wx + (z * fx - x * fz) * wy + (x * fy - y * fx) * wz
         for i in range(3):
             total += loads[row, col.LOAD_TORQUE + i] * work[k, col.W_SPIN + i]
             if m > 0.0:

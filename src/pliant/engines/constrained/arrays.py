@@ -16,9 +16,19 @@ from pliant.mechanism.elimination_kernels import Fronts, Matrix, Motion, Tree
 from pliant.statics.load_kernels import FORCE as LOAD_FORCE
 from pliant.statics.load_kernels import LINK as LOAD_LINK
 from pliant.statics.load_kernels import LOAD_SIZE as LOAD_COLUMNS
+from pliant.statics.load_kernels import POINT as LOAD_POINT
 from pliant.statics.load_kernels import TORQUE as LOAD_TORQUE
 
-__all__ = ["LOAD_COLUMNS", "LOAD_FORCE", "LOAD_LINK", "LOAD_TORQUE", "Model", "Scratch", "State"]
+__all__ = [
+    "LOAD_COLUMNS",
+    "LOAD_FORCE",
+    "LOAD_LINK",
+    "LOAD_POINT",
+    "LOAD_TORQUE",
+    "Model",
+    "Scratch",
+    "State",
+]
 
 # links: parent, kind (`mechanism.links`), first dof and coordinate; whether a ball has springs; the nearest link that
 # turns on the way to the root, itself included

@@ -23,7 +23,9 @@ class ContactStep:
 
     Attributes:
         first: number of the first body of these links among all bodies.
-        body_link: link of every body, -1 for one that is fixed to the world; entries may be written to between steps.
+        body_link: link that holds a body, -1 for one that is fixed to the world.
+        at_link: origin and centre of mass of a body there, in the link's joint frame, m, (bodies, 6): they carry its
+            contact points along, which do not turn. Entries of both may be written to between steps.
     """
 
     def __init__(
@@ -35,15 +37,16 @@ class ContactStep:
         asked: tuple[Floats, Floats],
         first: int,
         body_link: Ints,
+        at_link: Floats,
     ):
         """Args:
         timestep: seconds.
         prepare: gives the links with the loads of the next step, and is told by it that this step begins.
         state, scratch: of the links, as in `arrays`.
         asked: kinematics and momenta of links, written whenever they are needed.
-        first, body_link: see above.
+        first, body_link, at_link: see above.
         """
-        self.first, self.body_link = first, body_link
+        self.first, self.body_link, self.at_link = first, body_link, at_link
         self._timestep, self._prepare, self._state, self._scratch = timestep, prepare, state, scratch
         self._asked = asked
         self._start = np.zeros_like(asked[0])
@@ -88,6 +91,7 @@ class ContactStep:
             r.Y,
             self.first,
             self.body_link,
+            self.at_link,
             model,
             self._scratch,
             self._start,
@@ -136,6 +140,7 @@ class ContactStep:
             r.impulse,
             self.first,
             self.body_link,
+            self.at_link,
             self._own.constants,
             self._start,
             self._timestep,

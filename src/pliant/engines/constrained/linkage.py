@@ -126,10 +126,11 @@ class Linkage:
         """Take `n` steps; returns how many were taken before the motion left the finite numbers."""
         return _step.advance(n, timestep, self.loads, self._arrays)
 
-    def contact_step(self, timestep: float, first: int, body_link: Ints) -> ContactStep:
-        """Steps in contact, of bodies whose first one is number `first` in a world, parts of links `body_link`."""
+    def contact_step(self, timestep: float, first: int, body_link: Ints, at_link: Floats) -> ContactStep:
+        """Steps in contact, of bodies from number `first` on that links hold; see `ContactStep`."""
         asked = np.zeros(self._scratch.ahead.shape), np.zeros(self.momenta.shape)
-        return ContactStep(timestep, self._prepare, self.state, self._scratch, asked, first, body_link)
+        parts = self.state, self._scratch, asked
+        return ContactStep(timestep, self._prepare, *parts, first, body_link, at_link)
 
     def _prepare(self) -> Model:
         """The model, with the present loads."""

@@ -154,9 +154,10 @@ class Midpoint:
     def contact_step(self, first: int) -> ContactStep:
         """Steps in contact, of a mechanism whose first body is number `first` in a world."""
         body_link = np.ascontiguousarray(self.m.links.body_link, dtype=np.int64)
-        return ContactStep(
-            self.timestep, self._prepare, self._state, self._packed.scratch, self._asked, first, body_link
-        )
+        at_link = np.zeros((len(body_link), 6))
+        at_link[:, 3:] = self._model.constants[body_link, col.C_COM : col.C_COM + 3]
+        parts = self._state, self._packed.scratch, self._asked
+        return ContactStep(self.timestep, self._prepare, *parts, first, body_link, at_link)
 
     def _prepare(self) -> Model:
         """The model, for a step that is about to be taken."""
