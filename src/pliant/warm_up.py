@@ -105,6 +105,12 @@ def _contact() -> None:
     linear.add(pliant.reduce(pliant.gallery.firefighters()), "net", method="tvcg")
     linear.add_body("ball", ball, mass=0.1, position=(0.1, 0.05, 1.2))
     linear.step(40)
+    adaptive = pliant.World(timestep=1 / 240)  # rigid clusters, stepped from Python
+    molecule = pliant.gallery.molecule(60).with_stiffness("*", 1e-3, 5e-6)
+    adaptive.add(molecule, "molecule", engine="adaptive")
+    above = molecule.reference_poses[-1, :3, 3] + (0, 0, 0.02)
+    adaptive.add_body("ball", pliant.shapes.sphere(0.005), mass=1e-3, position=above, velocity=(0, 0, -2))
+    adaptive.step(8)
 
 
 def _constrained() -> None:

@@ -282,7 +282,7 @@ def sound() -> dict[str, tuple[Callable[..., Any], dict[str, Any]]]:
         "rod": (p.shapes.rod, {"start": (0, 0, 0), "end": (0, 0, 1), "radius": 0.1, "rgba": (1, 0, 0, 1)}),
         "sphere": (p.shapes.sphere, {"radius": 0.1, "position": (0, 0, 0), "rgba": (1, 0, 0, 1)}),
         "world": (p.World, {"timestep": H, "gravity": (0, 0, -9.81), "margin": None, "sweeps": 200, "tolerance": 1e-6}),
-        "world add": (in_world("add"), {"what": mechanism("floating"), "name": "more", **matter,
+        "world add": (in_world("add"), {"what": mechanism("floating"), "name": "more", "engine": None, **matter,
                                         "self_contact": False}),
         "world add_body": (in_world("add_body"), {**body, **matter, "velocity": (0, 0, 0), "spin": (0, 0, 0)}),
         "world add_static": (in_world("add_static"), {"name": "wall", "shapes": p.shapes.sphere(0.1), **motion,

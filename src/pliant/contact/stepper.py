@@ -136,6 +136,7 @@ class ContactStepper:
         for _ in range(n):
             before, taken = ([actor.state for actor in self.actors], self.memory), self.taken
             try:
+                self.detect()
                 for attempt in range(_ATTEMPTS + 1):
                     opened = self._take_step(last=attempt == _ATTEMPTS)
                     if not opened:
@@ -143,7 +144,7 @@ class ContactStepper:
                     for actor, state in zip(self.actors, before[0], strict=True):
                         if not any(actor is one for one in opened):
                             actor.state = state
-                    self.memory = before[1]
+                    arrays.keep(self._warm, before[1][1:])
             except BaseException as error:
                 for actor, state in zip(self.actors, before[0], strict=True):
                     actor.state = state
@@ -154,12 +155,11 @@ class ContactStepper:
         return None
 
     def _take_step(self, last: bool) -> list[Actor]:
-        """A step whose phases are called from Python.
+        """A step whose phases are called from Python, with the contacts that were detected.
 
         Returns actors that have released joints for the impulses and wait at the start of the step; all others are to
         be put back there. None once the step is taken, as it is in any case if this attempt is the `last`.
         """
-        self.detect()
         for at, (_, actor, part) in enumerate(self._others):
             size = actor.prepare()
             if size != part.stop - part.start:
