@@ -196,8 +196,8 @@ class World:
         actor = simulation.actor()
         if actor is None:
             raise InputError(
-                f"the {simulation.engine} engine has no contact with other things that move: it cannot move in a world; "
-                "leave engine out, or take 'adaptive' for huge trees"
+                f"the {simulation.engine} engine has no contact with what moves: it cannot move in a world; leave "
+                "engine out, or take 'adaptive' for huge trees"
             )
         self._simulations[part.name] = simulation
         self._parts[part.name] = replace(part, actor=actor, mechanism=simulation.mechanism)

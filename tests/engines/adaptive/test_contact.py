@@ -7,6 +7,7 @@ momentum; weight.
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -47,7 +48,7 @@ def chain(count, height=0.5, tilt=0.0, stiffness=0.0, damping=0.0, *, free=True,
     return b.build()
 
 
-def floor(m, engine="adaptive", timestep=H, **options):
+def floor(m, engine: str | None = "adaptive", timestep=H, **options: Any):
     """A world in which a mechanism falls on a plane."""
     world = pliant.World(timestep)
     world.add_static("floor", shapes.plane(), friction=0.5)
@@ -58,6 +59,13 @@ def floor(m, engine="adaptive", timestep=H, **options):
 def with_ball(world, position, speed=(0.2, 0.0, 0.0)):
     world.add_body("ball", shapes.sphere(0.05), mass=0.1, position=position, velocity=speed, rolling=1e-3)
     return world
+
+
+def moved_by(world, name="chain") -> pliant.AdaptiveSimulation:
+    """The adaptive simulation that moves a mechanism."""
+    out = world.simulation(name)
+    assert isinstance(out, pliant.AdaptiveSimulation)
+    return out
 
 
 def gap(a, b):
@@ -81,7 +89,8 @@ def fallen(m):
 def y_and_a_ball():
     m = pliant.gallery.y()
     worlds = []
-    for words in ({"engine": "adaptive", "keep": "*"}, {}):
+    choices: tuple[dict[str, Any], ...] = ({"engine": "adaptive", "keep": "*"}, {})
+    for words in choices:
         world = pliant.World(H)
         world.add(m, "chain", self_contact=True, **words)
         world.add_body("ball", shapes.sphere(0.02), mass=0.01, position=(0.055, 0.004, 0.29))
@@ -125,7 +134,7 @@ def test_rigid_clusters_touch_as_bodies_with_fixed_joints_do(kept, timestep, lim
     """
     m = chain(12, tilt=0.3, stiffness=0.2, damping=2e-3)
     world = floor(m, timestep=timestep, tolerance=1e20, slow=1e20, keep=kept, precision=1e-12)
-    simulation = world.simulation("chain")
+    simulation = moved_by(world)
     active = simulation.active
     rigid = set(m.joint_names) - set(active)
     reference = chain(12, tilt=0.3, stiffness=0.2, damping=2e-3, rigid=rigid)
@@ -172,7 +181,7 @@ def test_joints_near_a_contact_open_and_far_ones_stay_rigid():
         with_ball(world, (LENGTH * (count - 0.5), 0, 1.0 + 0.05 + RADIUS + 0.01), (0, 0, -2.0))
         worlds.append(world)
     world, reference = worlds
-    assert world.simulation("chain").active == ()
+    assert moved_by(world).active == ()
     struck = False
     for _ in range(40):
         world.step()
@@ -180,7 +189,7 @@ def test_joints_near_a_contact_open_and_far_ones_stay_rigid():
         struck |= len(world.contacts) > 0
         assert gap(world, reference) < 1e-3 * max(abs(reference["ball"].position[2] - 1.072), 1e-3)
     assert struck
-    active = world.simulation("chain").active
+    active = moved_by(world).active
     assert 10 < len(active) < count / 4
     near = [name for name in active if m.joint_names.index(name) >= 0.75 * count]
     assert len(near) > 0.9 * len(active)  # the others are on the way to the root of the assembly tree
@@ -192,7 +201,7 @@ def test_it_stands_still_and_rigid_in_the_end():
     m = chain(20, height=0.05, tilt=0.05, stiffness=0.5, damping=0.02)
     world = floor(m)
     world.step(400)
-    simulation, before = world.simulation("chain"), world.poses
+    simulation, before = moved_by(world), world.poses
     active = simulation.active
     assert len(active) <= m.joint_count / 2
     world.step(200)
@@ -208,7 +217,7 @@ def test_it_carries_its_weight_gains_no_energy_and_stays_above_the_floor():
     """Energy grows only where a body is lifted out of the floor, by less than it lost there."""
     m = chain(24, height=0.1, tilt=0.3, stiffness=0.1, damping=3e-3)
     world = floor(m)
-    simulation, weight = world.simulation("chain"), m.total_mass * G
+    simulation, weight = moved_by(world), m.total_mass * G
     start, deepest, forces = simulation.energy.total, 0.0, []
     energy, gain = start, 0.0
     for _ in range(600):
@@ -228,7 +237,7 @@ def test_impulses_of_contact_are_changes_of_momentum(timestep):
     """To the first order of the step, as in the constrained engine: contact points are carried along straight lines."""
     m = chain(12, height=0.05, tilt=0.4, stiffness=0.1, damping=3e-3)
     world = floor(m, timestep=timestep, precision=1e-10)
-    simulation, weight = world.simulation("chain"), np.array([0, 0, -m.total_mass * G])
+    simulation, weight = moved_by(world), np.array([0, 0, -m.total_mass * G])
     start, total, exchanged = momentum(simulation), np.zeros(3), 0.0
     for _ in range(round(0.4 / timestep)):
         world.step()
@@ -293,7 +302,7 @@ def test_a_pull_in_a_world_opens_joints():
             world.step()
     moved = worlds[1].pose("chain/l59")[2, 3] - 0.5
     assert moved > 0.05
-    assert 1 < len(worlds[0].simulation("chain").active) <= m.joint_count
+    assert 1 < len(moved_by(worlds[0]).active) <= m.joint_count
     assert gap(*worlds) < 0.01 * moved
 
 
