@@ -715,7 +715,7 @@ def test_one_thread_at_a_time(name):
 # --- handles of a world
 
 
-@pytest.fixture(params=["reduced", "blended", "constrained", "ball"])
+@pytest.fixture(params=["reduced", "blended", "constrained", "adaptive", "ball"])
 def handle(request):
     world = pliant.World(H)
     world.add_static("floor", pliant.shapes.plane())
@@ -728,7 +728,10 @@ def handle(request):
             spin=(1, 2, 0),
         )
         return world, world["ball"], "ball"
-    world.add(chain() if request.param == "constrained" else model(request.param), "it")
+    if request.param == "adaptive":
+        world.add(chain(), "it", engine="adaptive")
+    else:
+        world.add(chain() if request.param == "constrained" else model(request.param), "it")
     return world, world["it"], "link3"
 
 

@@ -410,7 +410,11 @@ class Worlds(Surface):
         self.world.add_static("floor", pliant.shapes.plane(), position=(0, 0, -0.5))
         self.kind = pick(rng, ("fixed", "fixed", "floating", "hand", ""))
         if self.kind:
-            self.world.add(self.level(), "arm", self_contact=bool(rng.random() < 0.3))
+            level, tree = self.level(), self.kind != "hand"
+            engine = (
+                "adaptive" if tree and isinstance(level, pliant.Mechanism) and rng.random() < 0.5 else None
+            )
+            self.world.add(level, "arm", engine=engine, self_contact=bool(rng.random() < 0.3))
         self.world.add_body("ball", pliant.shapes.sphere(0.03), position=(0, 1, -0.4))
         self.good = [self.world.state]
 

@@ -123,6 +123,71 @@ def test_with_all_joints_active_it_is_the_constrained_engine(worlds, steps):
     assert touched > steps / 5
 
 
+def random_tree(rng):
+    """Capsules and balls on free, hinge, slide and ball joints, some with springs, dampers and limits."""
+
+    def unit():
+        x = rng.normal(size=3)
+        return x / np.linalg.norm(x)
+
+    b = pliant.Builder("tree")
+    for r in range(int(rng.integers(1, 4))):
+        ends: list[np.ndarray] = []
+        for i in range(int(rng.integers(2, 9))):
+            name, along = f"b{r}_{i}", unit()
+            before = int(rng.integers(max(0, i - 3), i)) if i else -1
+            start = ends[before] if i else np.array([2.0 * r, 0.0, 0.6])
+            ends.append(start + 0.12 * along)
+            across = unit()
+            across = np.cross(along, across) / np.linalg.norm(np.cross(along, across))
+            turn = np.stack([across, np.cross(along, across), along], axis=1)
+            shape = shapes.capsule(0.015, 0.035) if rng.random() < 0.7 else shapes.sphere(0.02)
+            mass = float(rng.choice([0.02, 0.1, 1.0]))
+            inertia = mass * np.array([1.3e-3, 1.2e-3, 2e-4])
+            place = (start + ends[-1]) / 2
+            b.body(name, mass=mass, inertia=inertia, position=place, orientation=turn, shapes=[shape])
+            parent, joint = f"b{r}_{before}" if i else "world", f"j{r}_{i}"
+            spring = {"stiffness": float(rng.choice([0, 0.2, 5])), "damping": float(rng.choice([0, 0.01]))}
+            kind = (
+                ("hinge", "slide", "ball")[int(rng.integers(3))]
+                if i
+                else ("free", "hinge")[int(rng.random() < 0.2)]
+            )
+            if kind == "free":
+                b.free(joint, parent, name)
+            elif kind == "ball":
+                b.ball(joint, parent, name, anchor=start, **spring)
+            elif kind == "slide":
+                b.slide(joint, parent, name, axis=unit(), stiffness=50.0, damping=0.1, limits=(-0.03, 0.03))
+            else:
+                limits = (-0.5, 0.5) if rng.random() < 0.3 else None
+                b.hinge(joint, parent, name, anchor=start, axis=unit(), limits=limits, **spring)
+    return b.build()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_trees_with_all_joints_active_move_as_in_the_constrained_engine(seed):
+    """Until the contact solver ends without having converged, which magnifies rounding."""
+    rng = np.random.default_rng(seed)
+    m, timestep, own = random_tree(rng), (1 / 60, 1 / 240)[seed % 2], bool(seed % 3)
+    worlds = []
+    for words in ({"engine": "adaptive", "keep": "*", "precision": 1e-12}, {"tolerance": 1e-12}):
+        options: dict[str, Any] = words
+        world = pliant.World(timestep, sweeps=2000)
+        world.add_static("floor", shapes.plane())
+        world.add(m, "tree", self_contact=own, **options)
+        worlds.append(world)
+    touched = 0
+    for _ in range(round(0.5 / timestep)):
+        for world in worlds:
+            world.step()
+        if worlds[1].effort.residual > 1e-5:
+            break
+        touched += len(worlds[1].contacts) > 0
+        assert gap(*worlds) < 1e-8
+    assert touched >= 5
+
+
 @pytest.mark.parametrize(
     ("kept", "timestep", "limit"),
     [(("root",), 1 / 240, 2e-5), (("root",), 1 / 1000, 5e-6), (("root", "j5"), 1 / 4000, 5e-4)],
