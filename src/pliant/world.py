@@ -523,7 +523,7 @@ class World:
 
         Args:
             name: of a mechanism in this world.
-            to: a `ReducedModel` or `BlendedModel` of it, or the `Mechanism`.
+            to: a `ReducedModel` or `BlendedModel` of it, or the `Mechanism`, moved by the engine it was added with.
 
         Returns:
             The largest displacement of any of its bodies, m.
@@ -541,7 +541,8 @@ class World:
         stepper = None if self._built is None else self._built.stepper
         kept = None if stepper is None else stepper.memory
         part = self._parts[name]
-        new = self._simulate(to, part.engine if isinstance(to, Mechanism) else None)
+        whole = isinstance(to, Mechanism) and isinstance(part.what, Mechanism)
+        new = self._simulate(to, part.engine if whole else None)
         carry_over(old, new)
         self._put(part, new)
         self._kept = kept

@@ -249,22 +249,27 @@ class ContactStepper:
             self._step = None
         if self._step is None:
             free, model = self._free.arrays, NO_MODEL if self._model is None else self._model
-            self._step = arrays.make_step(
-                self.settings,
-                self._report,
-                self._native or Native.none(),
-                self.collider.scene,
-                self.collider.found,
-                self.rows,
-                self._warm,
-                self._bodies,
-                self._velocities,
-                free,
-                model,
-                arrays.Saved(
-                    np.zeros_like(free.state), np.zeros_like(model.state), np.zeros(2, dtype=np.int64)
-                ),
-            )
+            try:
+                self._step = arrays.make_step(
+                    self.settings,
+                    self._report,
+                    self._native or Native.none(),
+                    self.collider.scene,
+                    self.collider.found,
+                    self.rows,
+                    self._warm,
+                    self._bodies,
+                    self._velocities,
+                    free,
+                    model,
+                    arrays.Saved(
+                        np.zeros_like(free.state), np.zeros_like(model.state), np.zeros(2, dtype=np.int64)
+                    ),
+                )
+            except SystemError as error:  # numba's way to pass on a Ctrl-C while it hands over an object
+                if isinstance(error.__cause__, KeyboardInterrupt):
+                    raise error.__cause__ from None
+                raise
         return self._step
 
     def _make_room(self, how: int, number: int) -> None:

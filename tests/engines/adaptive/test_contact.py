@@ -14,6 +14,8 @@ import pytest
 
 import pliant
 from pliant import shapes, spatial
+from pliant.engines.adaptive.solver import Solver
+from pliant.engines.constrained.contact_step import ContactStep
 from pliant.errors import ConvergenceError, InputError
 
 H = 1 / 240
@@ -429,6 +431,38 @@ def test_a_step_that_fails_leaves_the_world_as_it_was():
     np.testing.assert_allclose(path(world), path(again), atol=1e-9)
 
 
+@pytest.mark.parametrize("late", [False, True])
+@pytest.mark.parametrize(
+    ("owner", "word"),
+    [(Solver, word) for word in ("review_if_due", "release", "switch", "set_pushes", "count_step")]
+    + [(ContactStep, word) for word in ("begin", "withdraw", "finish")],
+)
+def test_interrupts_leave_whole_steps(owner, word, late, monkeypatch):
+    """Ctrl-C before or after a part of a step, also in reviews and in steps that are made again."""
+    world, other = busy_world(), busy_world()
+    whole, left = getattr(owner, word), [0]
+
+    def interrupted(*args: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0 and not late:
+            raise KeyboardInterrupt
+        out = whole(*args)
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return out
+
+    monkeypatch.setattr(owner, word, interrupted)
+    for calls in (9, 2, 14):
+        left[0] = calls
+        with pytest.raises(KeyboardInterrupt):
+            world.step(200)
+        left[0] = 0
+        other.step(round((world.time - other.time) / H))
+        assert np.array_equal(world.poses, other.poses)
+        assert moved_by(world).active == moved_by(other).active
+    assert np.array_equal(path(world), path(other))
+
+
 def test_a_level_of_detail_comes_back_as_the_engine_it_was_added_with():
     m = chain(6, stiffness=1.0, damping=0.02, free=False)
     world = pliant.World(H)
@@ -444,6 +478,14 @@ def test_a_level_of_detail_comes_back_as_the_engine_it_was_added_with():
     world.reset()
     assert world.simulation("chain").engine == "adaptive"
     assert world.time == 0.0
+
+
+def test_a_model_added_by_name_of_its_engine_becomes_whole():
+    m = chain(4, stiffness=1.0, damping=0.02, free=False)
+    world = pliant.World(H)
+    world.add(pliant.reduce(m, ["l3"]), "chain", engine="reduced")
+    world.switch("chain", m)
+    assert world.simulation("chain").engine == "constrained"
 
 
 @pytest.mark.parametrize(
