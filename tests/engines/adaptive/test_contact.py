@@ -264,6 +264,19 @@ def test_joints_near_a_contact_open_and_far_ones_stay_rigid():
     np.testing.assert_allclose(world["ball"].velocity, reference["ball"].velocity, atol=1e-3)
 
 
+def test_a_tolerance_set_on_the_way_holds_for_contacts():
+    m = chain(200, stiffness=50.0, damping=0.5, height=1.0, free=False)
+    counts = []
+    for tolerance in (1e-3, 1.0):
+        world = pliant.World(H, gravity=(0, 0, 0))
+        world.add(m, "chain", engine="adaptive", tolerance=1e6)
+        with_ball(world, (LENGTH * 199.5, 0, 1.0 + 0.05 + RADIUS + 0.01), (0, 0, -2.0))
+        world["chain"].tolerance = tolerance
+        world.step(12)
+        counts.append(len(moved_by(world).active))
+    assert counts[0] > 1.5 * counts[1] > 0
+
+
 def test_it_stands_still_and_rigid_in_the_end():
     m = chain(20, height=0.05, tilt=0.05, stiffness=0.5, damping=0.02)
     world = floor(m)

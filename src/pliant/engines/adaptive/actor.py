@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NoReturn
 
 import numpy as np
@@ -31,15 +32,15 @@ class AdaptiveActor(SingleActor):
     Args:
         simulation: of the mechanism.
         solver: its reduced linkage and reviews.
-        least: N: smaller changes of the force on a body wait for the next review.
+        mass: kg: changes of force that would accelerate this mass by less than the tolerance wait for the next review.
     """
 
-    def __init__(self, simulation: Simulation, solver: Solver, least: float):
+    def __init__(self, simulation: Simulation, solver: Solver, mass: float):
         m = simulation.mechanism
         loose = np.bincount(m.dof_joint[m.stiffness == 0], minlength=m.joint_count) == 6
         super().__init__(simulation, m.nv, bool((loose & (m.joint_parents < 0)).any()))
         self.step, self._dofs = self._fly, self.size
-        self._solver, self._least = solver, least
+        self._solver, self._mass = solver, mass
         bodies = m.body_count
         self._first, self._body_link, self._at_link = (
             0,
@@ -147,7 +148,8 @@ class AdaptiveActor(SingleActor):
         change = np.zeros((len(both), 3))
         change[slot[: len(leaves)]] = pushes[:, :3]
         change[slot[len(leaves) :]] -= old[:, FORCE : FORCE + 3]
-        return bool((np.linalg.norm(change, axis=1) > self._least).any())
+        least = math.sqrt(self._mass * self._solver.limits.open)
+        return bool((np.linalg.norm(change, axis=1) > least).any())
 
     def _fail(self) -> NoReturn:
         s = self.simulation

@@ -194,7 +194,7 @@ class AdaptiveSimulation(Simulation):
 
     def actor(self) -> AdaptiveActor:
         """Actor of this simulation for contact."""
-        return AdaptiveActor(self, self._solver, self._unit * self._given["tolerance"])
+        return AdaptiveActor(self, self._solver, self._unit)
 
     def stepped(self) -> None:
         """Count a step in contact, where steps are counted."""
