@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pliant.engines.actor import Rows
 from pliant.engines.simulation import Simulation, State
+from pliant.errors import ConvergenceError
+from pliant.mechanism import Mechanism
 
-__all__ = ["SingleActor"]
+__all__ = ["SingleActor", "falls"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,3 +81,17 @@ class SingleActor:
     @state.setter
     def state(self, value: State) -> None:
         self.simulation.state = value
+
+    def fail(self) -> NoReturn:
+        """Raise the error of a motion that left the finite numbers."""
+        s = self.simulation
+        raise ConvergenceError(
+            f"the motion of '{s.mechanism.name}' in contact left the finite numbers after t = {s.time:.6g} s: "
+            "a shorter timestep may help"
+        )
+
+
+def falls(m: Mechanism) -> bool:
+    """Whether a mechanism has a base on a joint of six dofs without springs."""
+    loose = np.bincount(m.dof_joint[m.stiffness == 0], minlength=m.joint_count) == 6
+    return bool((loose & (m.joint_parents < 0)).any())

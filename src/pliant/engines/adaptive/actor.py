@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +12,7 @@ from pliant.engines.adaptive._contact import sum_forces
 from pliant.engines.adaptive.solver import Reduced, Solver
 from pliant.engines.constrained.contact_step import ContactStep
 from pliant.engines.simulation import Simulation
-from pliant.engines.single_actor import SingleActor
-from pliant.errors import ConvergenceError
+from pliant.engines.single_actor import SingleActor, falls
 from pliant.statics.load_kernels import FORCE, LINK
 
 __all__ = ["AdaptiveActor"]
@@ -37,25 +35,16 @@ class AdaptiveActor(SingleActor):
 
     def __init__(self, simulation: Simulation, solver: Solver, mass: float):
         m = simulation.mechanism
-        loose = np.bincount(m.dof_joint[m.stiffness == 0], minlength=m.joint_count) == 6
-        super().__init__(simulation, m.nv, bool((loose & (m.joint_parents < 0)).any()))
+        super().__init__(simulation, m.nv, falls(m))
         self.step, self._dofs = self._fly, self.size
-        self._solver, self._mass = solver, mass
-        bodies = m.body_count
-        self._first, self._body_link, self._at_link = (
-            0,
-            np.full(bodies, -1, dtype=np.int64),
-            np.zeros((bodies, 6)),
-        )
+        self._solver, self._mass, self._first = solver, mass, 0
+        bodies, none = m.body_count, np.zeros(0, dtype=np.int64)
+        self._body_link, self._at_link = np.full(bodies, -1, dtype=np.int64), np.zeros((bodies, 6))
         self._steps: ContactStep | None = None
         self._of: Reduced | None = None  # linkage that `_steps` are of
         # groups of bodies that touch: number of a body's group, then leaf, link and origin of groups
         self._slot = np.full(bodies, -1, dtype=np.int64)
-        self._leaves, self._links, self._origins = (
-            np.zeros(0, dtype=np.int64),
-            self._slot[:0],
-            np.zeros((0, 3)),
-        )
+        self._leaves, self._links, self._origins = none, none, np.zeros((0, 3))
         self._pushes: Floats | None = None  # forces on them in this step
 
     def place(self, first: int) -> None:
@@ -100,7 +89,7 @@ class AdaptiveActor(SingleActor):
         )
         before[:] = self._steps.velocity
         if not self._steps.begin(count, rows, u):
-            self._fail()
+            self.fail()
         return count
 
     def _centres(self, bodies: Ints) -> Floats:
@@ -126,7 +115,7 @@ class AdaptiveActor(SingleActor):
         """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""
         solver, steps = self._solver, self._steps
         if steps is None or not steps.finish(count, rows, u, w):
-            self._fail()
+            self.fail()
         elif not solver.whole:
             pushes = self._forces(count, rows, steps) if self._pushes is None else self._pushes
             solver.set_pushes(self._leaves, pushes)
@@ -150,10 +139,3 @@ class AdaptiveActor(SingleActor):
         change[slot[len(leaves) :]] -= old[:, FORCE : FORCE + 3]
         least = math.sqrt(self._mass * self._solver.limits.open)
         return bool((np.linalg.norm(change, axis=1) > least).any())
-
-    def _fail(self) -> NoReturn:
-        s = self.simulation
-        raise ConvergenceError(
-            f"the motion of '{s.mechanism.name}' in contact left the finite numbers after t = {s.time:.6g} s: "
-            "a shorter timestep may help"
-        )

@@ -9,8 +9,8 @@ from pliant.engines.actor import Rows
 from pliant.engines.constrained.gs17.stepper import MaximalStepper
 from pliant.engines.constrained.midpoint import Midpoint
 from pliant.engines.simulation import Simulation
-from pliant.engines.single_actor import SingleActor
-from pliant.errors import ConvergenceError, InputError
+from pliant.engines.single_actor import SingleActor, falls
+from pliant.errors import InputError
 
 __all__ = ["ConstrainedActor"]
 
@@ -27,8 +27,7 @@ class ConstrainedActor(SingleActor):
 
     def __init__(self, simulation: Simulation, stepper: Midpoint | MaximalStepper):
         m = simulation.mechanism
-        loose = np.bincount(m.dof_joint[m.stiffness == 0], minlength=m.joint_count) == 6
-        super().__init__(simulation, m.nv, bool((loose & (m.joint_parents < 0)).any()))
+        super().__init__(simulation, m.nv, falls(m))
         self._stepper = stepper
 
     def place(self, first: int) -> None:
@@ -41,18 +40,11 @@ class ConstrainedActor(SingleActor):
         """First half of a step with contacts: rows, velocities `before` the step and, without contacts, after it."""
         before[:] = self._steps.velocity
         if not self._steps.begin(count, rows, u):
-            self._fail()
+            self.fail()
         return count
 
     def finish(self, count: int, rows: Rows, u: Floats, w: Floats) -> None:
         """Second half: end the step with the velocities `u`; `w`, added for positions only, ends penetration."""
         if not self._steps.finish(count, rows, u, w):
-            self._fail()
+            self.fail()
         self.simulation.stepped()
-
-    def _fail(self) -> None:
-        s = self.simulation
-        raise ConvergenceError(
-            f"the motion of '{s.mechanism.name}' in contact left the finite numbers after t = {s.time:.6g} s: "
-            "a shorter timestep may help"
-        )
