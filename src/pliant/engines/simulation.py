@@ -735,8 +735,8 @@ class Simulation(ABC):
         if value.fingerprint != self._fingerprint():
             raise InputError("state: it belongs to another simulation, of another engine, mechanism or model")
         numbers = np.asarray(value)
-        sound = numbers.dtype == np.float64 and numbers.shape == (3 + len(self._read()),)
-        if not sound or not np.isfinite(numbers).all() or abs(numbers[2]) > MOST_STEPS:
+        sound = numbers.dtype == np.float64 and len(numbers) > 3 and np.isfinite(numbers).all()
+        if not sound or abs(numbers[2]) > MOST_STEPS or not self._fits(numbers[3:]):
             raise InputError("state: its numbers are damaged")
         before = self._clock(), self._read()
         self._set_clock(float(numbers[1]), int(numbers[2]))
@@ -950,6 +950,10 @@ class Simulation(ABC):
     def _is_sound(self) -> bool:
         """Whether the numbers of a state describe a motion: poses are finite and hold rotations."""
         return are_poses(self.poses)
+
+    def _fits(self, values: Floats) -> bool:
+        """Whether finite numbers are as many as `_read` gives; they may differ with what moves."""
+        return len(values) == len(self._read())
 
     def _identity(self) -> tuple[str, ...]:
         """Further texts of the fingerprint, which tells states of one simulation from those of another."""

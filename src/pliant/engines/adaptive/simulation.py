@@ -149,6 +149,9 @@ class AdaptiveSimulation(Simulation):
     def _write(self, values: Floats) -> None:
         self._solver.state = values
 
+    def _fits(self, values: Floats) -> bool:
+        return self._solver.fits(values)
+
     def _is_sound(self) -> bool:
         """Besides, coordinates are finite, and quaternions of unit length."""
         return super()._is_sound() and edit.are_coordinates(self._mechanism, self._solver.q)
