@@ -178,6 +178,10 @@ class AdaptiveSimulation(Simulation):
         """World pose of a body, in time proportional to active joints and the depth of the assembly tree."""
         return self._solver.body_pose(index) if self._poses is None else self._poses[index].copy()
 
+    def _twists_of(self, indices: Sequence[int]) -> Floats:
+        """Twists of some bodies, each in time proportional to active joints and the depth of the assembly tree."""
+        return np.array([self._solver.body_twist(index) for index in indices])
+
     def _kinetic(self) -> float:
         return self._solver.reduced.linkage.kinetic
 

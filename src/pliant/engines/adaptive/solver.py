@@ -383,25 +383,39 @@ class Solver:
 
     def body_pose(self, body: int) -> Floats:
         """World pose of one body, 4 x 4."""
+        return self._place(body)[0]
+
+    def body_twist(self, body: int) -> Floats:
+        """Velocity of one body's origin and its angular velocity, world axes, (6,)."""
+        pose, row = self._place(body)
+        if row is None:
+            return np.zeros(6)
+        spin, start = row[linkage.W_SPIN : linkage.W_SPIN + 3], linkage.W_POSITION
+        arm = pose[:3, 3] - row[start : start + 3]
+        velocity = row[linkage.W_VELOCITY : linkage.W_VELOCITY + 3] + np.cross(spin, arm)
+        return np.concatenate([velocity, spin])
+
+    def _place(self, body: int) -> tuple[Floats, Floats | None]:
+        """World pose of one body, 4 x 4, and the kinematics of the link that holds it, None if none does."""
         md, reduced = self.model, self.reduced
         out = np.eye(4)
         out[:3] = md.local[body]
         leaf = self._leaf_of_body[body]
         if leaf < 0:
-            return out
+            return out, None
         owner, flat = np.empty(1, dtype=np.int64), np.empty((1, 12))
         _linkage.place_all(
             np.array([leaf]), self.joints, self.clusters, reduced.walk, owner, flat, self._scratch.poses
         )
         out = pose_matrices(flat)[0] @ out
-        if owner[0] >= 0:
-            reduced.linkage.evaluate(reduced.linkage.state.v)
-            row = reduced.linkage.work[reduced.components.link[owner[0]]]
-            held = np.eye(4)
-            held[:3, :3] = row[: linkage.W_POSITION].reshape(3, 3)
-            held[:3, 3] = row[linkage.W_POSITION : linkage.W_POSITION + 3]
-            out = held @ out
-        return out
+        if owner[0] < 0:
+            return out, None
+        reduced.linkage.evaluate(reduced.linkage.state.v)
+        row = reduced.linkage.work[reduced.components.link[owner[0]]]
+        held = np.eye(4)
+        held[:3, :3] = row[: linkage.W_POSITION].reshape(3, 3)
+        held[:3, 3] = row[linkage.W_POSITION : linkage.W_POSITION + 3]
+        return held @ out, row
 
     @property
     def taken(self) -> int:
