@@ -22,28 +22,27 @@ def _length(k, nodes):
 
 
 @_jit
-def lay_out(nodes, leaves, most, weight, start):
-    """Start of the records that are always there, -1 for others; returns their length, and that of all others.
+def lay_out(nodes, leaves, most, weight):
+    """START of the records that are always there, -1 for others; returns their length, and that of all others.
 
     Args:
-        nodes, leaves: of the assembly tree.
+        nodes, leaves: of the assembly tree; START out.
         most: leaves of a twig at most; 0 for no twigs.
         weight: scratch, per node, its number of leaves.
-        start: out, per node.
     """
     for k in range(nodes.shape[0]):
         left, right = nodes[k, qs.LEFT], nodes[k, qs.RIGHT]
         weight[k] = 1 if k < leaves else weight[right] + (weight[left] if left >= 0 else 0)
     kept, inside = 0, 0
     for k in range(nodes.shape[0]):
-        start[k] = -1
+        nodes[k, qs.START] = -1
         if nodes[k, qs.KIND] not in (qs.MERGE, qs.WELD):
             continue
         above = nodes[k, qs.ABOVE]
         if above >= 0 and weight[above] <= most and nodes[above, qs.KIND] in (qs.MERGE, qs.WELD):
             inside += _length(k, nodes)
         else:
-            start[k] = kept
+            nodes[k, qs.START] = kept
             kept += _length(k, nodes)
     return kept, inside
 

@@ -68,7 +68,8 @@ class Clusters(NamedTuple):
 
     Attributes:
         nodes: integers, columns of the quasi-static engine.
-        start: of records in `data`; -1 for leaves, for nodes without handles, and inside of closed twigs.
+        start: of records in `data`, a column of `nodes`; -1 for leaves, for nodes without handles, and inside of closed
+            twigs.
         data: records: those that are always there, those of open twigs (see `_twigs.py`), and at the end those of two
             leaves at hand.
         free: first place in `data` that no record takes; length of the records that are always there.
@@ -79,7 +80,7 @@ class Clusters(NamedTuple):
     """
 
     nodes: Indices
-    start: Ints
+    start: Indices
     data: Floats
     free: Ints
     defect: Floats

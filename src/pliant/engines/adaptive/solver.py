@@ -139,14 +139,13 @@ class Solver:
             torque=np.zeros(m.nv),
             closing=closing,
         )
-        start = np.empty(n, dtype=np.int64)
         weight = np.empty(n, dtype=np.int32)
-        kept, inside = _twigs.lay_out(md.nodes, tree.leaves, 0, weight, start)
+        kept, inside = _twigs.lay_out(md.nodes, tree.leaves, 0, weight)
         if kept > _ROOM:
-            kept, inside = _twigs.lay_out(md.nodes, tree.leaves, _TWIG, weight, start)
+            kept, inside = _twigs.lay_out(md.nodes, tree.leaves, _TWIG, weight)
         self.clusters = Clusters(
             nodes=md.nodes,
-            start=start,
+            start=md.nodes[:, qs.START],
             data=np.zeros(kept + inside + 2 * col.ONE_HANDLE),  # takes memory where it is written to
             free=np.full(2, kept, dtype=np.int64),
             defect=np.zeros(n),
@@ -171,7 +170,6 @@ class Solver:
         self._world = np.concatenate([-gravity, np.zeros(3)])
         self._none = np.zeros(m.nv)
         self.rates, self._middle, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
-        self._drag_rate = m.damping + 0.5 * h * m.stiffness
         self._info = new_info(precision)
         self.limits = Limits(0.0, 0.0, 0.0, 0.0, most)
         self.set_thresholds(open_above, slow)
@@ -479,7 +477,9 @@ class Solver:
         # The velocity at the middle of the last step is what moves joints. That at its end overshoots, and undershoots
         # in the next step, where damping or stiffness is large.
         reduced.linkage.evaluate(reduced.linkage.state.u)
-        self._drag[reduced.dofs] = self._drag_rate[reduced.dofs] * self._middle[reduced.dofs]
+        m, dofs = self.m, reduced.dofs
+        rate = m.damping[dofs] + 0.5 * self.timestep * m.stiffness[dofs]
+        self._drag[dofs] = rate * self._middle[dofs]
         room = reduced.visited + _AT_ONCE
         front = Front(
             node=np.empty(room, dtype=np.int32),
