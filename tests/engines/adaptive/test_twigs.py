@@ -182,7 +182,13 @@ def test_states_grow_with_what_moves_and_damaged_ones_are_refused(twigs):
     numbers = np.asarray(moving).copy()
     bits = 3 + m.nq + linkage.PAST + 2
     place = bits + np.flatnonzero(numbers[bits:])[0]
-    for damaged in (numbers[:-1], numbers[:5], np.append(numbers, 0.0), cleared(numbers, place)):
+    for damaged in (
+        numbers[:-1],
+        numbers[:5],
+        numbers[: bits + 3],
+        np.append(numbers, 0.0),
+        cleared(numbers, place),
+    ):
         with pytest.raises(InputError, match="damaged"):
             s.state = type(moving)(moving.fingerprint, damaged)
         assert s.state == later

@@ -697,47 +697,41 @@ class Solver:
 
     @state.setter
     def state(self, value: Floats) -> None:
-        (q, past, choice, rest), opened = self._split_state(value)
+        (q, past, choice, *moving, momentum, _), opened = self._split_state(value)
         self.opened[:] = opened
         self.joints.q[:] = q
         for values in (self.rates, self._middle, self._earlier):
             values[:] = 0.0
         self._refresh()
         new = self._build()
-        count = len(new.dofs)
-        for values, part in zip(
-            (self.rates, self._middle, self._earlier), np.split(rest[: 3 * count], 3), strict=True
-        ):
+        for values, part in zip((self.rates, self._middle, self._earlier), moving, strict=True):
             values[new.dofs] = part
         self._gather(new)
-        new.linkage.state.momentum[new.links] = rest[3 * count :].reshape(-1, 6)
+        new.linkage.state.momentum[new.links] = momentum.reshape(-1, 6)
         new.linkage.state.past[:] = past
         self._replace(new)
         self.due, self._reviewed = bool(choice[0]), self.taken - int(choice[1])
 
     def _split_state(self, values: Floats) -> tuple[list[Floats], Flags]:
-        """Coordinates, past, choice and numbers of joints that move from a state; and the nodes that are open in it."""
-        bits = -(-len(self.opened) // 8)
-        *parts, packed, rest = np.split(values, np.cumsum([self.m.nq, linkage.PAST, 2, bits]))
-        opened = np.zeros(len(self.opened), dtype=np.int8)
-        if len(packed) == bits:
-            opened |= np.unpackbits(np.clip(packed, 0, 255).astype(np.uint8), count=len(opened)).astype(
-                np.int8
-            )
-        opened[: self.model.tree.leaves] = 0
-        open_nodes = np.flatnonzero(opened)
-        opened |= self.kept
-        self._open_above_nodes(self.model.nodes[open_nodes, qs.ABOVE], opened)
-        return [*parts, rest], opened
+        """Parts of a state, the bits left out, and the nodes that are open in it; the last part is what is too much."""
+        m, count = self.m, -(-len(self.opened) // 8)
+        q, past, choice, bits, rest = np.split(values, np.cumsum([m.nq, linkage.PAST, 2, count]))
+        flags = np.unpackbits(np.clip(bits, 0, 255).astype(np.uint8), count=len(self.opened))
+        flags[: self.model.tree.leaves] = 0
+        opened = self.kept.copy()
+        self._open_above_nodes(np.flatnonzero(flags), opened)
+        groups = self.model.nodes[np.flatnonzero(opened), qs.GROUP]
+        groups = groups[groups >= 0]
+        nv = int(self.model.groups[groups, qs.DOFS].sum())
+        return [q, past, choice, *np.split(rest, np.cumsum([nv, nv, nv, 6 * len(groups)]))], opened
 
     def fits(self, values: Floats) -> bool:
         """Whether finite numbers are as many as those of a state with its open nodes."""
-        (_, _, choice, rest), opened = self._split_state(values)
-        if len(choice) < 2:
+        if len(values) < self.m.nq + linkage.PAST + 2 + -(-len(self.opened) // 8):
             return False
-        groups = self.model.nodes[np.flatnonzero(opened), qs.GROUP]
-        groups = groups[groups >= 0]
-        return len(rest) == 3 * int(self.model.groups[groups, qs.DOFS].sum()) + 6 * len(groups)
+        (*_, momentum, too_much), opened = self._split_state(values)
+        bodies = np.count_nonzero(self.model.nodes[np.flatnonzero(opened), qs.GROUP] >= 0)
+        return len(momentum) == 6 * bodies and not len(too_much)
 
 
 def _shortened(model: Model) -> Model:
