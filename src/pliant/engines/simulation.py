@@ -736,8 +736,9 @@ class Simulation(ABC):
         if value.fingerprint != self._fingerprint():
             raise InputError("state: it belongs to another simulation, of another engine, mechanism or model")
         numbers = np.asarray(value)
-        sound = numbers.dtype == np.float64 and len(numbers) > 3 and np.isfinite(numbers).all()
-        if not sound or abs(numbers[2]) > MOST_STEPS or not self._fits(numbers[3:]):
+        flat = numbers.dtype == np.float64 and numbers.ndim == 1 and len(numbers) > 3
+        counted = flat and np.isfinite(numbers).all() and abs(numbers[2]) <= MOST_STEPS
+        if not counted or not self._fits(numbers[3:]):
             raise InputError("state: its numbers are damaged")
         before = self._clock(), self._read()
         self._set_clock(float(numbers[1]), int(numbers[2]))

@@ -187,6 +187,7 @@ def test_states_grow_with_what_moves_and_damaged_ones_are_refused(twigs):
         numbers[:5],
         numbers[: bits + 3],
         np.append(numbers, 0.0),
+        numbers[None],
         cleared(numbers, place),
     ):
         with pytest.raises(InputError, match="damaged"):
