@@ -58,6 +58,22 @@ def resistance(m: pliant.Mechanism, h: float) -> np.ndarray:
     return np.diag(0.5 * h * m.damping + 0.25 * h * h * m.stiffness)
 
 
+def effective_inertia(m: pliant.Mechanism) -> np.ndarray:
+    """Inertia of each dof at the reference pose, what is before it held and all behind it free, by the mass matrix."""
+    M, out = pliant.Configuration(m, m.reference).mass_matrix(), np.zeros(m.nv)
+    for d in range(m.nv):
+        free, held = [], int(m.dof_joint[d])
+        for e in range(m.nv):
+            joint, behind = int(m.dof_joint[e]), int(m.dof_joint[e]) == held
+            free += [e] if behind and m.dof_coordinate[e] >= m.dof_coordinate[d] else []
+            while not behind and m.joint_parents[joint] >= 0:
+                joint = int(np.flatnonzero(m.joint_children == m.joint_parents[joint])[0])
+                behind = joint == held
+                free += [e] if behind else []
+        out[d] = 1.0 / np.linalg.inv(M[np.ix_(free, free)])[free.index(d), free.index(d)]
+    return out
+
+
 def missed(M: np.ndarray, right: np.ndarray, active: np.ndarray) -> float:
     """Squared distance of accelerations with rigid joints from the free ones, in the metric M."""
     apart = np.linalg.solve(M, right)

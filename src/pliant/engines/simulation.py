@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from threading import get_ident
 from time import perf_counter
@@ -446,7 +446,7 @@ class Simulation(ABC):
         load = Load.of(body, point=point, frame=frame)
         if index < 0:
             return np.zeros(6)
-        out, turn = self._body_twists()[index].copy(), self.poses[index, :3, :3]
+        out, turn = self._twists_of([index])[0], self._body_pose(index)[:3, :3]
         out[:3] += np.cross(out[3:], turn @ load.point)
         return out if frame == "world" else np.concatenate([out[:3] @ turn, out[3:] @ turn])
 
@@ -654,9 +654,10 @@ class Simulation(ABC):
         """
         h = self._timestep
         for done in range(n):
-            rows, twists = self._mean_loads(), self._body_twists()
-            for pull in self._pulls.values():
-                pose, twist = self._body_pose(pull.index), twists[pull.index]
+            rows, pulls = self._mean_loads(), self._pulls.values()
+            twists = self._twists_of([pull.index for pull in pulls])
+            for pull, twist in zip(pulls, twists, strict=True):
+                pose = self._body_pose(pull.index)
                 arm = pose[:3, :3] @ pull.point
                 stretch, velocity = pull.target - (arm + pose[:3, 3]), twist[:3] + np.cross(twist[3:], arm)
                 if pull.stiffness is not None:
@@ -735,8 +736,9 @@ class Simulation(ABC):
         if value.fingerprint != self._fingerprint():
             raise InputError("state: it belongs to another simulation, of another engine, mechanism or model")
         numbers = np.asarray(value)
-        sound = numbers.dtype == np.float64 and numbers.shape == (3 + len(self._read()),)
-        if not sound or not np.isfinite(numbers).all() or abs(numbers[2]) > MOST_STEPS:
+        flat = numbers.dtype == np.float64 and numbers.ndim == 1 and len(numbers) > 3
+        counted = flat and np.isfinite(numbers).all() and abs(numbers[2]) <= MOST_STEPS
+        if not counted or not self._fits(numbers[3:]):
             raise InputError("state: its numbers are damaged")
         before = self._clock(), self._read()
         self._set_clock(float(numbers[1]), int(numbers[2]))
@@ -915,6 +917,10 @@ class Simulation(ABC):
         """World pose of one body; a copy."""
         return self.poses[index].copy()
 
+    def _twists_of(self, indices: Sequence[int]) -> Floats:
+        """Velocities of origins and angular velocities of some bodies, world axes, (n, 6); a copy."""
+        return self._body_twists()[indices]
+
     def _body_twists(self) -> Floats:
         """Velocities of origins and angular velocities of all bodies, world axes, (bodies, 6)."""
         m, (q, rates) = self._mechanism, self._motion()
@@ -950,6 +956,10 @@ class Simulation(ABC):
     def _is_sound(self) -> bool:
         """Whether the numbers of a state describe a motion: poses are finite and hold rotations."""
         return are_poses(self.poses)
+
+    def _fits(self, values: Floats) -> bool:
+        """Whether finite numbers are as many as `_read` gives; they may differ with what moves."""
+        return len(values) == len(self._read())
 
     def _identity(self) -> tuple[str, ...]:
         """Further texts of the fingerprint, which tells states of one simulation from those of another."""

@@ -6,6 +6,7 @@ As in RL05: no springs, forces of constant world direction, explicit steps `q +=
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def push(
     bodies: Sequence[int],
     seed: int = 0,
     timestep: float = H,
-    **options: str,
+    **options: Any,
 ) -> pliant.QuasistaticSimulation:
     """Simulation in explicit steps, with forces of random direction and the size of a mean mass on bodies."""
     s = pliant.QuasistaticSimulation(m, timestep, np.zeros(3), tolerance=tolerance, implicit=False, **options)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import pliant
 from formats import corpus
+from oracles.random_mechanisms import random_mechanism
 from pliant.engines.simulation import Simulation
 from pliant.errors import InputError, MechanismError, UnknownNameError
 
@@ -223,3 +226,40 @@ def test_refusals():
             pliant.AdaptiveSimulation(m, 1e-3, **words)  # pyright: ignore[reportArgumentType]
     with pytest.raises(UnknownNameError, match="no joint of 'helix 5'"):
         pliant.AdaptiveSimulation(m, 1e-3, keep="nobody")
+
+
+@given(st.integers(0, 10**6), st.integers(2, 10), st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_twists_of_single_bodies(seed, bodies, floating):
+    """As those of all bodies, in the middle of a motion in which some joints rest."""
+    m = random_mechanism(seed, bodies=bodies, stiffness=5.0, reference=True, floating=floating)
+    if m.nv == 0:
+        return
+    s = pliant.AdaptiveSimulation(m, 1e-2, tolerance=1.0, slow=0.3)
+    s.velocity = np.random.default_rng(seed).normal(size=m.nv)
+    s.step(10)
+    expected = Simulation._body_twists(s)
+    size = 1 + np.abs(expected).max()
+    for i, name in enumerate(m.body_names):
+        np.testing.assert_allclose(s.twist(name), expected[i], rtol=0, atol=1e-13 * size)
+
+
+def test_pulls_read_the_pulled_bodies_only(monkeypatch):
+    """The motion is that with twists of all bodies, which are not asked for."""
+    m, h = soft_molecule(400), 1 / 240
+    ends = []
+    for whole in (False, True):
+        s = pliant.AdaptiveSimulation(m, h, NONE, tolerance=1e-3)
+        with monkeypatch.context() as patch:
+            if whole:
+                patch.setattr(type(s), "_twists_of", Simulation._twists_of)
+            else:
+                patch.setattr(type(s), "_body_twists", None)
+            for bond, shift in ((400, 0.01), (200, -0.005)):
+                place = s.pose(f"bond{bond}")[:3, 3] + [0, 0, shift]
+                s.pull(f"bond{bond}", place, (0, 0, 0.005), stiffness=0.1, damping=1e-3, key=bond)
+            s.step(60)
+        ends.append([s.q, s.velocity, s.pulls[400], s.pulls[200]])
+        assert len(s.active) > 20
+    for a, b in zip(*ends, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-13 * max(1.0, np.abs(b).max()))

@@ -3,6 +3,7 @@
 from pliant.compilation import njit
 from pliant.engines.adaptive import arrays as col
 from pliant.engines.adaptive._geometry import add_inertia, principal_axes
+from pliant.engines.adaptive._twigs import is_closed, open_twig
 from pliant.engines.constrained import arrays as linkage
 from pliant.engines.quasistatic import arrays as qs
 from pliant.engines.quasistatic.joints import compose, copy_pose, set_identity
@@ -29,15 +30,19 @@ def _bottom(k, opened, clusters, walk, out):
 
 
 @_jit
-def visit(opened, clusters, walk, components, stack, spare):
+def visit(opened, joints, clusters, none, walk, components, stack, s):
     """Fill in `walk` and `components` from the open nodes; returns the numbers of visited nodes and of bodies.
+
+    Twigs in which nodes are open are opened.
 
     Args:
         opened: per node, 1 if it is open.
+        joints: of the mechanism.
         clusters: records of closed clusters.
+        none: zeros, (nv,).
         walk, components: with room for them.
         stack: scratch, two integers for each level and node that waits.
-        spare: scratch, (3, 12).
+        s: scratch.
     """
     nodes, data, start = clusters.nodes, clusters.data, clusters.start
     leaves = clusters.wrenches.shape[0]
@@ -74,6 +79,8 @@ def visit(opened, clusters, walk, components, stack, spare):
         walk.slot[k] = visited
         visited += 1
         if opened[k]:
+            if is_closed(k, clusters):
+                open_twig(k, joints, clusters, none, s)
             stack[size] = nodes[k, qs.RIGHT]
             size += 1
             if nodes[k, qs.LEFT] >= 0:
@@ -165,11 +172,38 @@ def holder(k, nodes, walk):
 
 
 @_jit
+def _leave_twig(k, joints, clusters, pose, other):
+    """Closed twig around node k, or k without one; `pose` becomes that of k's top handle in the twig's."""
+    nodes, start, twig = clusters.nodes, clusters.start, k
+    while start[twig] < 0:
+        twig = nodes[twig, qs.ABOVE]
+        if twig < 0 or nodes[twig, qs.KIND] in (qs.ROOT, qs.SUM):
+            return k
+    if twig == k or not is_closed(twig, clusters):
+        return k
+    g, top = _top_group(k, clusters), _top_group(twig, clusters)
+    while g != top:
+        compose(joints.poses[g], pose, other)
+        copy_pose(other, pose)
+        g = joints.groups[g, qs.PARENT]
+    return twig
+
+
+@_jit
+def _top_group(k, clusters):
+    """Group of the top handle of node k."""
+    while k >= clusters.wrenches.shape[0]:
+        k = clusters.nodes[k, qs.LEFT]
+    return clusters.nodes[k, qs.GROUP]
+
+
+@_jit
 def place_in_body(k, joints, clusters, walk, out, spare):
     """Rigid body that holds node k, closed or a leaf, and the pose of its top handle there; (3, 12) `spare`."""
     nodes, start, data = clusters.nodes, clusters.start, clusters.data
     pose, other = spare[0], spare[1]
     set_identity(pose)
+    k = _leave_twig(k, joints, clusters, pose, other)
     while walk.slot[k] < 0:
         above = nodes[k, qs.ABOVE]
         g, left = nodes[above, qs.GROUP], nodes[above, qs.LEFT]

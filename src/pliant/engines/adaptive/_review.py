@@ -20,6 +20,7 @@ from pliant.engines.adaptive._clusters import (
 )
 from pliant.engines.adaptive._geometry import place_joint, turn_back
 from pliant.engines.adaptive._linkage import place_in_body
+from pliant.engines.adaptive._twigs import close_all, close_last, is_closed, open_twig, open_visited
 from pliant.engines.constrained import arrays as linkage
 from pliant.engines.quasistatic import arrays as qs
 from pliant.engines.quasistatic.joints import compose, set_identity, to_child, to_parent
@@ -53,6 +54,9 @@ def _refresh(k, world, joints, clusters, none, order, s):
         k = order[done]
         marks[k] = 0
         done += 1
+        if is_closed(k, clusters):
+            open_twig(k, joints, clusters, none, s)
+            continue
         for side in range(2):
             child = nodes[k, qs.LEFT + side]
             if child >= leaves and marks[child]:
@@ -443,6 +447,8 @@ def choose(opened, kept, limits, joints, rates, drag, clusters, walk, visited, w
         i = _pop(front)
         k = front.node[i]
         left, right, kind = nodes[k, qs.LEFT], nodes[k, qs.RIGHT], nodes[k, qs.KIND]
+        if is_closed(k, clusters):
+            open_twig(k, joints, clusters, none, s)
         front.change[opening] = k
         opening += 1
         count += nodes[k, qs.GROUP] >= 0
@@ -547,11 +553,12 @@ def _lost(g, right, joints, rates, clusters, s):
 
 
 @_jit
-def start_all(joints, clusters, world, none, order, s):
-    """Joints and records of all clusters, everything closed."""
+def start_all(joints, clusters, world, none, s):
+    """Joints and records of all clusters, everything closed, twigs too."""
     nodes = clusters.nodes
     for g in range(joints.groups.shape[0]):
         place_joint(g, joints, s.poses)
+    close_all(clusters)
     for k in range(clusters.wrenches.shape[0], nodes.shape[0]):
         kind = nodes[k, qs.KIND]
         clusters.marks[k] = 0
@@ -559,5 +566,16 @@ def start_all(joints, clusters, world, none, order, s):
             clusters.defect[k] = clusters.defect[nodes[k, qs.LEFT]] + clusters.defect[nodes[k, qs.RIGHT]]
         elif kind == qs.ROOT:
             close_root(k, world, joints, clusters, none, s)
-        else:
+        elif clusters.start[k] >= 0:
+            place = clusters.free[0]
+            if is_closed(k, clusters):
+                open_twig(k, joints, clusters, none, s)
             close(k, joints, clusters, none, s)
+            close_last(place, clusters, s)
+
+
+@_jit
+def restart(opened, walk, visited, world, joints, clusters, none, s):
+    """`start_all` under a linkage: twigs in which nodes are open stay open."""
+    start_all(joints, clusters, world, none, s)
+    open_visited(opened, walk, visited, joints, clusters, none, s)

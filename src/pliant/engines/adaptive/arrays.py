@@ -68,8 +68,11 @@ class Clusters(NamedTuple):
 
     Attributes:
         nodes: integers, columns of the quasi-static engine.
-        start: of records in `data`; -1 for leaves and for nodes without handles.
-        data: records.
+        start: of records in `data`, a column of `nodes`; -1 for leaves, for nodes without handles, and inside of closed
+            twigs.
+        data: records: those that are always there, those of open twigs (see `_twigs.py`), and at the end those of two
+            leaves at hand.
+        free: first place in `data` that no record takes; length of the records that are always there.
         defect: of nodes without handles, kept rigid: twice the energy of acceleration missed.
         inertia, shares: of groups; the leaves of a group share its inertia.
         wrenches: on leaves, in their groups' frames, (leaves, 6).
@@ -77,8 +80,9 @@ class Clusters(NamedTuple):
     """
 
     nodes: Indices
-    start: Ints
+    start: Indices
     data: Floats
+    free: Ints
     defect: Floats
     inertia: Floats
     shares: Indices
@@ -121,13 +125,17 @@ class Components(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Scratch: matrices (8, 6, 6), forms (6, 7, 7), a linear system (12, 19), vectors (12, 6), poses (6, 12)."""
+    """Scratch: matrices (8, 6, 6), forms (6, 7, 7), a linear system (12, 19), vectors (12, 6), poses (6, 12).
+
+    `order` lists the clusters of a twig.
+    """
 
     matrices: Floats
     forms: Floats
     system: Floats
     vectors: Floats
     poses: Floats
+    order: Indices
 
 
 class Front(NamedTuple):

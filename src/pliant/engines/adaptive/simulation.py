@@ -150,6 +150,9 @@ class AdaptiveSimulation(Simulation):
     def _write(self, values: Floats) -> None:
         self._solver.state = values
 
+    def _fits(self, values: Floats) -> bool:
+        return self._solver.fits(values)
+
     def _is_sound(self) -> bool:
         """Besides, coordinates are finite, and quaternions of unit length."""
         return super()._is_sound() and edit.are_coordinates(self._mechanism, self._solver.q)
@@ -175,6 +178,10 @@ class AdaptiveSimulation(Simulation):
     def _body_pose(self, index: int) -> Floats:
         """World pose of a body, in time proportional to active joints and the depth of the assembly tree."""
         return self._solver.body_pose(index) if self._poses is None else self._poses[index].copy()
+
+    def _twists_of(self, indices: Sequence[int]) -> Floats:
+        """Twists of some bodies, each in time proportional to active joints and the depth of the assembly tree."""
+        return np.array([self._solver.body_twist(index) for index in indices])
 
     def _kinetic(self) -> float:
         return self._solver.reduced.linkage.kinetic

@@ -7,12 +7,12 @@ and when loads have changed, a review brings the clusters of the assembly tree u
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
 
-from pliant.engines.adaptive import _geometry, _linkage, _review
+from pliant.engines.adaptive import _effective, _geometry, _linkage, _review, _twigs
 from pliant.engines.adaptive import arrays as col
 from pliant.engines.adaptive.arrays import (
     Clusters,
@@ -28,9 +28,9 @@ from pliant.engines.adaptive.arrays import (
     Walk,
 )
 from pliant.engines.constrained import arrays as linkage
-from pliant.engines.constrained.linkage import Linkage, dof_table, new_info
+from pliant.engines.constrained.linkage import Linkage, new_info
 from pliant.engines.quasistatic import arrays as qs
-from pliant.engines.quasistatic.packing import pack, pose_matrices, spring_arrays
+from pliant.engines.quasistatic.packing import Model, pack, pose_matrices, spring_arrays
 from pliant.mechanism import Builder, Mechanism
 from pliant.mechanism.joints import BALL
 from pliant.statics.load_kernels import ACTS, FORCE, LINK, LOAD_SIZE, TORQUE
@@ -41,10 +41,12 @@ __all__ = ["Solver", "load_kernels"]
 _AT_ONCE = (
     1024  # nodes that a review may visit beyond those that are open; another one follows if it wants more
 )
+_TWIG = 64  # leaves of a cluster whose inner records are computed when they are needed
+_ROOM = 2**24  # numbers, 128 MiB: without more records there are no twigs, and open twigs may have as many
 _MOST_REVIEWS = 64  # reviews in a row
 _CLOSE = 1 / 16  # defect that a joint may add when it is closed, over that from which clusters are opened
 _NEVER = 2**53
-_PUSH = slice(FORCE, TORQUE + 3)
+_PUSHED = 7  # numbers of a push in a state: leaf, force and torque
 _CLOSED = 1 / 2  # defect of a whole cluster up to which it is closed, likewise
 
 
@@ -116,10 +118,8 @@ class Solver:
         keep: numbers of joints that always move.
         """
         self.m, self.timestep, self.gravity = m, timestep, gravity
-        self.model = md = pack(m)
+        self.model = md = _shortened(pack(m))
         tree, n, h = md.tree, len(md.nodes), timestep
-        self._table = dof_table(m)
-        self._plain_pull = self._table[:, linkage.PULL].copy()
         finite = np.isfinite(m.upper) | np.isfinite(m.lower)
         self._sprung = (m.stiffness > 0) | (m.damping > 0) | (m.armature > 0) | finite
         stiffness, pull = spring_arrays(m)
@@ -142,25 +142,29 @@ class Solver:
             torque=np.zeros(m.nv),
             closing=closing,
         )
-        merged = (md.nodes[:, qs.KIND] == qs.MERGE) | (md.nodes[:, qs.KIND] == qs.WELD)
-        sizes = np.where(merged, np.where(md.nodes[:, qs.HANDLES] == 2, col.TWO_HANDLES, col.ONE_HANDLE), 0)
-        ends = np.cumsum(sizes)
+        weight = np.empty(n, dtype=np.int32)
+        kept, inside = _twigs.lay_out(md.nodes, tree.leaves, 0, weight)
+        if kept > _ROOM:
+            kept, inside = _twigs.lay_out(md.nodes, tree.leaves, _TWIG, weight)
         self.clusters = Clusters(
             nodes=md.nodes,
-            start=np.where(merged, ends - sizes, -1),
-            data=np.zeros(int(ends[-1]) + 2 * col.ONE_HANDLE),
+            start=md.nodes[:, qs.START],
+            data=np.zeros(kept + inside + 2 * col.ONE_HANDLE),  # takes memory where it is written to
+            free=np.full(2, kept, dtype=np.int64),
             defect=np.zeros(n),
             inertia=md.inertia,
             shares=tree.shares,
             wrenches=np.zeros((tree.leaves, 6)),
             marks=np.zeros(n, dtype=np.int8),
         )
+        self._tidy_above = kept + _ROOM
         self._scratch = Scratch(
             matrices=np.zeros((8, 6, 6)),
             forms=np.zeros((6, 7, 7)),
             system=np.zeros((12, 19)),
             vectors=np.zeros((12, 6)),
             poses=np.zeros((6, 12)),
+            order=np.zeros(_TWIG, dtype=np.int32),
         )
         self._stack = np.zeros(n + 2, dtype=np.int32)
         self._slots: list[Indices] = []  # that no walk uses
@@ -169,7 +173,6 @@ class Solver:
         self._world = np.concatenate([-gravity, np.zeros(3)])
         self._none = np.zeros(m.nv)
         self.rates, self._middle, self._earlier, self._drag = (np.zeros(m.nv) for _ in range(4))
-        self._drag_rate = m.damping + 0.5 * h * m.stiffness
         self._info = new_info(precision)
         self.limits = Limits(0.0, 0.0, 0.0, 0.0, most)
         self.set_thresholds(open_above, slow)
@@ -178,6 +181,7 @@ class Solver:
         self._open_above_nodes(closing[self._groups_of(keep)], self.kept)
         self.whole = bool(self.kept[closes].all())
         self.opened = self.kept.copy()
+        self._lower, self._upper = m.lower, m.upper
         self._widen()
         self._leaf_of_body = np.append(tree.first_leaf, -1)[md.group]
         self._loads: dict[int, Load] = {}
@@ -185,7 +189,8 @@ class Solver:
         self._loaded = np.zeros(0, dtype=np.int64)
         self._stale, self._reviewed = False, 0
         self.worst, self.reviews, self.switches = 0.0, 0, 0
-        _review.start_all(self.joints, self.clusters, self._world, self._none, self._stack, self._scratch)
+        _review.start_all(self.joints, self.clusters, self._world, self._none, self._scratch)
+        self._effective = self._effective_inertia()
         self.reduced = self._build()
         self._gather(self.reduced)
 
@@ -197,15 +202,38 @@ class Solver:
     def _widen(self) -> None:
         """Move limits of hinges and slides that the present coordinates are beyond there: a push would be a blow."""
         x, straight = self.joints.q[self.m.dof_coordinate], self.m.dof_kind != BALL
-        for column, widest in ((linkage.LOWER, np.minimum), (linkage.UPPER, np.maximum)):
-            self._table[straight, column] = widest(self._table[straight, column], x[straight])
+        if (straight & (x < self._lower)).any():
+            self._lower = np.where(straight, np.minimum(self._lower, x), self._lower)
+        if (straight & (x > self._upper)).any():
+            self._upper = np.where(straight, np.maximum(self._upper, x), self._upper)
 
     def start_at(self, q: Floats) -> None:
         """Begin at rest at these coordinates; joints beyond their limits there may stay."""
-        self._table[:, linkage.LOWER], self._table[:, linkage.UPPER] = self.m.lower, self.m.upper
+        self._lower, self._upper = self.m.lower, self.m.upper
         self.joints.q[:] = q
         self._widen()
         self.set_motion(q, np.zeros(self.m.nv))
+
+    # --- dofs
+
+    def _effective_inertia(self) -> Floats:
+        """Inertia of each dof at the present pose with all joints before it held and all others free, (nv,)."""
+        count, out = len(self.model.groups), np.empty(self.m.nv)
+        waiting, slot = np.empty((count, 6, 6)), np.full(count, -1, dtype=np.int32)
+        spare, a = np.empty(count, dtype=np.int32), self._scratch.matrices[:4]
+        armature = np.ascontiguousarray(self.m.armature)
+        _effective.effective_inertia(self.joints, self.model.inertia, armature, waiting, slot, spare, a, out)
+        return out
+
+    def _dof_table(self, dofs: Ints) -> Floats:
+        """Rows of the constrained engine's table of dofs, as given."""
+        m, out = self.m, np.zeros((len(dofs), linkage.DOF_COLUMNS))
+        out[:, linkage.STIFFNESS], out[:, linkage.DAMPING] = m.stiffness[dofs], m.damping[dofs]
+        out[:, linkage.PULL] = self.joints.pull[dofs] + self.joints.motor[dofs]
+        out[:, linkage.ARMATURE], out[:, linkage.INERTIA] = m.armature[dofs], self._effective[dofs]
+        out[:, linkage.LOWER], out[:, linkage.UPPER] = self._lower[dofs], self._upper[dofs]
+        out[:, linkage.UNIT] = 1 / m.dof_unit[dofs]
+        return out
 
     # --- open nodes
 
@@ -247,7 +275,9 @@ class Solver:
             link=np.empty(count + 1, dtype=np.int32),
             inertia=np.empty((count + 1, 10)),
         )
-        visited, bodies = _linkage.visit(self.opened, self.clusters, walk, components, self._stack, spare)
+        visited, bodies = _linkage.visit(
+            self.opened, joints, self.clusters, self._none, walk, components, self._stack, self._scratch
+        )
         rows = md.groups[components.group[:bodies]]
         links = np.zeros((int(rows[:, qs.COUNT].sum()), linkage.LINK_COLUMNS), dtype=np.int64)
         constants = np.empty((len(links), linkage.CONSTANTS))
@@ -255,7 +285,7 @@ class Solver:
         dofs, coordinates = np.empty(nv, dtype=np.int64), np.empty(2 * nv, dtype=np.int64)
         nq = _linkage.fill_links(bodies, joints, components, links, constants, dofs, coordinates, spare)[2]
         coordinates = coordinates[:nq].copy()
-        table = self._table[dofs]
+        table = self._dof_table(dofs)
         acting = self._sprung[dofs] | (joints.motor[dofs] != 0.0)
         made = Linkage(
             links,
@@ -302,7 +332,7 @@ class Solver:
         """Set wrenches of contact on leaves, at the origins of their groups, world axes; those before are gone."""
         acts = wrenches.any(axis=1)
         rows = np.zeros((np.count_nonzero(acts), LOAD_SIZE))
-        rows[:, _PUSH], rows[:, ACTS], rows[:, LINK] = wrenches[acts], 1.0, leaves[acts]
+        rows[:, FORCE : TORQUE + 3], rows[:, ACTS], rows[:, LINK] = wrenches[acts], 1.0, leaves[acts]
         self.pushes = rows
         self._sort_rows()
 
@@ -354,13 +384,12 @@ class Solver:
         """Set motor torques of all dofs."""
         changed = np.flatnonzero(torque != self.joints.motor)
         self.joints.motor[changed] = torque[changed]
-        self._table[changed, linkage.PULL] = self._plain_pull[changed] + torque[changed]
         for g in np.unique(self._groups_of(np.unique(self.m.dof_joint[changed]))).tolist():
             _geometry.set_torque(g, self.joints)
             _review.mark(int(self.joints.closing[g]), self.opened, self.clusters)
         reduced = self.reduced
         reduced.linkage.set_pull(
-            self._table[reduced.dofs, linkage.PULL],
+            self.joints.pull[reduced.dofs] + torque[reduced.dofs],
             self._sprung[reduced.dofs] | (torque[reduced.dofs] != 0.0),
         )
         self.due = True
@@ -387,25 +416,39 @@ class Solver:
 
     def body_pose(self, body: int) -> Floats:
         """World pose of one body, 4 x 4."""
+        return self._place(body)[0]
+
+    def body_twist(self, body: int) -> Floats:
+        """Velocity of one body's origin and its angular velocity, world axes, (6,)."""
+        pose, row = self._place(body)
+        if row is None:
+            return np.zeros(6)
+        spin, start = row[linkage.W_SPIN : linkage.W_SPIN + 3], linkage.W_POSITION
+        arm = pose[:3, 3] - row[start : start + 3]
+        velocity = row[linkage.W_VELOCITY : linkage.W_VELOCITY + 3] + np.cross(spin, arm)
+        return np.concatenate([velocity, spin])
+
+    def _place(self, body: int) -> tuple[Floats, Floats | None]:
+        """World pose of one body, 4 x 4, and the kinematics of the link that holds it, None if none does."""
         md, reduced = self.model, self.reduced
         out = np.eye(4)
         out[:3] = md.local[body]
         leaf = self._leaf_of_body[body]
         if leaf < 0:
-            return out
+            return out, None
         owner, flat = np.empty(1, dtype=np.int64), np.empty((1, 12))
         _linkage.place_all(
             np.array([leaf]), self.joints, self.clusters, reduced.walk, owner, flat, self._scratch.poses
         )
         out = pose_matrices(flat)[0] @ out
-        if owner[0] >= 0:
-            reduced.linkage.evaluate(reduced.linkage.state.v)
-            row = reduced.linkage.work[reduced.components.link[owner[0]]]
-            held = np.eye(4)
-            held[:3, :3] = row[: linkage.W_POSITION].reshape(3, 3)
-            held[:3, 3] = row[linkage.W_POSITION : linkage.W_POSITION + 3]
-            out = held @ out
-        return out
+        if owner[0] < 0:
+            return out, None
+        reduced.linkage.evaluate(reduced.linkage.state.v)
+        row = reduced.linkage.work[reduced.components.link[owner[0]]]
+        held = np.eye(4)
+        held[:3, :3] = row[: linkage.W_POSITION].reshape(3, 3)
+        held[:3, 3] = row[linkage.W_POSITION : linkage.W_POSITION + 3]
+        return held @ out, row
 
     @property
     def taken(self) -> int:
@@ -486,12 +529,14 @@ class Solver:
         """One review; returns whether another one should follow."""
         reduced, joints, clusters = self.reduced, self.joints, self.clusters
         self.scatter()
-        if self._stale:
-            self._refresh()
+        if self._stale or self.clusters.free[0] > self._tidy_above:
+            self._renew_twigs()
         # The velocity at the middle of the last step is what moves joints. That at its end overshoots, and undershoots
         # in the next step, where damping or stiffness is large.
         reduced.linkage.evaluate(reduced.linkage.state.u)
-        self._drag[reduced.dofs] = self._drag_rate[reduced.dofs] * self._middle[reduced.dofs]
+        m, dofs = self.m, reduced.dofs
+        rate = m.damping[dofs] + 0.5 * self.timestep * m.stiffness[dofs]
+        self._drag[dofs] = rate * self._middle[dofs]
         room = reduced.visited + _AT_ONCE
         front = Front(
             node=np.empty(room, dtype=np.int32),
@@ -570,8 +615,18 @@ class Solver:
 
     def _refresh(self) -> None:
         """Compute all joints and records again."""
-        _review.start_all(self.joints, self.clusters, self._world, self._none, self._stack, self._scratch)
+        _review.start_all(self.joints, self.clusters, self._world, self._none, self._scratch)
         self._stale = False
+
+    def _renew_twigs(self) -> None:
+        """Keep records of no twigs but those in which joints move; compute all joints and records again if stale."""
+        which = self.opened, self.reduced.walk, self.reduced.visited
+        if self._stale:
+            _review.restart(*which, self._world, self.joints, self.clusters, self._none, self._scratch)
+        else:
+            _twigs.tidy(*which, self.joints, self.clusters, self._none, self._scratch)
+        free, kept = self.clusters.free.tolist()
+        self._tidy_above = kept + max(_ROOM, 2 * (free - kept))
 
     def switch(self, opening: Indices, closing: Indices) -> None:
         """Open and close nodes, parents of open nodes stay open; the momenta of all rigid bodies go along.
@@ -684,45 +739,71 @@ class Solver:
 
     @property
     def state(self) -> Floats:
-        """All that moves, which joints move, and when they were chosen; a copy."""
+        """All that moves, which joints move, and when they were chosen; a copy.
+
+        Coordinates of all joints, open nodes as bits, of joints that move velocities and momenta, and of leaves that
+        contacts push their numbers and wrenches.
+        """
         self.scatter()
-        reduced, count = self.reduced, len(self.model.groups)
-        momentum = np.zeros((count, 6))
-        momentum[reduced.groups] = reduced.linkage.state.momentum[reduced.links]
+        reduced = self.reduced
+        state = reduced.linkage.state
         choice = [float(self.due), float(self.taken - self._reviewed)]
         bits = np.packbits(self.opened.astype(bool)).astype(np.float64)
-        pushes = np.zeros((count, 6))
-        pushes[self.model.nodes[self.pushes[:, LINK].astype(np.int64), qs.GROUP]] = self.pushes[:, _PUSH]
-        bodies = [momentum.ravel(), pushes.ravel()]
-        parts = [self.joints.q, self.rates, self._middle, self._earlier, *bodies]
-        return np.concatenate([*parts, reduced.linkage.state.past, choice, bits])
+        momentum = state.momentum[reduced.links].ravel()
+        pushes = self.pushes[:, [LINK, *range(FORCE, TORQUE + 3)]].ravel()
+        return np.concatenate(
+            [self.joints.q, state.past, choice, bits, state.v, state.u, state.earlier, momentum, pushes]
+        )
 
     @state.setter
     def state(self, value: Floats) -> None:
-        m, count = self.m, len(self.model.groups)
-        sizes = [m.nq, m.nv, m.nv, m.nv, 6 * count, 6 * count, linkage.PAST, 2]
-        *parts, bits = np.split(value, np.cumsum(sizes))
-        q, rates, guess, earlier, momentum, pushes, past, choice = parts
-        opened = np.unpackbits(np.clip(bits, 0, 255).astype(np.uint8), count=len(self.opened)).astype(np.int8)
-        above = self.model.nodes[:, qs.ABOVE]
-        opened[: self.model.tree.leaves] = 0
-        open_nodes = np.flatnonzero(opened)
-        opened |= self.kept
-        self._open_above_nodes(above[open_nodes], opened)
+        (q, past, choice, *moving, momentum, pushes), opened = self._split_state(value)
         self.opened[:] = opened
-        self.joints.q[:], self.rates[:], self._middle[:], self._earlier[:] = q, rates, guess, earlier
-        pushed = pushes.reshape(-1, 6)
-        groups = np.flatnonzero(pushed.any(axis=1))
-        leaves = self.model.tree.first_leaf[groups].astype(np.int64)
-        order = np.argsort(leaves)
-        self.set_pushes(leaves[order], pushed[groups[order]])
+        self.joints.q[:] = q
+        for values in (self.rates, self._middle, self._earlier):
+            values[:] = 0.0
+        pushed = pushes.reshape(-1, _PUSHED)
+        self.set_pushes(pushed[:, 0].astype(np.int64), pushed[:, 1:])
         self._refresh()
         new = self._build()
+        for values, part in zip((self.rates, self._middle, self._earlier), moving, strict=True):
+            values[new.dofs] = part
         self._gather(new)
-        new.linkage.state.momentum[new.links] = momentum.reshape(-1, 6)[new.groups]
+        new.linkage.state.momentum[new.links] = momentum.reshape(-1, 6)
         new.linkage.state.past[:] = past
         self._replace(new)
         self.due, self._reviewed = bool(choice[0]), self.taken - int(choice[1])
+
+    def _split_state(self, values: Floats) -> tuple[list[Floats], Flags]:
+        """Parts of a state, the bits left out, and the nodes that are open in it; the last part are its pushes."""
+        m, count = self.m, -(-len(self.opened) // 8)
+        q, past, choice, bits, rest = np.split(values, np.cumsum([m.nq, linkage.PAST, 2, count]))
+        flags = np.unpackbits(np.clip(bits, 0, 255).astype(np.uint8), count=len(self.opened))
+        flags[: self.model.tree.leaves] = 0
+        opened = self.kept.copy()
+        self._open_above_nodes(np.flatnonzero(flags), opened)
+        groups = self.model.nodes[np.flatnonzero(opened), qs.GROUP]
+        groups = groups[groups >= 0]
+        nv = int(self.model.groups[groups, qs.DOFS].sum())
+        return [q, past, choice, *np.split(rest, np.cumsum([nv, nv, nv, 6 * len(groups)]))], opened
+
+    def fits(self, values: Floats) -> bool:
+        """Whether finite numbers are as many as those of a state with its open nodes."""
+        if len(values) < self.m.nq + linkage.PAST + 2 + -(-len(self.opened) // 8):
+            return False
+        (*_, momentum, pushes), opened = self._split_state(values)
+        bodies = np.count_nonzero(self.model.nodes[np.flatnonzero(opened), qs.GROUP] >= 0)
+        if len(momentum) != 6 * bodies or len(pushes) % _PUSHED:
+            return False
+        leaves = pushes[::_PUSHED]
+        known = (leaves >= 0) & np.isin(leaves, self.model.tree.first_leaf)
+        return bool(known.all() and (np.diff(leaves) > 0).all())
+
+
+def _shortened(model: Model) -> Model:
+    """The model without arrays that only the quasi-static engine reads."""
+    none = np.zeros(0, dtype=np.int32)
+    return replace(model, tree=replace(model.tree, top=none, bottom=none, depth=none), extent=np.zeros(0))
 
 
 @cache
@@ -742,8 +823,10 @@ def load_kernels() -> None:
     solver.set_motors(np.ones(solver.m.nv))
     solver.set_motors(np.zeros(solver.m.nv))
     solver.body_pose(2)
-    solver.limits = Limits(np.inf, np.inf, np.inf, np.inf, 9)
+    solver.limits, solver._tidy_above = Limits(np.inf, np.inf, np.inf, np.inf, 9), -1
     solver.advance(2)
     solver.reduced.linkage.kinetic  # noqa: B018
+    solver._stale = True
+    solver.advance(2)
     solver.set_motion(solver.q, solver.velocity)
     solver.state = solver.state

@@ -12,18 +12,13 @@ from pliant.engines.constrained import arrays as col
 from pliant.engines.constrained.arrays import Border, Model, Scratch, State
 from pliant.engines.constrained.contact_step import ContactStep
 from pliant.engines.constrained.packing import pack
-from pliant.mechanism import Builder, Mechanism
+from pliant.mechanism import Builder
 
-__all__ = ["Linkage", "dof_table", "new_info"]
+__all__ = ["Linkage", "new_info"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _CLOSE = 1e-7  # gap of loops: there are none
-
-
-def dof_table(m: Mechanism) -> Floats:
-    """Table of dofs for steps, STIFFNESS ... UNIT of `arrays`; refuses joints without inertia."""
-    return pack(m, np.zeros(3)).model.dofs
 
 
 def new_info(tolerance: float) -> Floats:
