@@ -14,8 +14,10 @@ import pytest
 
 import pliant
 from pliant import shapes, spatial
+from pliant.engines.adaptive import solver
 from pliant.engines.adaptive.solver import Solver
 from pliant.engines.constrained.contact_step import ContactStep
+from pliant.engines.simulation import State
 from pliant.errors import ConvergenceError, InputError
 
 H = 1 / 240
@@ -427,6 +429,42 @@ def test_states_copies_pickles_and_resets_go_on_to_the_last_digit():
         world.step()
         stops.append(np.array_equal(world.poses, poses))
     assert all(stops)
+
+
+def test_clusters_without_inner_records_touch_alike(monkeypatch):
+    """Records of small clusters are computed when contacts need them."""
+    world = busy_world()
+    with monkeypatch.context() as patch:
+        patch.setattr(solver, "_ROOM", 0)
+        patch.setattr(solver, "_TWIG", 6)
+        lean = busy_world()
+        for _ in range(80):
+            world.step()
+            lean.step()
+            np.testing.assert_allclose(lean.poses, world.poses, atol=1e-9)
+            assert moved_by(lean).active == moved_by(world).active
+        state = lean.state
+        expected = path(lean)
+        lean.state = state
+        assert np.array_equal(path(lean), expected)
+    assert len(world.contacts) > 3
+
+
+def test_damaged_forces_of_contact_in_a_state_are_refused():
+    world = busy_world()
+    world.step(60)
+    simulation = moved_by(world)
+    numbers = np.array(simulation.state)
+    assert len(simulation.state) > len(busy_world().state.actors[1])
+    before = world.poses
+    for at, value in ((-7, 1e6), (-7, -1.0), (-7, 0.5), (-1, np.nan)):
+        damaged = numbers.copy()
+        damaged[at] = value
+        with pytest.raises(InputError, match="damaged"):
+            simulation.state = State(simulation.state.fingerprint, damaged)
+    with pytest.raises(InputError, match="damaged"):
+        simulation.state = State(simulation.state.fingerprint, numbers[:-1])
+    assert np.array_equal(world.poses, before)
 
 
 def test_a_step_that_fails_leaves_the_world_as_it_was():
