@@ -1,7 +1,9 @@
 """docs/benchmarks.md from the JSON of a run: rows in which a peer wins, all tables, some of the figures.
 
 pliant bench --json benchmarks/results.json
-python benchmarks/page.py benchmarks/results.json docs/benchmarks.md
+python benchmarks/page.py benchmarks/results.json docs/benchmarks.md [newer.json ...]
+
+Suites of newer results replace those in the first file, which is then written anew.
 """
 
 from __future__ import annotations
@@ -49,21 +51,18 @@ TITLES = {
     "loops": "Closed loops",
 }
 WHY = {  # by table: why a peer wins in some rows
-    "equilibrium": "These rows were measured before the whole solver became one compiled call: a solve then had a "
-    "fixed cost of 1 to 2 ms in Python, a tenth of which is left. MuJoCo has to be told the answer to know when to "
-    "stop, and its damping is chosen for the case.",
-    "equilibrium-exudyn": "These rows were measured before the whole solver became one compiled call, and before it "
-    "chose a tree of its own: the suite of closed loops has newer ones. pliant also says whether the equilibrium is "
-    "stable, and needs no choice of coordinates, load steps or tolerance.",
+    "equilibrium": "MuJoCo has to be told the answer to know when to stop, and its damping is chosen for the case.",
+    "equilibrium-exudyn": "pliant also says whether the equilibrium is stable, and needs no choice of coordinates, "
+    "load steps or tolerance.",
     "tvcg-table-2": "A blend solves six equations per end effector at every step, thirty for the arm with its five "
     "fingertips, and the whole arm has twenty links, which MuJoCo moves at once. Blend few end effectors, or long "
     "mechanisms.",
-    "largest-step": "Reduced models take steps of backward Euler, which damp: a sudden push that rings needs steps of "
-    "a fraction of a millisecond to stay within 1 %, and a single model is linear, so a large push, or a closed loop, "
-    "is beyond it at any step. The constrained engine iterates every step to keep energy and joints together at any "
+    "largest-step": "TVCG's steps of backward Euler damp: a sudden push that rings needs steps of a fraction of a "
+    "millisecond to stay within 1 %, and the model is linear, so a large push, or a closed loop, is beyond it at any "
+    "step. The constrained engine iterates every step to keep energy and joints together at any "
     "mass ratio, which a smooth, slow push of a well-behaved chain does not need; MuJoCo's discrete integrator takes "
     "larger steps there.",
-    "free-swing": "Backward Euler damps vibrations that are fast beside its step until nothing is left; the "
+    "free-swing": "TVCG's backward Euler damps vibrations that are fast beside its step until nothing is left; the "
     "constrained engine damps steps that its iterations do not settle in.",
     "memory": "The assembly tree of the quasi-static engine holds matrices at every node, so that a step need not "
     "visit all joints.",
@@ -215,8 +214,13 @@ def write_page(record: Record, path: Path, pictures: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    target = Path(sys.argv[2])
-    for written in write_page(Record.load(Path(sys.argv[1])), target, target.parent / "pictures"):
+    source, target, *newer = map(Path, sys.argv[1:])
+    results = Record.load(source)
+    for path in newer:
+        results = results.with_newer(Record.load(path))
+    if newer:
+        results.save(source)
+    for written in write_page(results, target, target.parent / "pictures"):
         print(f"wrote {written}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from importlib import util
 from io import StringIO
 from pathlib import Path
@@ -249,6 +250,21 @@ def test_the_page_lists_where_a_peer_wins_first(tmp_path):
         "bench-reduced-scaling.png",
         "helix.png",
     ]
+
+
+def test_newer_suites_replace_older_ones_and_the_others_say_where_they_are_from():
+    old, new = record(table(*rows(arm=0.5))), record(table(*rows(arm=5.0)))
+    [name] = new.suites
+    old.suites["loops"] = replace(old.suites[name], tables=[])
+    old.machine, new.machine = ({**old.machine, "date": date} for date in ("2026-01-01", "2026-02-02"))
+    both = old.with_newer(new)
+    assert list(both.suites) == [name, "loops"]
+    assert both.suites[name] is new.suites[name]
+    assert both.machine["date"] == "2026-02-02"
+    assert "loops (2026-01-01, " in report.suite_line("loops", both.suites["loops"])
+    assert "(" not in report.suite_line(name, both.suites[name])
+    again = both.with_newer(new)
+    assert again.suites["loops"].machine == both.suites["loops"].machine
 
 
 # --- guarding

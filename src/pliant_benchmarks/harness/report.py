@@ -86,12 +86,13 @@ def _format_note(row: Row) -> str:
 
 
 def suite_line(name: str, suite: SuiteRecord) -> str:
-    """State, duration, compilation and load of a suite, in one line."""
+    """State, duration, compilation and load of a suite, and where it was measured if elsewhere, in one line."""
     cache = f"{suite.compiled} functions compiled" if suite.compiled else "compile cache warm"
     load = (
         "" if suite.load_before is None else f", load {suite.load_before} before and {suite.load_after} after"
     )
-    return f"{name}: {suite.state}, {suite.seconds:.0f} s, {cache}{load}"
+    where = f" ({suite.machine})" if suite.machine else ""
+    return f"{name}{where}: {suite.state}, {suite.seconds:.0f} s, {cache}{load}"
 
 
 def machine_lines(record: Record) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +127,7 @@ class SuiteRecord:
         load_before, load_after: load average of the machine.
         compiled: number of functions that numba compiled; 0: the compile cache was warm.
         state: "running", "complete", "interrupted", or "failed: " and the errors.
+        machine: date and machine, of a suite that was measured in another run than the record's.
     """
 
     tables: list[Table] = field(default_factory=list)
@@ -135,6 +136,7 @@ class SuiteRecord:
     load_after: float | None = None
     compiled: int = 0
     state: str = "running"
+    machine: str = ""
 
 
 @dataclass
@@ -155,6 +157,16 @@ class Record:
     def tables(self) -> list[Table]:
         """Tables of all suites."""
         return [table for suite in self.suites.values() for table in suite.tables]
+
+    def with_newer(self, newer: Record) -> Record:
+        """The newer record, with the suites that it has not measured from this one."""
+        m = self.machine
+        where = f"{m['date']}, {m['processor']}, {m['system']}"
+        suites = {
+            name: newer.suites.get(name) or replace(suite, machine=suite.machine or where)
+            for name, suite in (self.suites | newer.suites).items()
+        }
+        return Record(newer.machine, newer.quick, suites)
 
     def save(self, path: Path) -> None:
         """Write the JSON file, complete or not at all."""
