@@ -38,6 +38,9 @@ from pliant.engines.quasistatic.joints import integrate_joint, joint_pose, joint
 from pliant.statics.load_kernels import LINK
 
 _jit = njit(error_model="numpy", nogil=True, fastmath=False)
+_DIVIDED = (
+    8  # rigid clusters that are divided for a closer bound on places, and a part of the joints computed
+)
 _ROUND_OFF = 1e-14  # accelerations below this fraction of the terms they are sums of count as zero
 
 
@@ -211,6 +214,9 @@ def _refine(a, wide, rigid, front, criterion, most, move_on):
             if numbers[col.ERROR] <= criterion.tolerance:
                 numbers[col.DONE] = 1.0
                 numbers[col.FIRST_TEST] = (7 * solved) // 8 if tests <= 1 else solved - more
+                if wide is None:  # noqa: SIM102 - see `_passes`
+                    if criterion.measure == col.WORLD and solved > 0 and numbers[col.HEAP_SIZE] > 0.0:
+                        numbers[col.ERROR] = _closer_error(a, wide, front, criterion)
                 break
             numbers[col.TEST] = max(solved + more, numbers[col.FIRST_TEST] if solved == 0 else 0.0)
         elif not of_bodies and not open_ring and _reached(keys, numbers, criterion):
@@ -345,26 +351,16 @@ def _error_in_parts(k, budget, a, wide, front, criterion):
 
     Infinity if there are not that many parts, or the budget is too small.
     """
-    nodes, stack, spare, free = a.clusters.nodes, front.stack, a.scratch.poses, front.free
+    nodes, stack = a.clusters.nodes, front.stack
     size, largest = 1, 0.0
     stack[0] = k
     while size > 0:
         size -= 1
         k = stack[size]
-        g = nodes[k, col.GROUP]
         if budget <= 0 or nodes[k, col.ROWS] == 0 or is_closed(k, nodes):
             return math.inf, budget
         budget -= 1
-        back_substitute(
-            k, nodes, a.joints.groups, a.joints.poses, a.clusters.data, a.clusters.closure, free, spare
-        )
-        if g >= 0:  # as before: it is not computed
-            for d in range(
-                a.joints.groups[g, col.DOF], a.joints.groups[g, col.DOF] + a.joints.groups[g, col.DOFS]
-            ):
-                free[d] = 0.0
-        if nodes[k, col.KIND] != col.SUM:
-            place_children(k, a)
+        _divide(k, a, front)
         for side in range(2):
             child = nodes[k, col.LEFT + side]
             if child >= 0:
@@ -375,6 +371,54 @@ def _error_in_parts(k, budget, a, wide, front, criterion):
                     stack[size] = child
                     size += 1
     return largest, budget
+
+
+@_jit
+def _divide(k, a, front):
+    """Forces on handles and accelerations of the parts of a rigid cluster."""
+    nodes, groups, free = a.clusters.nodes, a.joints.groups, front.free
+    g = nodes[k, col.GROUP]
+    back_substitute(
+        k, nodes, groups, a.joints.poses, a.clusters.data, a.clusters.closure, free, a.scratch.poses
+    )
+    if g >= 0:  # as before: it is not computed
+        for d in range(groups[g, col.DOF], groups[g, col.DOF] + groups[g, col.DOFS]):
+            free[d] = 0.0
+    if nodes[k, col.KIND] != col.SUM:
+        place_children(k, a)
+
+
+@_jit
+def _closer_error(a, wide, front, criterion):
+    """Largest bound on the acceleration that a body misses, m/s^2, closer than that of `_largest_error`.
+
+    The rigid cluster with the largest bound is divided, eight times and once more for every eight joints computed; no
+    loops.
+    """
+    nodes, computed = a.clusters.nodes, front.computed
+    count, size, keys, items = int(front.numbers[col.COMPUTED]), 0, front.bounds, front.bounded
+    for i in range(count):
+        for side in range(2):
+            child = nodes[computed[i], col.LEFT + side]
+            if child >= 0 and front.top[child] == child:
+                heap.push(
+                    error_in_places(0.0, child, criterion.unit, a, wide, a.scratch), child, size, keys, items
+                )
+                size += 1
+    for _ in range(_DIVIDED + count // _DIVIDED):
+        k, error = items[0], keys[0]
+        if error == 0.0 or nodes[k, col.ROWS] == 0 or is_closed(k, nodes):
+            break
+        heap.pop(size, keys, items)
+        size -= 1
+        _divide(k, a, front)
+        for side in range(2):
+            child = nodes[k, col.LEFT + side]
+            if child >= 0:
+                own = error_in_places(0.0, child, criterion.unit, a, wide, a.scratch)
+                heap.push(min(own, error), child, size, keys, items)
+                size += 1
+    return min(keys[0], front.numbers[col.ERROR])
 
 
 @_jit

@@ -308,6 +308,8 @@ class Front(NamedTuple):
             themselves.
         free: accelerations of computed joints as if all joints were free, (nv,): those of `Joints` unless others are
             rigid.
+        bounds, bounded: heap of rigid clusters, the one in which a body may miss most first; empty unless errors of
+            places are bounded.
         numbers: see above.
     """
 
@@ -320,6 +322,8 @@ class Front(NamedTuple):
     top: Indices
     bottom: Indices
     free: Floats
+    bounds: Floats
+    bounded: Indices
     numbers: Floats
 
 

@@ -354,6 +354,8 @@ class Solver:
             top=np.zeros(n, dtype=np.int32),
             bottom=np.zeros(n, dtype=np.int32),
             free=np.zeros(m.nv) if rigid else self.accelerations,
+            bounds=np.zeros(n if measure == col.WORLD else 0),
+            bounded=np.zeros(n if measure == col.WORLD else 0, dtype=np.int32),
             numbers=np.zeros(col.NUMBERS),
         )
         self._rigid: Rigid | None = None
