@@ -101,12 +101,14 @@ def _contact() -> None:
     several = scenes.trampoline().world  # two mechanisms: Python calls the halves of a step
     several.add(_coupled(), "other")
     several.step(30)
+    several.pull(several.body_names[0], target=(0, 0, 1))
+    several.step(2)
     linear = pliant.World(timestep=1 / 60)  # constant maps, stepped from Python as well
     linear.add(pliant.reduce(pliant.gallery.firefighters()), "net", method="tvcg")
     linear.add_body("ball", ball, mass=0.1, position=(0.1, 0.05, 1.2))
     linear.step(40)
     adaptive = pliant.World(timestep=1 / 240)  # rigid clusters, stepped from Python
-    molecule = pliant.gallery.molecule(60).with_stiffness("*", 1e-3, 5e-6)
+    molecule = pliant.gallery.molecule(500).with_stiffness("*", 1e-3, 5e-6)
     adaptive.add(molecule, "molecule", engine="adaptive")
     above = molecule.reference_poses[-1, :3, 3] + (0, 0, 0.02)
     adaptive.add_body("ball", pliant.shapes.sphere(0.005), mass=1e-3, position=above, velocity=(0, 0, -2))
@@ -150,6 +152,7 @@ def _quasistatic() -> None:
         simulation = pliant.QuasistaticSimulation(m, 1 / 240, (0, 0, 0), obstacles=[floor], friction=0.5)
         simulation.apply_wrench(m.body_names[int(height.argmin())], force=(0, 0, -push))
         simulation.step(40)
+        simulation.pose(m.body_names[-1])
         _read(simulation, "contacts")
 
 
